@@ -36,40 +36,10 @@ if TYPE_CHECKING:
     from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals as AdaptiveMarginals
     from synthdp.mechanisms.automatic import Automatic as Automatic
     from synthdp.mechanisms.direct_answers import GaussianAnswers as GaussianAnswers, LaplaceAnswers as LaplaceAnswers
-    from synthdp.mechanisms.fourier.decision_list_release import DecisionListRelease as DecisionListRelease
-    from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals as FourierMarginals
-    from synthdp.mechanisms.fourier.monomial_release import MonomialRelease as MonomialRelease
-    from synthdp.mechanisms.fourier.parity_release import ParityRelease as ParityRelease
-    from synthdp.mechanisms.fourier.polynomial_families import (
-        AverageFamily as AverageFamily,
-        ListFamily as ListFamily,
-        PolynomialFamily as PolynomialFamily,
-        SymmetricFamily as SymmetricFamily,
-        TabulatedFamily as TabulatedFamily,
-    )
-    from synthdp.mechanisms.fourier.polynomial_release import PolynomialRelease as PolynomialRelease
     from synthdp.mechanisms.iterative import IterativeConstruction as IterativeConstruction
     from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
-    from synthdp.mechanisms.smooth.summary import SmoothSummary as SmoothSummary
-    from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
-    from synthdp.mechanisms.sparse.mwem import SparseMWEM as SparseMWEM
-    from synthdp.mechanisms.sparse.projection import SparseProjection as SparseProjection
-    from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
-    from synthdp.mechanisms.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
-    from synthdp.mechanisms.universe.interactive import InteractiveMechanism as InteractiveMechanism
-    from synthdp.mechanisms.universe.median_mechanism import MedianMechanism as MedianMechanism
-    from synthdp.mechanisms.universe.mwem import MWEM as MWEM
-    from synthdp.mechanisms.universe.net import (
-        NetMechanism as NetMechanism,
-        alpha_net_size as alpha_net_size,
-        net_bound as net_bound,
-        required_size as required_size,
-    )
-    from synthdp.mechanisms.universe.private_boosting import PrivateBoosting as PrivateBoosting
-    from synthdp.mechanisms.universe.private_multiplicative_weights import (
-        PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
-    )
     from synthdp.nonprivate.compare import compare as compare
+    from synthdp.nonprivate.draft import draft as draft
     from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
     from synthdp.planning.dry_run import plan as plan
     from synthdp.planning.plan import Plan as Plan
@@ -77,26 +47,8 @@ if TYPE_CHECKING:
     from synthdp.privacy.receipt import Receipt as Receipt
     from synthdp.progress import Progress as Progress
     from synthdp.queries.explicit import CellQueries as CellQueries
-    from synthdp.queries.fourier.conjunctions import (
-        conjunction as conjunction,
-        disjunction as disjunction,
-        exactly_r as exactly_r,
-        r_of_k as r_of_k,
-        symmetric as symmetric,
-    )
-    from synthdp.queries.fourier.decision_lists import (
-        DecisionList as DecisionList,
-        decision_list_columns as decision_list_columns,
-        decision_list_schema as decision_list_schema,
-    )
-    from synthdp.queries.fourier.submodular import (
-        capped as capped,
-        concave_sum as concave_sum,
-        coverage as coverage,
-    )
     from synthdp.queries.marginals import Marginals as Marginals
-    from synthdp.queries.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
-    from synthdp.queries.sparse.supports import (
+    from synthdp.queries.supports import (
         KeyList as KeyList,
         SparseConjunction as SparseConjunction,
         Support as Support,
@@ -143,16 +95,65 @@ if TYPE_CHECKING:
     from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
     from synthdp.tables.sources.spark import SparkSource as SparkSource
     from synthdp.tables.sources.sql import SqlSource as SqlSource
+    from synthdp.works.net.interactive import InteractiveMechanism as InteractiveMechanism
+    from synthdp.works.net.median_mechanism import MedianMechanism as MedianMechanism
+    from synthdp.works.net.mwem import MWEM as MWEM
+    from synthdp.works.net.net import (
+        NetMechanism as NetMechanism,
+        alpha_net_size as alpha_net_size,
+        net_bound as net_bound,
+        required_size as required_size,
+    )
+    from synthdp.works.net.private_boosting import PrivateBoosting as PrivateBoosting
+    from synthdp.works.net.private_multiplicative_weights import (
+        PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
+    )
+    from synthdp.works.polynomials.conjunctions import (
+        conjunction as conjunction,
+        disjunction as disjunction,
+        exactly_r as exactly_r,
+        r_of_k as r_of_k,
+        symmetric as symmetric,
+    )
+    from synthdp.works.polynomials.decision_list_release import DecisionListRelease as DecisionListRelease
+    from synthdp.works.polynomials.decision_lists import (
+        DecisionList as DecisionList,
+        decision_list_columns as decision_list_columns,
+        decision_list_schema as decision_list_schema,
+    )
+    from synthdp.works.polynomials.fourier_marginals import FourierMarginals as FourierMarginals
+    from synthdp.works.polynomials.monomial_release import MonomialRelease as MonomialRelease
+    from synthdp.works.polynomials.parity_release import ParityRelease as ParityRelease
+    from synthdp.works.polynomials.polynomial_families import (
+        AverageFamily as AverageFamily,
+        ListFamily as ListFamily,
+        PolynomialFamily as PolynomialFamily,
+        SymmetricFamily as SymmetricFamily,
+        TabulatedFamily as TabulatedFamily,
+    )
+    from synthdp.works.polynomials.polynomial_release import PolynomialRelease as PolynomialRelease
+    from synthdp.works.polynomials.submodular import (
+        capped as capped,
+        concave_sum as concave_sum,
+        coverage as coverage,
+    )
+    from synthdp.works.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
+    from synthdp.works.smooth.summary import SmoothSummary as SmoothSummary
+    from synthdp.works.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
+    from synthdp.works.sparse.mwem import SparseMWEM as SparseMWEM
+    from synthdp.works.sparse.projection import SparseProjection as SparseProjection
+    from synthdp.works.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
+    from synthdp.works.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "PolynomialRelease": "synthdp.mechanisms.fourier.polynomial_release",
-    "TabulatedFamily": "synthdp.mechanisms.fourier.polynomial_families",
-    "SymmetricFamily": "synthdp.mechanisms.fourier.polynomial_families",
-    "PolynomialFamily": "synthdp.mechanisms.fourier.polynomial_families",
-    "ListFamily": "synthdp.mechanisms.fourier.polynomial_families",
-    "AverageFamily": "synthdp.mechanisms.fourier.polynomial_families",
+    "PolynomialRelease": "synthdp.works.polynomials.polynomial_release",
+    "TabulatedFamily": "synthdp.works.polynomials.polynomial_families",
+    "SymmetricFamily": "synthdp.works.polynomials.polynomial_families",
+    "PolynomialFamily": "synthdp.works.polynomials.polynomial_families",
+    "ListFamily": "synthdp.works.polynomials.polynomial_families",
+    "AverageFamily": "synthdp.works.polynomials.polynomial_families",
     "AdaptiveMarginals": "synthdp.mechanisms.adaptive.adaptive_marginals",
     "ApproxDP": "synthdp.privacy.loss",
     "Automatic": "synthdp.mechanisms.automatic",
@@ -170,98 +171,99 @@ _HOME = {
     "Date": "synthdp.schema.columns",
     "Datetime": "synthdp.schema.columns",
     "Decimal": "synthdp.schema.columns",
-    "DecisionList": "synthdp.queries.fourier.decision_lists",
-    "DecisionListRelease": "synthdp.mechanisms.fourier.decision_list_release",
+    "DecisionList": "synthdp.works.polynomials.decision_lists",
+    "DecisionListRelease": "synthdp.works.polynomials.decision_list_release",
     "Derived": "synthdp.schema.derived",
     "DomainDiscretizer": "synthdp.estimators.transformers",
     "DuckDBSource": "synthdp.tables.sources.duckdb",
     "Duration": "synthdp.schema.columns",
     "ExcelSource": "synthdp.tables.sources.excel",
     "Forbidden": "synthdp.schema.constraints",
-    "FourierMarginals": "synthdp.mechanisms.fourier.fourier_marginals",
+    "FourierMarginals": "synthdp.works.polynomials.fourier_marginals",
     "GaussianAnswers": "synthdp.mechanisms.direct_answers",
     "GaussianDP": "synthdp.privacy.loss",
-    "GaussianKernels": "synthdp.queries.smooth.gaussian_kernels",
+    "GaussianKernels": "synthdp.works.smooth.gaussian_kernels",
     "Identifier": "synthdp.schema.columns",
     "Iff": "synthdp.schema.constraints",
     "Implies": "synthdp.schema.constraints",
     "Integer": "synthdp.schema.columns",
-    "InteractiveMechanism": "synthdp.mechanisms.universe.interactive",
+    "InteractiveMechanism": "synthdp.works.net.interactive",
     "IterativeConstruction": "synthdp.mechanisms.iterative",
-    "KeyList": "synthdp.queries.sparse.supports",
+    "KeyList": "synthdp.queries.supports",
     "L1Fit": "synthdp.mechanisms.l1_fit",
     "LaplaceAnswers": "synthdp.mechanisms.direct_answers",
     "Ledger": "synthdp.curator.ledger",
     "LessEqual": "synthdp.schema.constraints",
-    "MWEM": "synthdp.mechanisms.universe.mwem",
+    "MWEM": "synthdp.works.net.mwem",
     "Marginals": "synthdp.queries.marginals",
-    "MedianMechanism": "synthdp.mechanisms.universe.median_mechanism",
-    "MonomialRelease": "synthdp.mechanisms.fourier.monomial_release",
+    "MedianMechanism": "synthdp.works.net.median_mechanism",
+    "MonomialRelease": "synthdp.works.polynomials.monomial_release",
     "NeverFalls": "synthdp.schema.sibling_rules",
     "RowsPerParent": "synthdp.schema.sibling_rules",
     "UniquePerParent": "synthdp.schema.sibling_rules",
-    "NetMechanism": "synthdp.mechanisms.universe.net",
+    "NetMechanism": "synthdp.works.net.net",
     "NoiseLaw": "synthdp.measurements",
     "Ordinal": "synthdp.schema.columns",
     "Time": "synthdp.schema.columns",
-    "ParityRelease": "synthdp.mechanisms.fourier.parity_release",
+    "ParityRelease": "synthdp.works.polynomials.parity_release",
     "ParquetSource": "synthdp.tables.sources.parquet",
     "Plan": "synthdp.planning.plan",
-    "PrivateBoosting": "synthdp.mechanisms.universe.private_boosting",
-    "PrivateMultiplicativeWeights": "synthdp.mechanisms.universe.private_multiplicative_weights",
+    "PrivateBoosting": "synthdp.works.net.private_boosting",
+    "PrivateMultiplicativeWeights": "synthdp.works.net.private_multiplicative_weights",
     "Progress": "synthdp.progress",
     "PureDP": "synthdp.privacy.loss",
     "Receipt": "synthdp.privacy.receipt",
     "Relation": "synthdp.schema.relation",
     "Release": "synthdp.release",
     "Schema": "synthdp.schema.schema",
-    "SmoothSummary": "synthdp.mechanisms.smooth.summary",
-    "SmoothSynthesis": "synthdp.mechanisms.smooth.synthesis",
+    "SmoothSummary": "synthdp.works.smooth.summary",
+    "SmoothSynthesis": "synthdp.works.smooth.synthesis",
     "SparkSource": "synthdp.tables.sources.spark",
-    "SparseConjunction": "synthdp.queries.sparse.supports",
-    "SparseMWEM": "synthdp.mechanisms.sparse.mwem",
-    "SparseProjection": "synthdp.mechanisms.sparse.projection",
-    "SparseWeights": "synthdp.mechanisms.sparse.weights",
+    "SparseConjunction": "synthdp.queries.supports",
+    "SparseMWEM": "synthdp.works.sparse.mwem",
+    "SparseProjection": "synthdp.works.sparse.projection",
+    "SparseWeights": "synthdp.works.sparse.weights",
     "SqlSource": "synthdp.tables.sources.sql",
-    "StabilityHistogram": "synthdp.mechanisms.sparse.stability_histogram",
-    "Support": "synthdp.queries.sparse.supports",
+    "StabilityHistogram": "synthdp.works.sparse.stability_histogram",
+    "Support": "synthdp.queries.supports",
     "SyntheticRelease": "synthdp.estimators.synthetic_release",
     "TableFormat": "synthdp.tables.format",
     "TrainOnSynthetic": "synthdp.estimators.train_on_synthetic",
     "TrigonometricFeatures": "synthdp.estimators.transformers",
     "ZCDP": "synthdp.privacy.loss",
-    "alpha_net_size": "synthdp.mechanisms.universe.net",
-    "capped": "synthdp.queries.fourier.submodular",
+    "alpha_net_size": "synthdp.works.net.net",
+    "capped": "synthdp.works.polynomials.submodular",
     "combine": "synthdp.answers.samples",
     "compare": "synthdp.nonprivate.compare",
-    "concave_sum": "synthdp.queries.fourier.submodular",
-    "conjunction": "synthdp.queries.fourier.conjunctions",
+    "concave_sum": "synthdp.works.polynomials.submodular",
+    "conjunction": "synthdp.works.polynomials.conjunctions",
     "correlation": "synthdp.answers.questions",
     "count": "synthdp.answers.questions",
-    "coverage": "synthdp.queries.fourier.submodular",
-    "decision_list_columns": "synthdp.queries.fourier.decision_lists",
-    "decision_list_schema": "synthdp.queries.fourier.decision_lists",
+    "coverage": "synthdp.works.polynomials.submodular",
+    "decision_list_columns": "synthdp.works.polynomials.decision_lists",
+    "decision_list_schema": "synthdp.works.polynomials.decision_lists",
     "domain_of": "synthdp.domain.discretize",
-    "disjunction": "synthdp.queries.fourier.conjunctions",
-    "exactly_r": "synthdp.queries.fourier.conjunctions",
+    "disjunction": "synthdp.works.polynomials.conjunctions",
+    "exactly_r": "synthdp.works.polynomials.conjunctions",
     "load": "synthdp.storage",
     "marginal": "synthdp.answers.questions",
     "mean": "synthdp.answers.questions",
     "overlap": "synthdp.tables.keys",
-    "net_bound": "synthdp.mechanisms.universe.net",
+    "net_bound": "synthdp.works.net.net",
+    "draft": "synthdp.nonprivate.draft",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
-    "r_of_k": "synthdp.queries.fourier.conjunctions",
-    "required_size": "synthdp.mechanisms.universe.net",
-    "resume_session": "synthdp.mechanisms.sparse.weights",
+    "r_of_k": "synthdp.works.polynomials.conjunctions",
+    "required_size": "synthdp.works.net.net",
+    "resume_session": "synthdp.works.sparse.weights",
     "regression": "synthdp.answers.questions",
     "save": "synthdp.storage",
     "share": "synthdp.answers.questions",
     "smooth": "synthdp.answers.questions",
-    "sparse_conjunction": "synthdp.queries.sparse.supports",
+    "sparse_conjunction": "synthdp.queries.supports",
     "sum": "synthdp.answers.questions",
-    "symmetric": "synthdp.queries.fourier.conjunctions",
+    "symmetric": "synthdp.works.polynomials.conjunctions",
     "variance": "synthdp.answers.questions",
     "write_csv": "synthdp.tables.sources.csv",
 }
@@ -363,6 +365,7 @@ __all__ = [
     "decision_list_schema",
     "disjunction",
     "domain_of",
+    "draft",
     "exactly_r",
     "load",
     "marginal",

@@ -25,7 +25,6 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.mechanisms.l1_fit import L1Fit
-from synthdp.mechanisms.universe.mwem import MWEM
 from synthdp.privacy.accounting import gdp_to_epsilon
 from synthdp.privacy.loss import ApproxDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
@@ -35,6 +34,7 @@ from synthdp.release import Release
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25
 """Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand."""

@@ -1,4 +1,4 @@
-"""Values as JSON and arrays, by the declared types of their fields: for the classes of `FORMS`, and for no others.
+"""Values as JSON and arrays, by the declared types of their fields: for the classes of `forms`, and for no others.
 
 A class in the list is written as its name and the fields of its constructor, and read by calling that constructor, which
 checks them.  What a field holds is checked against its declared type first.  Nothing is looked up by a name from a file
@@ -13,89 +13,40 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from synthdp.arrays import AnyArray
-from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.sparse_table import SparseTable
 from synthdp.domain.domain import Domain
 from synthdp.errors import FormatError, ParameterError
-from synthdp.fit.explicit.solver import FitResult
-from synthdp.measurements import Measurements, Noise
-from synthdp.mechanisms.direct_answers import DirectAnswers
-from synthdp.mechanisms.fourier.decision_list_release import DecisionListSummary
-from synthdp.mechanisms.fourier.fourier_marginals import FourierTable
-from synthdp.mechanisms.fourier.monomial_release import MonomialSummary
-from synthdp.mechanisms.fourier.parity_summary import ParitySummary
-from synthdp.mechanisms.fourier.polynomial_families import AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily
-from synthdp.mechanisms.fourier.polynomial_release import PolynomialSummary
-from synthdp.mechanisms.smooth.answers import TrigonometricSummary
-from synthdp.mechanisms.sparse.model import SparseModel
-from synthdp.mechanisms.sparse.projection import ProjectedRecords
-from synthdp.mechanisms.sparse.stability_histogram import FrequentRecords
-from synthdp.mechanisms.universe.cell_model import CellModel
-from synthdp.mechanisms.universe.private_boosting import BoostedTables
-from synthdp.privacy.key_histogram import HistogramPlan, KeyCounts
-from synthdp.queries.explicit import CellQueries
-from synthdp.queries.fitting import FittingRows
-from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
-from synthdp.queries.fourier.binarized import Binarized, Bit
-from synthdp.queries.fourier.characters import CellParities
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
-from synthdp.queries.fourier.monomials import Monomials
-from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
-from synthdp.queries.marginals import Marginals
-from synthdp.queries.norms import Norms
-from synthdp.queries.smooth.chebyshev import ChebyshevTensor
-from synthdp.queries.smooth.trigonometric import Cosine, Indicator, TensorBasis
-from synthdp.queries.sparse.hashing import PolynomialHash
-from synthdp.queries.sparse.sketches import CountSketch, SignProjection
-from synthdp.queries.stack import Stack
-from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
+from synthdp.measurements import Measurements
+from synthdp.registered import found_at, place_of, works
 from synthdp.schema.schema import Schema
 
-OUTPUTS: tuple[type[Any], ...] = (
-    BoostedTables,
-    CellModel,
-    DecisionListSummary,
-    DirectAnswers,
-    FourierTable,
-    FrequentRecords,
-    MonomialSummary,
-    ParitySummary,
-    PolynomialSummary,
-    ProjectedRecords,
-    SparseModel,
-    TrigonometricSummary,
-)
-"""What a release may hold, besides a `SyntheticModel`, and still be written."""
+OUTPUTS = ("synthdp.mechanisms.cell_model:CellModel", "synthdp.mechanisms.direct_answers:DirectAnswers")
+"""Where what a release may hold, besides a `SyntheticModel`, and still be written, is; works register more."""
 
-PARTS: tuple[type[Any], ...] = (
-    *(Explicit, FitResult, HistogramPlan, KeyCounts, Measurements, Noise, SparseTable),
-    *(ChebyshevTensor, CountSketch, PolynomialHash, SignProjection),
-    *(AverageConjunctions, AverageFamily, ListFamily, SymmetricFamily, TabulatedFamily),
-    *(
-        Binarized,
-        Bit,
-        CellParities,
-        CellQueries,
-        Cosine,
-        FittingRows,
-        Indicator,
-        ListCoefficients,
-        Marginals,
-        Monomials,
-    ),
-    *(Norms, Parities, PrefixCoefficients, Stack, Subset, TensorBasis, Total),
+PARTS = (
+    "synthdp.distribution.explicit:Explicit",
+    "synthdp.fit.explicit.solver:FitResult",
+    "synthdp.measurements:Measurements",
+    "synthdp.measurements:Noise",
+    "synthdp.privacy.key_histogram:HistogramPlan",
+    "synthdp.privacy.key_histogram:KeyCounts",
+    "synthdp.queries.explicit:CellQueries",
+    "synthdp.queries.fitting:FittingRows",
+    "synthdp.queries.marginals:Marginals",
+    "synthdp.queries.norms:Norms",
+    "synthdp.queries.stack:Stack",
+    "synthdp.queries.subset:Subset",
+    "synthdp.queries.total:Total",
+    "synthdp.queries.trigonometric:Cosine",
+    "synthdp.queries.trigonometric:Indicator",
+    "synthdp.queries.trigonometric:TensorBasis",
 )
-"""What these are made of."""
-
-FORMS: Mapping[str, type[Any]] = MappingProxyType({kind.__name__: kind for kind in (*OUTPUTS, *PARTS)})
+"""Where what these are made of is; works register more."""
 
 KIND = "kind"
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -132,6 +83,37 @@ class Arrays:
             self._names[same] = f"a{len(self.named)}"
             self.named[self._names[same]] = array
         return self._names[same]
+
+
+@cache
+def outputs() -> Mapping[str, str]:
+    """Return by name where each class is that a release may hold."""
+    return _by_name([*OUTPUTS, *(work.place(one) for work in works() for one in work.outputs)])
+
+
+@cache
+def forms() -> Mapping[str, str]:
+    """Return by name where each class of the list is."""
+    return {**outputs(), **_by_name([*PARTS, *(work.place(one) for work in works() for one in work.parts)])}
+
+
+def output_kind(document: Any) -> type[Any]:
+    """Return the class of a release's output, by its document.
+
+    Raises
+    ------
+    FormatError
+        If no release may hold it.
+    """
+    name = str(document.get(KIND)) if isinstance(document, dict) else ""
+    if name not in outputs():
+        raise FormatError("a value of a release is of a type that it must not have")
+    kind: type[Any] = found_at(outputs()[name])
+    return kind
+
+
+def _by_name(places: Sequence[str]) -> dict[str, str]:
+    return {place.partition(":")[2]: place for place in places}
 
 
 def constructor_fields(kind: type[Any]) -> list[str]:
@@ -180,7 +162,7 @@ def written(value: Any, arrays: Arrays, special: Mapping[type[Any], Form]) -> An
             case Mapping():
                 return [[write(key), write(part)] for key, part in one.items()]
         kind = type(one)
-        if FORMS.get(kind.__name__) is not kind:
+        if forms().get(kind.__name__) != place_of(kind):
             raise ParameterError(f"a {kind.__name__} has no file form")
         return {KIND: kind.__name__, **{name: write(getattr(one, name)) for name in constructor_fields(kind)}}
 
@@ -197,14 +179,15 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
     """
 
     def value(one: Any, expected: Any) -> Any:
+        expected = plain_type(expected)
         origin, parts = get_origin(expected), get_args(expected)
         if origin in (Union, UnionType):
             return choice(one, parts)
         if origin is np.ndarray:
             return array(one, parts[1])
-        if origin is not None and issubclass(origin, Mapping):
+        if isinstance(origin, type) and issubclass(origin, Mapping):
             return {value(key, parts[0]): value(part, parts[1]) for key, part in listed(one)}
-        if origin in (tuple, frozenset) or (origin is not None and issubclass(origin, Sequence)):
+        if isinstance(origin, type) and issubclass(origin, (tuple, frozenset, Sequence)):
             return origin_of(origin)(several(listed(one), parts))
         return plain(one, expected)
 
@@ -240,9 +223,9 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
             return expected[text]
         if expected in special:
             return special[expected].read(one)
-        if isinstance(one, dict) and str(one.get(KIND)) in FORMS:
-            kind = FORMS[one[KIND]]
-            hints = _hints(kind)  # type: ignore[arg-type]  # a class has a hash
+        if isinstance(one, dict) and str(one.get(KIND)) in forms():
+            kind = found_at(forms()[one[KIND]])
+            hints = _hints(kind)
             made = kind(**{name: value(one[name], hints[name]) for name in constructor_fields(kind)})
             if isinstance(made, Measurements) and not len(made.values) == made.queries.k == made.noise.k:
                 raise FormatError("the answers of a release do not fit what was asked")
@@ -251,6 +234,25 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
         raise FormatError("a value of a release is of a type that it must not have")
 
     return value(document, hint)
+
+
+def plain_type(hint: Any) -> Any:
+    """Return the type that an alias stands for, and any other type as it is.
+
+    From Python 3.12 on a type may be declared by an object that is no class: NumPy 2.5 declares ``NDArray`` so.
+    """
+    alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    while hasattr(alias, "__value__"):
+        hint = _filled(alias, get_args(hint))
+        alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    return hint
+
+
+def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what an alias stands for, with its parameters replaced by ``parts``."""
+    given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
+    free = getattr(alias.__value__, "__parameters__", ())
+    return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__
 
 
 def listed(one: Any) -> list[Any]:

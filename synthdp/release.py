@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from synthdp.answers.answer import answer
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
-from synthdp.answers.related.answer import answer as answer_database
-from synthdp.answers.samples import plausible_models
 from synthdp.checks import whole
-from synthdp.errors import ParameterError
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
+from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.picture import Picture, picture_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
-from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
+if TYPE_CHECKING:
+    from synthdp.answers.analysis import Analysis
+    from synthdp.pictures.picture import Picture
+
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+def model_of_single_columns(
+    schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
+) -> tuple[SyntheticModel, tuple[str, ...]]:
+    """Return the model of independent columns by what was measured of each, and what to say of it.
+
+    Parameters
+    ----------
+    schema
+        The columns, all declared.
+    measured
+        Noisy answers.
+    rows
+        The number of rows, if it is known.
+    """
+    found = single_columns(schema, measured, rows=rows)
+    model = SyntheticModel(
+        schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,
+        refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes), format=TableFormat.default(schema),
+    )  # fmt: skip
+    notes = ["columns are independent of each other: no relation between them is in the table"]
+    if found.unknown:
+        notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")
+    return model, tuple(notes)
+
+
+def _warn_of_salvage(note: str) -> None:
+    with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
+        warnings.warn(note, SalvageWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,15 +120,62 @@ class Release(Generic[OutputT_co]):
         """
         return misfit_shares(self.model, self.measurements)
 
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows from the output, as often as wanted.
+    def salvaged(self, what: str, error: Exception | None) -> Release[OutputT_co]:
+        """Return the same release, which says on its receipt that something failed, and warn of it; unchanged for no error.
+
+        Parameters
+        ----------
+        what
+            Failed, as the beginning of a sentence.
+        error
+            Why; only its type is said, for messages of other packages may quote anything.
+        """
+        if error is None:
+            return self
+        note = f"SALVAGED: {what} failed ({type(error).__name__}); what was measured is kept, and this is made of it"
+        _warn_of_salvage(note)
+        return replace(self, receipt=self.receipt.noted(note))
+
+    def simplest(self) -> Release[Any]:
+        """Return the release whose columns are independent of each other: what can be drawn where this one cannot.
 
         Raises
         ------
         ParameterError
             If the output is not a table.
         """
-        return self._method("sample")(rows, **options)
+        from synthdp.sampling.database_model import DatabaseModel
+
+        if isinstance(self.output, DatabaseModel):
+            laws = self.output.histories
+            alone = {key: replace(law, factors=[]) for key, law in laws.conditionals.items()}
+            return replace(self, output=replace(self.output, histories=replace(laws, conditionals=alone)))
+        model, like = self.model, cast("Release[Any]", self)
+        made, notes = model_of_single_columns(model.schema, self.measurements, rows=model.total)
+        return replace(like, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
+        """Draw synthetic rows from the output, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the noisy estimate of the table's.
+        options
+            As of the output; see `SyntheticModel.sample`.  ``given`` may also be a condition, or a list of some, as `answer`
+            takes them, such as ``"age > 30 and sex == 'F'"``; each part that ``and`` joins speaks of one column.
+
+        Warns
+        -----
+        SalvageWarning
+            If drawing fails, and the rows come from independent columns instead.
+
+        Raises
+        ------
+        ParameterError
+            If the output is not a table.
+        """
+        return self._drawn("sample", rows, **options)
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables that differ as widely as what is known about the private rows, for `combine`.
@@ -119,9 +202,71 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If ``m`` is below 2 or ``rows`` below 1, or the release has no synthetic table or keeps no noisy tables.
         """
+        from synthdp.answers.samples import plausible_models
+
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
         models = plausible_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
+
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables and combine what it finds, with intervals that know of the noise.
+
+        Standard errors computed on one synthetic table are too small: they take its rows for real ones.  Here the function
+        runs on each of the tables that `samples` draws, and `combine` makes one interval of what it finds.  Free.
+
+        Parameters
+        ----------
+        function
+            Of one table.  It returns a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result
+            of statsmodels, or a fitted linear model of scikit-learn.
+        m
+            How many tables, >= 2; a standard error of 20 has a relative error of about 16 %.
+        population
+            Whether the intervals hold for the population of which the private rows are a simple random sample, or for the
+            private rows alone.
+        rows
+            Rows of each table; default: the noisy estimate of the private table's.  With another number the function must
+            return variances.
+        level
+            Of the intervals, 0 < level < 1.
+        random_state
+            Seed of the sampling.  It never reaches noise.
+
+        Returns
+        -------
+        An `Analysis`: its ``table`` is a DataFrame of estimates, standard errors, p-values and intervals, and ``covers``
+        says what these hold for.
+
+        Raises
+        ------
+        ParameterError
+            As for `samples`, or if what the function returns cannot be read.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import synthdp as sd
+        >>> ages = pd.DataFrame({"age": [20, 30, 40, 50] * 500})
+        >>> release = sd.SyntheticRelease(schema=sd.Schema({"age": sd.Integer(0, 99)})).fit(ages).release_
+        >>> found = release.analyse(lambda table: {"mean age": table["age"].mean()})
+        >>> list(found.table.columns)
+        ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
+        """
+        from synthdp.answers.analysis import analysed
+
+        wanted = whole("rows", self.model.rows if rows is None else rows, least=1)
+        tables = self.samples(m, rows=wanted, random_state=random_state)
+        n = float(self.model.rows)
+        return analysed(tables, function, rows=wanted, n=n, population=population, level=level)
 
     def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
         """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.
@@ -131,7 +276,7 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If the output is not a table.
         """
-        self._method("sample_to")(path, **options)
+        self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
         """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
@@ -150,8 +295,14 @@ class Release(Generic[OutputT_co]):
             If the output answers no such queries.
         """
         if isinstance(self.output, SyntheticModel):
+            from synthdp.answers.answer import answer
+
             return answer(self.output, self.measurements, query, **options)
+        from synthdp.sampling.database_model import DatabaseModel
+
         if isinstance(self.output, DatabaseModel):
+            from synthdp.answers.related.answer import answer as answer_database
+
             return answer_database(self.output, self.measurements, query, **options)
         return self._method("answer")(query, **options)
 
@@ -170,7 +321,35 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If the output is no table, or a column is an identifier or does not exist.
         """
+        from synthdp.pictures.picture import picture_of
+
         return picture_of(self.model, self.measurements, column, by)
+
+    def _drawn(self, name: str, *given: Any, **options: Any) -> Any:
+        """Draw rows by a method of the output, or of the simplest one if that fails other than by a refusal."""
+        if options.get("given") is not None and self._method(name):
+            options["given"] = self._allowed(options["given"])
+        try:
+            return self._method(name)(*given, **options)
+        except Exception as error:
+            if isinstance(error, SynthDPError) and not isinstance(error, InternalError):
+                raise
+            simplest = self.simplest().salvaged("drawing rows from the model", error)
+            return getattr(simplest.output, name)(*given, **options)
+
+    def _allowed(self, given: Any) -> Mapping[str, Any]:
+        """Return what rows must have, by column; texts are conditions as `answer` takes them."""
+        from synthdp.answers.conditions import allowed_by
+
+        if isinstance(given, Mapping):
+            return given
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            raise ParameterError(
+                "given must map columns to values, or be a condition such as \"age > 30 and sex == 'F'\""
+            )
+        schema: Any = getattr(self.output, "schema", None) or self.model.schema
+        return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)

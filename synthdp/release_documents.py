@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any
 
 from synthdp.arrays import AnyArray
 from synthdp.distribution.components import Components
@@ -22,25 +22,25 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError, InternalError, ParameterError
-from synthdp.file_forms import OUTPUTS, Arrays, Form, has_form, read as read_form, written
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.loss import from_document as loss_from_document, to_document as loss_to_document
 from synthdp.privacy.receipt import Receipt
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import KeyStatistic, Statistic
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.pair_distances import PairDistances
-from synthdp.queries.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits
-from synthdp.queries.smooth.trigonometric import Cosine, Factor, Indicator, TensorBasis
 from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import Cosine, Factor, Indicator, TensorBasis
+from synthdp.registered import found_at, place_of, statistics
 from synthdp.release import Release
-from synthdp.sampling.database_document import DatabaseReader, DatabaseWriter
-from synthdp.sampling.database_model import DatabaseModel
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+
+if TYPE_CHECKING:
+    from synthdp.sampling.database_model import DatabaseModel
 
 VERSION, FORMS_VERSION = 1, 2
 """Of the document of a release whose output is a `SyntheticModel`, and of any other."""
@@ -73,9 +73,12 @@ def to_document(release: Release[Any], store: Store) -> dict[str, Any]:
     """Return all of a release but its arrays, which go to the store."""
     if isinstance(release.output, SyntheticModel):
         return _of_model(release, store)
+    from synthdp.file_forms import outputs
+    from synthdp.sampling.database_model import DatabaseModel
+
     if isinstance(release.output, DatabaseModel):
         return _of_database(release, release.output, store)
-    if not isinstance(release.output, OUTPUTS):
+    if place_of(type(release.output)) not in outputs().values():
         raise ParameterError(f"a release by {release.mechanism} has no file form")
     return _of_forms(release, store)
 
@@ -111,6 +114,8 @@ def _model(model: SyntheticModel, store: Store) -> dict[str, Any]:
 
 def _of_forms(release: Release[Any], store: Store) -> dict[str, Any]:
     """Return the document of a release whose output is no synthetic model; measurements without a form are left out."""
+    from synthdp.file_forms import Arrays, Form, has_form, written
+
     arrays = Arrays(store.arrays)
     special = {
         Domain: Form(store.domain, _unread),
@@ -136,6 +141,8 @@ def _of_forms(release: Release[Any], store: Store) -> dict[str, Any]:
 
 
 def _to_forms(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[Any]:
+    from synthdp.file_forms import Form, output_kind, read as read_form
+
     domains = []
     for one in document["domains"]:
         columns = Schema.from_json(json.dumps(one["columns"]), source="the release's columns")
@@ -145,7 +152,7 @@ def _to_forms(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Re
         Schema: Form(_unread, _read_schema),
         SyntheticModel: Form(_unread, lambda one: _read_model(one, domains, arrays)),
     }
-    output = read_form(document["output"], Union[OUTPUTS], arrays, special)  # noqa: UP007 - of a tuple of classes
+    output = read_form(document["output"], output_kind(document["output"]), arrays, special)
     measured = tuple(read_form(one, Measurements, arrays, special) for one in document["measurements"])
     return Release(
         mechanism=str(document["mechanism"]),
@@ -165,6 +172,8 @@ def _read_schema(document: Any) -> Schema:
 
 
 def _of_database(release: Release[Any], model: DatabaseModel, store: Store) -> dict[str, Any]:
+    from synthdp.sampling.database_document import DatabaseWriter
+
     writer = DatabaseWriter(store.put)
     measured = [(m, m.queries) for m in release.measurements]
     document = {
@@ -179,6 +188,8 @@ def _of_database(release: Release[Any], model: DatabaseModel, store: Store) -> d
 
 
 def _to_database(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Release[DatabaseModel]:
+    from synthdp.sampling.database_document import DatabaseReader
+
     reader = DatabaseReader({**document["database"], **document["parts"]}, arrays)
     return Release(
         mechanism=str(document["mechanism"]),
@@ -297,20 +308,28 @@ def _read_distribution(document: Mapping[str, Any], arrays: Mapping[str, AnyArra
 
 def has_file_form(queries: Statistic | KeyStatistic) -> bool:
     """Say whether a release of a synthetic model keeps the answers to a statistic in its file."""
-    return isinstance(
-        queries,
-        (
-            ClippedProducts,
-            Interactions,
-            Marginals,
-            MarginalDistances,
-            PairDistances,
-            PairProducts,
-            TensorBasis,
-            TensorWithMisfits,
-            Total,
-        ),
+    return (
+        isinstance(
+            queries,
+            (
+                ClippedProducts,
+                Interactions,
+                Marginals,
+                MarginalDistances,
+                PairDistances,
+                PairProducts,
+                TensorBasis,
+                Total,
+            ),
+        )
+        or _name_in_works(queries) is not None
     )
+
+
+def _name_in_works(queries: Statistic | KeyStatistic) -> str | None:
+    """Return the name under which a work registers a statistic; ``None`` where none does."""
+    places = {place: name for name, place in statistics().items()}
+    return places.get(place_of(type(queries)))
 
 
 def _measurements(measured: Measurements, store: Store) -> dict[str, Any]:
@@ -372,8 +391,6 @@ def _queries(queries: Statistic | KeyStatistic, store: Store) -> dict[str, Any]:
             numbers = {"scores": scores, "resolution": queries.resolution, "most": queries.most}
             chosen = [list(pair) for pair in queries.chosen]
             return {"kind": "pair products", "domain": store.domain(queries.domain), "chosen": chosen, **numbers}
-        case TensorWithMisfits(ChebyshevTensor(domain, t, unit)):
-            return {"kind": "chebyshev", "domain": store.domain(domain), "t": t, "unit": unit}
         case Total():
             return {"kind": "total", "domain": store.domain(queries.domain)}
         case TensorBasis():
@@ -388,7 +405,11 @@ def _queries(queries: Statistic | KeyStatistic, store: Store) -> dict[str, Any]:
                 "terms": terms,
                 "unit": queries.denominator,
             }
-    raise ParameterError(f"{type(queries).__name__} queries have no file form")
+    name = _name_in_works(queries)
+    if name is None:
+        raise ParameterError(f"{type(queries).__name__} queries have no file form")
+    saved: Any = queries
+    return {"kind": name, "domain": store.domain(saved.domain), **saved.settings()}
 
 
 def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Mapping[str, AnyArray]) -> Statistic:
@@ -410,8 +431,9 @@ def _read_queries(document: Mapping[str, Any], domains: list[Domain], arrays: Ma
         return PairProducts(domain, scores, chosen, resolution, int(document["most"]))
     if document["kind"] == "total":
         return Total(domain)
-    if document["kind"] == "chebyshev":
-        return TensorWithMisfits(ChebyshevTensor(domain, int(document["t"]), int(document["unit"])))
+    if document["kind"] in statistics():
+        read: Statistic = found_at(statistics()[document["kind"]]).of_settings(domain, document)
+        return read
     factors: dict[str, type[Factor]] = {"cosine": Cosine, "indicator": Indicator}
     terms = tuple(tuple(factors[kind](column, number) for kind, column, number in term) for term in document["terms"])
     return TensorBasis(domain, terms, int(document["unit"]))

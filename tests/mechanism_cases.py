@@ -45,13 +45,13 @@ from synthdp import (
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.mechanisms.fourier.monomial_release import MonomialRelease
-from synthdp.mechanisms.universe.private_multiplicative_weights import MultiplicativeWeightsConstruction
-from synthdp.queries.fourier.binarized import binarize
-from synthdp.queries.fourier.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.sparse.record_keys import key_of
-from synthdp.queries.sparse.supports import KeyList
+from synthdp.queries.record_keys import key_of
+from synthdp.queries.supports import KeyList
+from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
+from synthdp.works.polynomials.binarized import binarize
+from synthdp.works.polynomials.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
+from synthdp.works.polynomials.monomial_release import MonomialRelease
 
 BUDGET = ApproxDP(1.0, 1e-6)
 CANARY = "canary-4711"
@@ -248,7 +248,7 @@ def shown(thing: Any, depth: int = 0) -> Any:
         name
         for kind in type(thing).__mro__
         for name in getattr(kind, "__slots__", ())
-        if isinstance(name, str) and not name.startswith("__") and name != "seconds"  # a fit's time, of noisy answers
+        if isinstance(name, str) and not name.startswith("__")
     ] + list(getattr(thing, "__dict__", ()))
     if type(thing).__module__.startswith("synthdp") and names and depth < 12:
         return (type(thing).__name__, *((name, shown(getattr(thing, name, None), depth + 1)) for name in names))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from synthdp.curator.curator import Curator, SparseVector
+from synthdp.curator.curator import Curator
 from synthdp.curator.private_table import PrivateTable
+from synthdp.curator.sparse_vector import SparseVector
 
 
 def private_table(thing: Curator | SparseVector) -> PrivateTable:

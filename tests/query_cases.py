@@ -17,32 +17,20 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import releasable_domain
-from synthdp.mechanisms.fourier.decision_list_plan import pattern_table, prefix_table
-from synthdp.mechanisms.smooth.misfits import misfit_terms
-from synthdp.mechanisms.smooth.practical import random_averages
-from synthdp.mechanisms.smooth.product import Moments, moment_basis
+from synthdp.mechanisms.misfit_terms import misfit_terms
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows, counted_apart
-from synthdp.queries.fourier.average_conjunctions import AverageConjunctions
-from synthdp.queries.fourier.binarized import binarize
-from synthdp.queries.fourier.characters import CellParities, closure
-from synthdp.queries.fourier.decision_lists import decision_list_schema
-from synthdp.queries.fourier.list_coefficients import ListCoefficients
-from synthdp.queries.fourier.monomials import Monomials
-from synthdp.queries.fourier.parities import Parities
-from synthdp.queries.fourier.prefix_coefficients import PrefixCoefficients
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
+from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import LinearQueries, Statistic
-from synthdp.queries.scores.boosting_scores import BoostingScores
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.net_scores import NetScores, multisets
-from synthdp.queries.scores.pair_distances import PairDistances
-from synthdp.queries.scores.query_distances import QueryDistances
-from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
-from synthdp.queries.smooth.trigonometric import (
+from synthdp.queries.stack import Stack
+from synthdp.queries.subset import Subset
+from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import (
     Cosine,
     Indicator,
     TensorBasis,
@@ -51,11 +39,23 @@ from synthdp.queries.smooth.trigonometric import (
     mixed_terms,
     tensor_terms,
 )
-from synthdp.queries.stack import Stack
-from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
 from synthdp.schema.schema import Schema
+from synthdp.works.net.boosting_scores import BoostingScores
+from synthdp.works.net.net_scores import NetScores, multisets
+from synthdp.works.net.query_distances import QueryDistances
+from synthdp.works.polynomials.average_conjunctions import AverageConjunctions
+from synthdp.works.polynomials.binarized import binarize
+from synthdp.works.polynomials.characters import CellParities, closure
+from synthdp.works.polynomials.decision_list_plan import pattern_table, prefix_table
+from synthdp.works.polynomials.decision_lists import decision_list_schema
+from synthdp.works.polynomials.list_coefficients import ListCoefficients
+from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.parities import Parities
+from synthdp.works.polynomials.prefix_coefficients import PrefixCoefficients
+from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
+from synthdp.works.smooth.practical import random_averages
+from synthdp.works.smooth.product import Moments, moment_basis
 
 
 def cells_of(domain: Domain) -> np.ndarray:

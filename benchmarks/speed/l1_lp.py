@@ -82,10 +82,11 @@ def measure(shape: Shape, *, pairs: int) -> dict[str, object]:
     ours, plain, ratios, result, optimum = [], [], [], None, np.nan
     for _ in range(pairs):
         optimum, seconds = plain_highs(problem)
+        begin = time.perf_counter()
         result = L1Highs().solve(problem)
         plain.append(seconds)
-        ours.append(result.seconds)
-        ratios.append(result.seconds / seconds)
+        ours.append(time.perf_counter() - begin)
+        ratios.append(ours[-1] / seconds)
     if result is None or abs(result.objective - optimum) > 1e-6:
         raise RuntimeError(f"the optima differ at {shape}")
     return {

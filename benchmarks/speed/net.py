@@ -15,13 +15,13 @@ import pandas as pd
 from synthdp.curator.curator import Curator
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain
-from synthdp.mechanisms.universe.net import NetMechanism
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.scores.net_scores import multiset_count
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
+from synthdp.works.net.net import NetMechanism
+from synthdp.works.net.net_scores import multiset_count
 
 
 def main() -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.sparse.projection import SparseProjection
-from synthdp.mechanisms.sparse.weights import SparseWeights
 from synthdp.privacy.loss import ApproxDP
 from synthdp.tables.keys import overlap
+from synthdp.works.sparse.projection import SparseProjection
+from synthdp.works.sparse.weights import SparseWeights
 
 
 def main() -> None:

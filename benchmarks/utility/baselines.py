@@ -29,13 +29,6 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.universe import releasable_domain, universe
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
-from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals, fourier_bound
-from synthdp.mechanisms.universe.median_mechanism import MedianMechanism, median_bound
-from synthdp.mechanisms.universe.mwem import MWEM, mwem_bound
-from synthdp.mechanisms.universe.net import NetMechanism, net_bound
-from synthdp.mechanisms.universe.online import OnlineSession
-from synthdp.mechanisms.universe.private_boosting import PrivateBoosting, boosting_bound
-from synthdp.mechanisms.universe.private_multiplicative_weights import PrivateMultiplicativeWeights, pmw_bound
 from synthdp.privacy import accuracy
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.explicit import CellQueries
@@ -43,6 +36,13 @@ from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
+from synthdp.works.net.median_mechanism import MedianMechanism, median_bound
+from synthdp.works.net.mwem import MWEM, mwem_bound
+from synthdp.works.net.net import NetMechanism, net_bound
+from synthdp.works.net.online import OnlineSession
+from synthdp.works.net.private_boosting import PrivateBoosting, boosting_bound
+from synthdp.works.net.private_multiplicative_weights import PrivateMultiplicativeWeights, pmw_bound
+from synthdp.works.polynomials.fourier_marginals import FourierMarginals, fourier_bound
 
 DELTA, BETA = 1e-6, 0.01
 EPSILONS = (0.03, 0.1, 0.3, 1.0)

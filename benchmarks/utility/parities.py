@@ -28,24 +28,24 @@ from scipy.special import ndtri
 from synthdp import ApproxDP, AverageFamily, Boolean, Curator, PolynomialRelease, Schema, SymmetricFamily
 from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
-from synthdp.mechanisms.fourier.decision_list_plan import plan_at, plan_prefixes
-from synthdp.mechanisms.fourier.parity_release import MAX_PARITIES, ParityRelease
-from synthdp.mechanisms.fourier.polynomial_families import MAX_COEFFICIENTS, symmetric_degree
-from synthdp.mechanisms.fourier.polynomial_release import paper_rows
-from synthdp.mechanisms.fourier.polynomials import (
+from synthdp.privacy.accounting import gdp_from_approx
+from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.works.polynomials.binarized import Binarized, binarize
+from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.decision_list_plan import plan_at, plan_prefixes
+from synthdp.works.polynomials.krawtchouk import level_sizes, odd_overlaps
+from synthdp.works.polynomials.parity_release import MAX_PARITIES, ParityRelease
+from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, symmetric_degree
+from synthdp.works.polynomials.polynomial_release import paper_rows
+from synthdp.works.polynomials.polynomials import (
     chebyshev_conjunction,
     chebyshev_degree,
     least_worst_use,
     newton_coefficients,
     optimal_coefficients,
 )
-from synthdp.privacy.accounting import gdp_from_approx
-from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.queries.fourier.binarized import Binarized, binarize
-from synthdp.queries.fourier.conjunctions import SymmetricQuery
-from synthdp.queries.fourier.krawtchouk import level_sizes, odd_overlaps
-from synthdp.queries.fourier.subset_counts import odd_counts
-from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.works.polynomials.subset_counts import odd_counts
 
 LOSS = ApproxDP(1.0, 1e-6)
 SIGMA = 1 / gdp_from_approx(LOSS.epsilon, LOSS.delta)

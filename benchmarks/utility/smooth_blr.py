@@ -21,15 +21,15 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.domain import smooth_domain
-from synthdp.mechanisms.smooth.summary import SmoothSummary
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.smooth.theory import exact_parameters
-from synthdp.mechanisms.universe.net import NetMechanism
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.explicit import CellQueries
 from synthdp.schema.columns import Integer
 from synthdp.schema.schema import Schema
+from synthdp.works.net.net import NetMechanism
+from synthdp.works.smooth.domain import smooth_domain
+from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.synthesis import SmoothSynthesis
+from synthdp.works.smooth.theory import exact_parameters
 
 VALUES = 8
 SCHEMA = Schema({"x": Integer(0, VALUES - 1)})

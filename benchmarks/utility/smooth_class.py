@@ -25,13 +25,13 @@ from scipy.interpolate import BSpline
 from scipy.optimize import linprog
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.answers import chebyshev_nodes
-from synthdp.mechanisms.smooth.summary import SmoothSummary
-from synthdp.mechanisms.smooth.theory import accuracy, improved_degrees, paper_degrees
-from synthdp.mechanisms.smooth.whole_class import class_accuracy
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.answers import chebyshev_nodes
+from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.theory import accuracy, improved_degrees, paper_degrees
+from synthdp.works.smooth.whole_class import class_accuracy
 
 ATOMS = np.array([[-0.7, 0.1], [-0.35, 0.75], [0.05, -0.6], [0.45, -0.25], [0.8, 0.5]])
 MESH = {1: (200, 4096, 128), 2: (24, 256, 64)}

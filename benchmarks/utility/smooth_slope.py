@@ -25,13 +25,13 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.answers import chebyshev_coefficients, chebyshev_nodes
-from synthdp.mechanisms.smooth.summary import SmoothSummary
-from synthdp.mechanisms.smooth.theory import coefficient_stddev, improved_degrees, paper_degrees
 from synthdp.privacy.loss import ApproxDP, PureDP
-from synthdp.queries.smooth.chebyshev import chebyshev_table
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.answers import chebyshev_coefficients, chebyshev_nodes
+from synthdp.works.smooth.chebyshev import chebyshev_table
+from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.theory import coefficient_stddev, improved_degrees, paper_degrees
 
 NODES = 4096
 CENTRES = np.linspace(-0.95, 0.95, 39)

@@ -26,11 +26,11 @@ import pandas as pd
 from scipy.optimize import linprog
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.gaussian_kernels import GaussianKernels
+from synthdp.works.smooth.synthesis import SmoothSynthesis
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SIGMAS = (2.0, 4.0, 6.0, 8.0, 10.0)

@@ -26,13 +26,13 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.answers import TrigonometricSummary
-from synthdp.mechanisms.smooth.summary import SmoothSummary
-from synthdp.mechanisms.smooth.theory import paper_degrees
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.answers import TrigonometricSummary
+from synthdp.works.smooth.gaussian_kernels import GaussianKernels
+from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.theory import paper_degrees
 
 
 def seconds(work: Callable[[], object], repeats: int = 5) -> float:

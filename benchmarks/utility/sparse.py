@@ -17,18 +17,18 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.sparse.mwem import SparseMWEM
-from synthdp.mechanisms.sparse.projection import SparseProjection
-from synthdp.mechanisms.sparse.stability_histogram import StabilityHistogram
-from synthdp.mechanisms.sparse.weights import SparseWeights
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.loss import ApproxDP
-from synthdp.queries.sparse.key_counts import SparseCounts
-from synthdp.queries.sparse.supports import DENOMINATOR, SparseQuery, sparse_conjunction
+from synthdp.queries.supports import DENOMINATOR, SparseQuery, sparse_conjunction
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import count_keys, overlap
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.works.sparse.key_counts import SparseCounts
+from synthdp.works.sparse.mwem import SparseMWEM
+from synthdp.works.sparse.projection import SparseProjection
+from synthdp.works.sparse.stability_histogram import StabilityHistogram
+from synthdp.works.sparse.weights import SparseWeights
 
 LOSS = ApproxDP(1.0, 1e-6)
 

@@ -67,7 +67,7 @@ def run(name: str, table: pd.DataFrame, epsilon: float) -> dict[str, Any]:
         with warnings.catch_warnings(record=True) as said, tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("always")
             with stage("draft"):
-                schema = sd.Schema.draft(table)
+                schema = sd.draft(table)
                 for column in schema:
                     schema.review(column).accept()
             release = sd.SyntheticRelease(schema=schema, epsilon=epsilon, delta=1e-9, random_state=0)

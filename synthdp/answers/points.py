@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,9 +11,21 @@ from synthdp.arrays import AnyArray, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import ParameterError
-from synthdp.queries.smooth.gaussian_kernels import GaussianKernels
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column
+
+
+@runtime_checkable
+class FunctionFamily(Protocol):
+    """Several functions on [-1, 1] at once, such as `GaussianKernels`."""
+
+    def averages(self, points: FloatArray) -> FloatArray:
+        """Return the average of each over points."""
+        ...
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """Return the values of each at points, (m, q)."""
+        ...
 
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
@@ -30,15 +42,15 @@ def points_of_grid(column: Column) -> FloatArray:
 
 
 def averages(function: Any, points: FloatArray) -> FloatArray:
-    """Return the average over points of a function, or of each one of a family of kernels."""
-    if isinstance(function, GaussianKernels):
+    """Return the average over points of a function, or of each one of a family."""
+    if isinstance(function, FunctionFamily):
         return function.averages(points)
     return np.array([values_at(function, points).mean()])
 
 
 def values_of(function: Any, points: FloatArray) -> FloatArray:
-    """Return the values at points, (m, q), of a function, or of each one of a family of kernels."""
-    if isinstance(function, GaussianKernels):
+    """Return the values at points, (m, q), of a function, or of each one of a family."""
+    if isinstance(function, FunctionFamily):
         return function.values(points)
     return values_at(function, points)[:, None]
 

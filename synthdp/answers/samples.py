@@ -7,7 +7,7 @@ from the private rows.  Here each is drawn from a model of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import ndtri, stdtrit
 from synthdp.answers.direct import Direct
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import FloatArray
-from synthdp.checks import check_whole
+from synthdp.checks import check_number, check_whole
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
@@ -71,16 +71,26 @@ def _drawn(direct: Direct, column: int, rng: Generator) -> Refinement:
     return replace(refinement, weights=counts)
 
 
-def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:
+def combine(
+    estimates: Any,
+    variances: Any,
+    *,
+    level: float = 0.95,
+    population: bool = False,
+    n: float | None = None,
+    rows: int | None = None,
+) -> Any:
     """Combine what several synthetic tables of one release say: the rule for fully synthetic data.
 
-    With the mean q of the estimates, their variance b and the mean u of their own variances, the error of q has the
-    variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003), and Student's t the degrees of freedom
-    ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the variance negative,
-    ``(1 + 1/m) b`` is taken, which is too large.
+    With the mean q of m estimates, their variance b and the mean u of their own variances, the error of q as an estimate of
+    what the private rows themselves have has the variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003), and
+    Student's t the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the
+    variance negative, ``(1 + 1/m) b`` is taken, which is too large.
 
-    The error is that of q as an estimate of what the private rows themselves have.  About a population of which these are
-    a simple random sample, add the variance that the estimate would have in a sample of as many rows.
+    With ``population=True`` the error is that of q as an estimate for the population of which the n private rows are a
+    simple random sample.  Its variance is ``(1 + 1/m) b - u + u k / n`` for tables of k rows: ``u k / n`` is the variance
+    that the estimate has in samples of n rows.  With k = n, as `Release.samples` draws, it is ``(1 + 1/m) b``, to which the
+    variances do not matter.
 
     Parameters
     ----------
@@ -90,6 +100,12 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:
         The same shape: the squared standard error that each table's analysis shows, as if its rows were a random sample.
     level
         Of the interval, 0 < level < 1.
+    population
+        Whether intervals hold for the population, or for the private rows alone.
+    n
+        Number of private rows, or its noisy estimate; with ``population`` only.
+    rows
+        Rows of each synthetic table, k; default: n.
 
     Returns
     -------
@@ -98,13 +114,17 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:
     Raises
     ------
     ParameterError
-        If there are fewer than 2 tables, the shapes differ, or a number is not finite or a variance negative.
+        If there are fewer than 2 tables, the shapes differ, a number is not finite or a variance negative, or n is not given
+        for a population or given without one.
 
     Examples
     --------
     >>> import synthdp as sd
     >>> sd.combine([1.0, 1.2, 0.8, 1.1], [0.01, 0.01, 0.01, 0.01]).round(2).to_dict("records")[0]["standard_error"]
     0.16
+    >>> found = sd.combine([1.0, 1.2, 0.8, 1.1], [0.01, 0.01, 0.01, 0.01], population=True, n=2000)
+    >>> found.round(2).to_dict("records")[0]["standard_error"]
+    0.19
     """
     values, within = (_numbers(name, given) for name, given in (("estimates", estimates), ("variances", variances)))
     if values.shape != within.shape:
@@ -113,18 +133,57 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Any:
         raise ParameterError("variances must not be negative")
     if not 0 < level < 1:
         raise ParameterError(f"level ({level}) must be above 0 and below 1")
+    found = intervals(values, within, level=level, missing=_missing(population, n, rows))
+    return dataframe({
+        "estimate": found.estimate, "standard_error": found.stddev, "lower": found.estimate - found.reach,
+        "upper": found.estimate + found.reach,
+    })  # fmt: skip
+
+
+def _missing(population: bool, n: float | None, rows: int | None) -> float:
+    """Return by how many times u the variance is below ``(1 + 1/m) b``."""
+    if not population:
+        if n is not None or rows is not None:
+            raise ParameterError(
+                "n and rows go with population=True: intervals about the private rows do not need them"
+            )
+        return 1.0
+    if n is None:
+        raise ParameterError(
+            "n must be given with population=True: how many private rows there are, or the noisy estimate"
+        )
+    check_number("n", n, least=1)
+    if rows is None:
+        return 0.0
+    check_whole("rows", rows, least=1)
+    return 1.0 - rows / n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combined:
+    """Estimates from several tables in one, (q,) each, with half of the interval and the degrees of freedom."""
+
+    estimate: FloatArray
+    stddev: FloatArray
+    reach: FloatArray
+    freedom: FloatArray
+
+
+def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: float) -> Combined:
+    """Return the combination of (m, q) estimates and their variances, with error variance ``(1 + 1/m) b - missing u``.
+
+    Its degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``: u is taken as known.  Where chance makes the
+    variance negative, ``(1 + 1/m) b`` is taken with the normal law.
+    """
     m = len(values)
-    between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), within.mean(axis=0)
+    between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), missing * within.mean(axis=0)
     known = between > mean
     variance = np.where(known, between - mean, between)
     part = np.divide(mean, between, out=np.zeros(len(between)), where=known)
-    freedom = np.maximum((m - 1) * (1 - part) ** 2, 1.0)
-    quantile = np.where(known, stdtrit(freedom, 0.5 + level / 2), ndtri(0.5 + level / 2))
-    centre, stddev = values.mean(axis=0), np.sqrt(variance)
-    return dataframe({
-        "estimate": centre, "standard_error": stddev, "lower": centre - quantile * stddev,
-        "upper": centre + quantile * stddev,
-    })  # fmt: skip
+    freedom = np.where(known, np.maximum((m - 1) * (1 - part) ** 2, 1.0), np.inf)
+    quantile = np.where(known, stdtrit(np.where(known, freedom, 1.0), 0.5 + level / 2), ndtri(0.5 + level / 2))
+    stddev = np.sqrt(variance)
+    return Combined(estimate=values.mean(axis=0), stddev=stddev, reach=quantile * stddev, freedom=freedom)
 
 
 def _numbers(name: str, given: Any) -> FloatArray:

@@ -53,11 +53,11 @@ def plan(
     if rows is None:
         raise click.UsageError("Missing option '--rows'.")
     from synthdp.estimators.synthetic_release import SyntheticRelease
+    from synthdp.nonprivate.draft import Draft
     from synthdp.planning.plan import Plan, curve
-    from synthdp.schema.draft import SchemaDraft
 
     planned = SyntheticRelease(
-        schema=SchemaDraft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
+        schema=Draft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
     ).plan(rows=rows, epsilon=list(epsilon) or [1.0])
     plans = [planned] if isinstance(planned, Plan) else planned
     if as_json:

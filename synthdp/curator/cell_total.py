@@ -8,7 +8,7 @@ from __future__ import annotations
 from synthdp.curator.private_table import PrivateTable, check_question
 from synthdp.errors import ParameterError
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.sparse.supports import DENOMINATOR
+from synthdp.queries.supports import DENOMINATOR
 
 
 def cell_total(table: PrivateTable, query: Statistic) -> int:

@@ -21,13 +21,11 @@ from synthdp.curator.discovery import (
 )
 from synthdp.curator.noisy_ranges import CLEAR, POWER_BINS, NoisyCounts
 from synthdp.domain.encoder import Numbers, RawColumn
+from synthdp.privacy.early_ends import COUNT_SHARE
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import Categorical, Untyped
 from synthdp.schema.schema import Schema
-
-COUNT_SHARE = 0.03
-"""Share of a discovery that the number of rows costs, where it is private."""
 
 
 def forecast(

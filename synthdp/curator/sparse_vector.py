@@ -28,7 +28,7 @@ from synthdp.privacy.above_threshold import AboveThresholdAnswer, WatchPlan
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.sparse.supports import DENOMINATOR, Support
+from synthdp.queries.supports import DENOMINATOR, Support
 
 
 class _State(NamedTuple):
@@ -157,9 +157,9 @@ class SparseVector:
                 )
             before = self._state
             total = self._total(table, query)
-            level = noise.geometric(scale=self.plan.level_scale) if before.level is None else before.level
+            level = self.plan.draw_level() if before.level is None else before.level
             deviation = abs(total - round(guess * DENOMINATOR))
-            silent = deviation + noise.geometric(scale=self.plan.query_scale) < self.threshold + level
+            silent = self.plan.is_silent(deviation, threshold=self.threshold, level=level)
             after = _State(before.alarms, level, "")
             if not silent:
                 after = _State(before.alarms + 1, None if self.plan.redrawn else level, "")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
-from synthdp.curator.curator import Curator, Discovered
+from synthdp.curator.curator import Curator
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
 from synthdp.sampling.synthetic_model import SyntheticModel
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 
@@ -56,7 +60,7 @@ def refuse_undiscovered(found: Discovered, account: Curator) -> None:
     """
     said = _undiscovered(found)
     if said is not None:
-        raise DiscoveryError(f"no release was made, and {account.give_up()} was spent: {said}")
+        raise DiscoveryError(f"no release was made, and {account.give_up() or 'nothing'} was spent: {said}")
 
 
 def _undiscovered(found: Discovered) -> str | None:

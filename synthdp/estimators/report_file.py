@@ -10,8 +10,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.progress import ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.report import report_page
-from synthdp.report.database import database_page
-from synthdp.sampling.database_model import DatabaseModel
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import fingerprint
 
 
@@ -34,7 +33,9 @@ def write_report(
     DataError
         If the file cannot be written.
     """
-    if isinstance(release.output, DatabaseModel):
+    if _is_database(release.output):
+        from synthdp.report.database import database_page
+
         if target is not None:
             raise ParameterError("target is a column of one table: the report of a database shows all")
         page = database_page(release, fingerprint=fingerprint(release), title=title)
@@ -46,3 +47,11 @@ def write_report(
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
         raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def _is_database(output: object) -> bool:
+    if isinstance(output, SyntheticModel):
+        return False
+    from synthdp.sampling.database_model import DatabaseModel
+
+    return isinstance(output, DatabaseModel)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -15,12 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.error_bars.misfit_shares import unproven_points
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
-from synthdp.domain.conform import conform
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
+from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.findings import (
     discovery_notes,
     ignored_notes,
@@ -31,12 +31,10 @@ from synthdp.estimators.findings import (
     warn_of_undiscovered,
 )
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
-from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.pictures.picture import Picture
-from synthdp.planning import Plan, plan
+from synthdp.mechanisms.salvage import after_the_spend, first_that_works, release_of, say
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -45,14 +43,19 @@ from synthdp.release import Release
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
-from synthdp.schema.schema import Schema, schema_given
-from synthdp.storage import load, save
+from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import is_spark, source_of
+
+if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
+    from synthdp.answers.analysis import Analysis
+    from synthdp.curator.curator import Discovered
+    from synthdp.pictures.picture import Picture
+    from synthdp.planning import Plan
 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
@@ -174,7 +177,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: Schema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
@@ -214,6 +217,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.on_progress = on_progress
 
+    @tells_of_budget
     def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
         """Ask the curator of ``X`` once and keep its answers; no row is kept.
 
@@ -267,37 +271,69 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
             dataset=self.dataset,
         )
+        extra = curator.extra_columns
         with curator:
             refuses = self.undiscovered == REFUSE
             ends = discovery_ends(self.domain_budget) if refuses and schema.undeclared else ()
             whole = account_of(curator, mechanism, schema, ends=ends)
-            unknown: tuple[str, ...] = ()
+            found: Discovered | None = None
             if schema.undeclared:
                 tell(Progress(stage="discovery", done=0, total=1))
-                found = whole.discover(
-                    spend=discovery_part(whole.budget, self.domain_budget),
-                    takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
-                    careful=refuses,
-                )
+                found = self._discovered(whole, mechanism, needed, careful=refuses)
                 if refuses:
                     refuse_undiscovered(found, whole)
-                unknown = discovery_notes(found)
-                warn_of_undiscovered(found, stacklevel=3)
-            release = mechanism.release(whole, random_state=self.random_state)
-        ignored = ignored_notes(curator.extra_columns, self.privacy_unit)
-        misfits = release.misfits
-        unproven = unproven_points(release.model, release.measurements)
-        said = (*misfit_notes(misfits), *unproven_notes(release.model, unproven))
-        receipt = release.receipt.noted(*ignored, *unknown, *said, *notes)
-        model = without_points(release.model, unproven)
-        model = replace(model, format=format.suited(model.schema))
-        self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
-        self.schema_ = model.schema
+            release = release_of(
+                mechanism,
+                whole,
+                lambda: mechanism.release(whole, random_state=self.random_state),
+                paid=found is not None,
+            )
+
+        def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
+            misfits = release.misfits
+            unknown = () if found is None else discovery_notes(found)
+            unproven = unproven_points(release.model, release.measurements)
+            values = (*misfit_notes(misfits), *unproven_notes(release.model, unproven))
+            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *values, *notes)
+            model = without_points(release.model, unproven)
+            return _suited(release, model, format, loss, said), misfits
+
+        def unfinished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
+            return _suited(release, release.model, format, loss, notes), dict.fromkeys(release.model.schema)
+
+        (made, misfits), failed = first_that_works(finished, unfinished)
+        self.release_: Release[SyntheticModel] = made.salvaged("a look at values that do not fit", failed)
+        self.schema_ = self.release_.output.schema
         self._known = None if self.schema is None else schema
-        self.receipt_, self.misfits_ = receipt, misfits
-        warn_of_misfits(misfits, stacklevel=3)
+        self.receipt_, self.misfits_ = self.release_.receipt, misfits
+
+        def undiscovered() -> None:
+            if found is not None:
+                warn_of_undiscovered(found, stacklevel=6)
+
+        say(undiscovered, lambda: warn_of_misfits(misfits, stacklevel=6))
         return self
 
+    def _discovered(
+        self, account: Curator, mechanism: TableMechanism, needed: set[str | None], *, careful: bool
+    ) -> Discovered:
+        """Discover what the schema leaves open; where that fails after an answer, go on without the open columns."""
+
+        def suits(rest: Schema) -> bool:
+            return not self._array and needed <= {*rest.outputs} and takes(mechanism, rest)
+
+        return after_the_spend(
+            account,
+            lambda: account.discover(
+                spend=discovery_part(account.budget, self.domain_budget), takes=suits, careful=careful
+            ),
+            lambda error: account.skip_discovery(
+                f"SALVAGED: the discovery failed ({type(error).__name__}); the open columns are as if nothing was found",
+                takes=suits,
+            ),
+        )
+
+    @tells_of_budget
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
         """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
 
@@ -328,7 +364,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self.fit(X).sample(self.n_rows)
         if self.n_rows is None and self.privacy_unit is not None:
             raise ParameterError(UNCOUNTABLE)
-        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)
+        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=4)
         if self.n_rows is not None:
             return self.fit(X).sample(self.n_rows)
         rows = number_of_labels(X, y)
@@ -337,6 +373,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             check_enough_keys(schema, rows)
         return self._fit(X, schema=schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
+    @tells_of_budget
     def fit_resample(
         self, X: Any, y: Any, *, target: str | None = None, label: Column | None = None, nullable: bool = True
     ) -> tuple[Any, Any]:
@@ -388,6 +425,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
+        from synthdp.domain.conform import conform
+
         raw = {
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]
             for name in self.schema_
@@ -405,7 +444,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: int | None = None,
         *,
         random_state: RandomState = None,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | str | Sequence[str] | None = None,
         method: str = "systematic",
     ) -> Any:
         """Draw synthetic rows; free, as often as wanted.
@@ -417,7 +456,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the rows must have, by column; see `SyntheticModel.sample`.
+            Values that the rows must have, by column, or a condition such as ``"age > 30"``; see `Release.sample`.
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows.
         """
@@ -439,6 +478,33 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         return [self._outer(table) for table in self.release_.samples(m, rows=rows, random_state=generator(seed))]
 
+    def analyse(
+        self,
+        function: Callable[[Any], Any],
+        m: int = 20,
+        *,
+        population: bool = True,
+        rows: int | None = None,
+        level: float = 0.95,
+        random_state: RandomState = None,
+    ) -> Analysis:
+        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+
+        Parameters
+        ----------
+        function
+            Of one table, a DataFrame of the release's own form.
+        m, population, rows, level
+            As for `Release.analyse`.
+        random_state
+            Seed; default: the estimator's.
+        """
+        check_is_fitted(self)
+        seed = self.random_state if random_state is None else random_state
+        return self.release_.analyse(
+            function, m, population=population, rows=rows, level=level, random_state=generator(seed)
+        )
+
     def answer(self, question: Any) -> Any:
         """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
 
@@ -453,6 +519,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
+        from synthdp.storage import save
+
         check_is_fitted(self)
         save(self.release_, path)
 
@@ -476,8 +544,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError, SchemaError
             If a setting is out of range, or the schema leaves something open.
         """
+        from synthdp.planning import plan
+
         self._check_settings()
-        schema = self._drafted_or_declared()
+        schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
             raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
@@ -502,6 +572,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on_progress
             Called at the start of each stage; default: that of the estimator.
         """
+        from synthdp.estimators.report_file import write_report
+
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None
         told = on_progress or self.on_progress or silent
@@ -518,6 +590,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
+        from synthdp.storage import load
+
         return load(path)
 
     def _html_repr(self) -> str:
@@ -556,7 +630,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _drafted_or_declared(self) -> Schema | None:
         """Return the same for a plan, which reads no row and takes drafts."""
-        return self.schema if isinstance(self.schema, Schema) else self._declared()
+        return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
 
     def _check_settings(self) -> PrivacyLoss:
         """Check the settings that no later step checks, and return the whole loss."""
@@ -578,7 +652,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return loss
 
@@ -590,6 +664,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             progress = self.on_progress or silent
             return mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
         return mechanism_given(self.mechanism, options=options, **settings)
+
+
+def _suited(
+    release: Release[Any], model: SyntheticModel, form: TableFormat, loss: PrivacyLoss, said: Sequence[str]
+) -> Release[SyntheticModel]:
+    """Return a release whose rows have the form of the private table, and whose receipt says a little more."""
+    output = replace(model, format=form.suited(model.schema))
+    return replace(release, output=output, loss=loss, receipt=release.receipt.noted(*said))
 
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made

@@ -19,7 +19,7 @@ from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError
-from synthdp.queries.smooth.trigonometric import chebyshev
+from synthdp.queries.trigonometric import chebyshev
 from synthdp.randomness import RandomState, generator
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema, schema_given

@@ -10,15 +10,16 @@ from synthdp.curator.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import Mechanism, Spender
 from synthdp.mechanisms.row_count import count_rows
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
+from synthdp.registered import found_at, mechanisms
 from synthdp.release import Release
 from synthdp.sampling.structural_zeros import rules_between
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -59,6 +60,7 @@ class Automatic(Spender):
         """Return the schema unchanged: all columns are released; refuse what `AdaptiveMarginals` refuses."""
         return self._adaptive(self.spend).output_schema(schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Choose, ask the curator, and return a model to sample.
 
@@ -74,9 +76,9 @@ class Automatic(Spender):
         count = count_rows(account, spend=loss.fraction(CHOICE_SHARE))
         left: Spend = Remaining() if count.measurements else loss
         smooth = count.rows < SMOOTH_SIGNAL * one_way_noise(account.schema, loss, account.adjacency)
-        chosen: SmoothSynthesis | AdaptiveMarginals = SmoothSynthesis(spend=left)
-        if not smooth:
-            chosen = replace(adaptive, spend=left)
+        chosen: Mechanism[SyntheticModel] = replace(adaptive, spend=left)
+        if smooth:
+            chosen = found_at(mechanisms()["smooth_synthesis"].place)(spend=left)
         release = chosen.release(account, random_state=rng)
         return replace(release, loss=loss)  # the number of rows was paid for too
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synthdp.curator.curator import COUNT_SHARE, Curator
+from synthdp.curator.curator import Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
-from synthdp.privacy.early_ends import EarlyEnds
+from synthdp.privacy.early_ends import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
 

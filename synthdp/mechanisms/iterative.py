@@ -7,12 +7,14 @@ a great many queries.  Sparse and private multiplicative weights and the median 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from synthdp.curator.curator import SparseVector
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.supports import Support
+from synthdp.queries.supports import Support
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SparseVector
 
 QueryT_contra = TypeVar("QueryT_contra", contravariant=True)
 

@@ -20,7 +20,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.design import design
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.smooth.trigonometric import TensorBasis
+from synthdp.queries.trigonometric import TensorBasis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,33 +1,26 @@
 """The mechanisms that have a name: what each is made by, and which settings it takes.
 
-The table below is the only place that knows.  What a mechanism does not take is refused in one sentence, before anything
-is spent; which values a setting may have, the mechanism's own constructor says.
+The table below, and what the works register, are the only places that know.  What a mechanism does not take is refused in
+one sentence, before anything is spent; which values a setting may have, the mechanism's own constructor says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from synthdp.errors import ParameterError, SolverUnavailableError
-from synthdp.fit.explicit.registry import SOLVERS as FITTERS
-from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals
-from synthdp.mechanisms.l1_fit import L1Fit
-from synthdp.mechanisms.options import check_options, option_of_text
 from synthdp.mechanisms.protocol import Mechanism, TableMechanism
-from synthdp.mechanisms.smooth.synthesis import SmoothSynthesis
-from synthdp.mechanisms.universe.mwem import MWEM
 from synthdp.privacy.loss import Remaining
 from synthdp.progress import ProgressCallback, silent
+from synthdp.registered import found_at, mechanisms
 
 AUTO = "auto"
 MAXENT = "maxent"
-SOLVERS = (AUTO, *FITTERS, MAXENT)
 
 UNSET: Mapping[str, Any] = MappingProxyType({"workload": None, "target": None, "solver": AUTO, "bins": 32})
 """The settings that not every mechanism takes, each with the value that stands for "not said"."""
@@ -42,8 +35,8 @@ class Named:
 
     Parameters
     ----------
-    kind
-        The mechanism's class.
+    place
+        Where the mechanism's class is, ``"module:Class"``.
     takes
         Which of the settings it takes, each with the constructor's argument that it becomes.
     solvers
@@ -52,10 +45,16 @@ class Named:
         Whether it takes options of its own.
     """
 
-    kind: type[Any]
+    place: str
     takes: Mapping[str, Callable[[Any], dict[str, Any]]] = field(default_factory=dict)
     solvers: tuple[str, ...] = ()
     options: bool = True
+
+    @property
+    def kind(self) -> type[Any]:
+        """The mechanism's class, loaded now."""
+        kind: type[Any] = found_at(self.place)
+        return kind
 
 
 def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
@@ -70,19 +69,46 @@ _WORKLOAD = {"workload": _as("workload")}
 _ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways}
 _FITTER = {"solver": _as("solver")}
 
-NAMED: Mapping[str, Named] = MappingProxyType(
+OWN: Mapping[str, Named] = MappingProxyType(
     {
-        AUTO: Named(kind=Automatic, takes=_ADAPTIVE, options=False),
-        "adaptive_marginals": Named(kind=AdaptiveMarginals, takes=_ADAPTIVE, solvers=(MAXENT,)),
-        "smooth_synthesis": Named(kind=SmoothSynthesis, takes=_FITTER, solvers=tuple(FITTERS)),
-        "l1_fit": Named(kind=L1Fit, takes=_WORKLOAD | _FITTER, solvers=tuple(FITTERS)),
-        "mwem": Named(kind=MWEM, takes=_WORKLOAD),
-        "fourier_marginals": Named(kind=FourierMarginals, takes=_WORKLOAD | _FITTER, solvers=tuple(FITTERS)),
+        AUTO: Named(place="synthdp.mechanisms.automatic:Automatic", takes=_ADAPTIVE, options=False),
+        "adaptive_marginals": Named(
+            place="synthdp.mechanisms.adaptive.adaptive_marginals:AdaptiveMarginals", takes=_ADAPTIVE, solvers=(MAXENT,)
+        ),
     }
 )
+"""The mechanisms of explicit support and of the works are in `named`: they are loaded only where they are asked for."""
 
 BY_SOLVER: Mapping[str, str] = MappingProxyType({"lp": "l1_fit", "mw": "l1_fit", MAXENT: "adaptive_marginals"})
 """What ``"auto"`` stands for where the solver is named."""
+
+
+@cache
+def fitters() -> tuple[str, ...]:
+    """Return the names of the solvers of explicit support."""
+    from synthdp.fit.explicit.registry import SOLVERS
+
+    return tuple(SOLVERS)
+
+
+@cache
+def named() -> Mapping[str, Named]:
+    """Return what each name of a mechanism stands for."""
+    l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
+    registered = {
+        name: Named(
+            place=one.place,
+            takes={setting: _as(setting) for setting in one.takes},
+            solvers=fitters() if "solver" in one.takes else (),
+        )
+        for name, one in mechanisms().items()
+    }
+    return MappingProxyType({**OWN, "l1_fit": l1_fit, **registered})
+
+
+def _entry(name: str) -> Named:
+    """Return what a name stands for, loading no more than is needed for it."""
+    return OWN[name] if name in OWN else named()[name]
 
 
 def mechanism_named(
@@ -97,7 +123,7 @@ def mechanism_named(
     Parameters
     ----------
     name
-        One of `NAMED`.
+        One of `named`.
     options
         More of its constructor's arguments, by name.
     on_progress
@@ -113,7 +139,7 @@ def mechanism_named(
         If there is no such solver.
     """
     name = resolved(name, settings["solver"])
-    entry = NAMED[name]
+    entry = _entry(name)
     arguments: dict[str, Any] = {}
     for setting, value in settings.items():
         if not _is_set(setting, value):
@@ -125,6 +151,8 @@ def mechanism_named(
         if setting in entry.takes:
             arguments |= entry.takes[setting](value)
     if options is not None and options != {}:
+        from synthdp.mechanisms.options import check_options
+
         _check_has_options(name, entry)
         check_options(name, entry.kind, options, without=SET_ELSEWHERE)
         twice = [option for option in options if option in arguments]
@@ -146,11 +174,11 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
     kind = mechanism if isinstance(mechanism, type) else type(mechanism)
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
         hint = f": make one, {kind.__name__}(...)" if isinstance(mechanism, type) else f", not {kind.__name__}"
-        raise ParameterError(f"mechanism must be a mechanism object or one of {', '.join(NAMED)}{hint}")
+        raise ParameterError(f"mechanism must be a mechanism object or one of {', '.join(named())}{hint}")
     if not isinstance(mechanism, TableMechanism):
         raise ParameterError(
             f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, "
-            f"or take one of {', '.join(NAMED)}"
+            f"or take one of {', '.join(named())}"
         )
     if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(f"the spend of {kind.__name__} is set by epsilon and delta: leave it out")
@@ -169,23 +197,26 @@ def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, An
     ParameterError
         If one has another form, is given twice, or the mechanism has no such option.
     """
+    from synthdp.mechanisms.options import option_of_text
+
     name = resolved(name, solver)
     options: dict[str, Any] = {}
     for text in texts:
         option, found, value = text.partition("=")
         if not found or option in options:
             raise ParameterError(f"an option ({text!r}) must read NAME=VALUE, each name once")
-        _check_has_options(name, NAMED[name])
-        options[option] = option_of_text(name, NAMED[name].kind, option, value, without=SET_ELSEWHERE)
+        _check_has_options(name, _entry(name))
+        options[option] = option_of_text(name, _entry(name).kind, option, value, without=SET_ELSEWHERE)
     return options
 
 
 def resolved(name: object, solver: object) -> str:
     """Return the name of the mechanism that a name and a solver stand for."""
-    if not isinstance(name, str) or name not in NAMED:
-        raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(NAMED)}")
-    if not isinstance(solver, str) or solver not in SOLVERS:
-        raise SolverUnavailableError(f"solver {solver!r} is not installed; available: {', '.join(SOLVERS)}")
+    if not isinstance(name, str) or (name not in OWN and name not in named()):
+        raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(named())}")
+    if not isinstance(solver, str) or (solver not in (AUTO, MAXENT) and solver not in fitters()):
+        solvers = ", ".join((AUTO, *fitters(), MAXENT))
+        raise SolverUnavailableError(f"solver {solver!r} is not installed; available: {solvers}")
     return BY_SOLVER.get(solver, name) if name == AUTO else name
 
 
@@ -203,7 +234,7 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
 
 def _check_has_options(name: str, entry: Named) -> None:
     if not entry.options:
-        having = ", ".join(other for other, one in NAMED.items() if one.options)
+        having = ", ".join(other for other, one in named().items() if one.options)
         raise ParameterError(f"{name} takes no options: name the mechanism that they are for, one of {having}")
 
 

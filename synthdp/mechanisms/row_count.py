@@ -11,7 +11,7 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
-from synthdp.queries.sparse.key_counts import KeyTotal
+from synthdp.queries.protocol import KeyStatistic
 from synthdp.queries.total import Total
 
 
@@ -34,7 +34,7 @@ class RowCount:
     measurements: tuple[Measurements, ...]
 
 
-def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyTotal | None = None) -> RowCount:
+def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyStatistic | None = None) -> RowCount:
     """Return the number of rows: exact if it is public, else measured.
 
     Costs ``spend`` under ``add_remove``, and nothing under ``replace_one``.
@@ -82,7 +82,7 @@ class RowTotal(NamedTuple):
         return self.found.measurements
 
 
-def row_total(account: Curator, queries: Total | KeyTotal, *, share: float) -> RowTotal:
+def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) -> RowTotal:
     """Return the number of rows, and what the account has left.
 
     Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``.  Of an

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Clique
 from synthdp.domain.discretize import axis_of
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import domain_with_misfits, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import check_declared, part_of
-from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.sparse.supports import SparseQuery, sparse_cells
 from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.queries.supports import SparseQuery
 
 TARGET_WEIGHT = 3.0
 """How much more a table with the target column matters."""
@@ -136,7 +136,11 @@ def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQuerie
     """
     queries = queries_of(wish, schema)
     if not isinstance(queries, Marginals):
+        from synthdp.queries.fitting import FittingRows
+
         return FittingRows(queries)
+    from synthdp.domain.universe import domain_with_misfits
+
     return Marginals(domain_with_misfits(queries.domain), queries.cliques)
 
 
@@ -180,6 +184,8 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | Wish, schema: Schema) -> Seq
     ParameterError
         If there is none, a name is unknown, a marginal has bins, or a column has no declared levels.
     """
+    from synthdp.queries.supports import SparseQuery, sparse_cells
+
     asked = _listed(wish)
     if not asked:
         raise ParameterError("queries must hold at least one sparse query, or name at least one set of columns")
@@ -215,6 +221,8 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
     if all(column.names_rows for column in columns.values()):
         raise ParameterError("queries need a column that is not an identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
+    from synthdp.domain.universe import releasable_domain
+
     return releasable_domain(Domain(tuple(axes)))
 
 

@@ -41,7 +41,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.schema.column import Column
-from synthdp.schema.schema import Schema
+from synthdp.schema.schema import DraftedSchema, Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -81,7 +81,7 @@ class Distances(NamedTuple):
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | DraftedSchema,
     *,
     rows: int,
     epsilon: float | Sequence[float] = 1.0,
@@ -131,8 +131,11 @@ def plan(
     (5000, [1, 2])
     """
     check_whole("rows", rows)
-    assumed = _assumptions(schema)
-    whole = schema.assuming({name: _assumed(column) for name, column in schema.items()})
+    unreviewed: tuple[str, ...] = ()
+    if isinstance(schema, DraftedSchema):
+        unreviewed, schema = schema.unreviewed, schema.schema
+    assumed = _assumptions(schema, unreviewed)
+    whole = schema.replace({name: _assumed(column) for name, column in schema.items()})
     left_open = {name: schema[name] for name in schema.undeclared}
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
     run = partial(
@@ -145,7 +148,7 @@ def plan(
         on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
         one = run(loss=loss, left_open=left_open)
         if left_open:
-            opened = whole.assuming(left_open)
+            opened = whole.replace(left_open)
             refused = refusal_costs(loss, mechanism or Automatic(), opened, domain_budget)
             one = _priced(one, left_open, run, delta, refused=[getattr(cost, "epsilon", math.nan) for cost in refused])
         plans.append(one)
@@ -203,7 +206,7 @@ def _run(
     clock = _Clock()
     if hasattr(mechanism, "on_progress"):
         mechanism = replace(mechanism, on_progress=clock)
-    scaled, opened = _scaled(loss, rows / simulated, thresholds=bool(left_open)), schema.assuming(left_open)
+    scaled, opened = _scaled(loss, rows / simulated, thresholds=bool(left_open)), schema.replace(left_open)
     with Curator(
         table, schema=opened, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
     ) as curator:
@@ -305,13 +308,13 @@ def _assumed(column: Column) -> Column:
     return column.with_bounds(low * each, high * each)
 
 
-def _assumptions(schema: Schema) -> tuple[str, ...]:
+def _assumptions(schema: Schema, unreviewed: Sequence[str]) -> tuple[str, ...]:
     """Return what a plan takes for granted of a schema, in sentences."""
     levels = [name for name in schema.undeclared if schema[name].labelled]
     bounds = [name for name in schema.undeclared if not schema[name].labelled]
     lines = []
-    if schema.unreviewed:
-        lines.append(f"bounds and levels as drafted of what is not reviewed yet: {_some(schema.unreviewed)}")
+    if unreviewed:
+        lines.append(f"bounds and levels as drafted of what is not reviewed yet: {_some(unreviewed)}")
     if levels:
         lines.append(f"{ASSUMED_LEVELS} levels of what is to be discovered: {_some(levels)}")
     if bounds:

@@ -18,7 +18,7 @@ from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
-from synthdp.queries.sparse.supports import DENOMINATOR
+from synthdp.queries.supports import DENOMINATOR
 
 Part: TypeAlias = PureDP | ZCDP | GaussianDP
 """The currencies in which a part of a watch is paid."""
@@ -70,6 +70,26 @@ class WatchPlan:
             raise ParameterError(f"threshold ({threshold}) must be a number of rows")
         check_whole("queries", queries)
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
+
+    def draw_level(self) -> int:
+        """Return noise for the threshold, in 1024ths of a row: it must stay hidden."""
+        return noise.geometric(scale=self.level_scale)
+
+    def is_silent(self, deviation: int, *, threshold: int, level: int) -> bool:
+        """Say whether a guess seems no further off than the threshold, under fresh noise.
+
+        Costs what was paid for the watch.
+
+        Parameters
+        ----------
+        deviation
+            How far the guess is off, exactly.
+        threshold
+            How far it may be off.
+        level
+            The hidden noise on the threshold, by `draw_level`; all three in 1024ths of a row.
+        """
+        return deviation + noise.geometric(scale=self.query_scale) < threshold + level
 
     def item(self, step: str, loss: PrivacyLoss) -> Item:
         """Return the line of a receipt."""

@@ -12,6 +12,9 @@ from synthdp.privacy.loss import ROUNDING, ApproxDP, GaussianDP, PrivacyLoss, Pu
 EARLY_SHARE = 0.1
 """Share of a promised delta that is set aside for all early ends of a program together; the rest buys Gaussian noise."""
 
+COUNT_SHARE = 0.03
+"""Share of a discovery that the number of rows costs, where it is private: after it, the discovery may be given up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyEnds:

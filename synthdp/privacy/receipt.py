@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from synthdp.markup import render
 from synthdp.privacy.accounting import gdp_to_epsilon, zcdp_to_epsilon
@@ -20,8 +21,10 @@ from synthdp.privacy.loss import (
     to_document,
 )
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.schema.database import DatabaseSchema
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 
@@ -68,12 +71,15 @@ class Terms:
         What was declared.
     ledger, dataset
         Where the spend is recorded, if anywhere: the file's name without its folder, and the data's name in it.
+    place
+        Where the ledger lies, as its user named it: for messages to this user, and never on a receipt.
     """
 
     total: PrivacyLoss
     schema: Schema | DatabaseSchema
     ledger: str | None
     dataset: str | None
+    place: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

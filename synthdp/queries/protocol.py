@@ -102,6 +102,20 @@ class LinearQueries(Statistic, Protocol):
         ...
 
 
+@runtime_checkable
+class CellCounting(Protocol):
+    """A statistic some of whose answers count the rows in one cell of one column."""
+
+    @property
+    def domain(self) -> Domain:
+        """Which columns are read, and in which cells."""
+        ...
+
+    def place_of(self, column: int, cell: int) -> int | None:
+        """Return which answer counts the rows in a cell of a column; ``None`` if none does."""
+        ...
+
+
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
     """Return whole-number answers as real ones: divided by the denominator."""
     return np.asarray(values / float(queries.denominator), np.float64)

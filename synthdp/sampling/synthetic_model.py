@@ -27,14 +27,12 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import Inside, balanced_inside
-from synthdp.sampling.constraint_repair import Repair
 from synthdp.sampling.inside_groups import dealt_out
 from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
-from synthdp.tables.write import library_for, write_blocks
 
 OBEYED = "no synthetic row breaks a declared rule"
 
@@ -169,6 +167,8 @@ class SyntheticModel:
         FormatError
             If the file cannot be written.
         """
+        from synthdp.tables.write import library_for, write_blocks
+
         form = self.format.for_files(self.schema, library="pyarrow" if isinstance(path, RowSink) else library_for(path))
         blocks = self.sample_blocks(rows, random_state=random_state, given=given, block_rows=block_rows, format=form)
         if isinstance(path, RowSink):
@@ -283,6 +283,7 @@ class SyntheticModel:
         rules = rules_of(self.schema)
         if not rules:
             return indices, np.zeros(0, np.int64)
+        from synthdp.sampling.constraint_repair import Repair
 
         def redraw(name: str, some: IntArray, mask: BoolArray | None) -> GridIndices:
             j = self.domain.index(name)[0]

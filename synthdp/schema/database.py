@@ -18,7 +18,7 @@ from synthdp.schema.constraint import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.rules_across import AmongRows, Computed, Condition, RuleBook, checked_rules, computed_places
-from synthdp.schema.schema import Schema, schema_given, schema_text
+from synthdp.schema.schema import Schema, drafted_by_old_name, finished, schema_given, schema_text
 from synthdp.schema.schema_json import parsed, rule_document, rule_of
 from synthdp.schema.sibling_rules import SIBLING_KINDS, SiblingRule
 
@@ -198,12 +198,6 @@ class DatabaseSchema:
         ]  # fmt: skip
         return (*(rule.in_words() for rule in self.rules), *(own if self.relations else ()))
 
-    def reviewed(self) -> DatabaseSchema:
-        """Return the schema itself; a table drafted from rows raises `SchemaError` where a column was not reviewed."""
-        for schema in self.tables.values():
-            schema.reviewed()
-        return self
-
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
         document = {
@@ -263,25 +257,15 @@ class DatabaseSchema:
         return cls.from_json(schema_text(path), source=f"schema file '{path}'")
 
     @staticmethod
-    def draft(tables: Mapping[str, Any], relations: Sequence[Relation]) -> DatabaseSchema:
-        """Return a schema whose columns are read off tables, to be reviewed: NOT private, and refused until it is.
-
-        Relations are not drafted: how many rows a person may have is a bound that must not be read off the rows.
-
-        Parameters
-        ----------
-        tables
-            Dataframes, sources of rows or paths of files by table name.
-        relations
-            As for `DatabaseSchema`.
+    def draft(tables: Mapping[str, Any], relations: Sequence[Relation]) -> Any:
+        """Return `sd.draft` of several tables; deprecated, since a schema is public and what reads rows is not.
 
         Warns
         -----
-        DraftWarning
-            Always, once a table.
+        DeprecationWarning
+            Always.
         """
-        keys = {one.key for one in relations}
-        return DatabaseSchema({name: Schema.draft(rows, without=keys) for name, rows in tables.items()}, relations)
+        return drafted_by_old_name("DatabaseSchema.draft", tables, relations=relations)
 
     def _check_keys(self) -> None:
         for relation in self.relations:
@@ -401,8 +385,9 @@ def database_schema_given(given: object) -> DatabaseSchema:
     SchemaError, FormatError
         If it contradicts itself, has not been reviewed, or is none of these.
     """
+    given = finished(given)
     if isinstance(given, DatabaseSchema):
-        return given.reviewed()
+        return given
     if isinstance(given, (str, PathLike)):
         return DatabaseSchema.read(given)
     if isinstance(given, Mapping) and "synthdp_database" in given:

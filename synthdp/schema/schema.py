@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
@@ -16,11 +18,7 @@ from synthdp.schema.constraint import RULE_KINDS
 from synthdp.schema.constraints import Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
-from synthdp.schema.known_columns import KNOWN, known_column
 from synthdp.schema.schema_json import from_document, parsed, to_document
-
-if TYPE_CHECKING:
-    from synthdp.schema.draft import SchemaDraft
 
 
 class Schema(Mapping[str, Column]):
@@ -142,30 +140,17 @@ class Schema(Mapping[str, Column]):
         """Names of the columns whose bounds or levels are still unknown."""
         return tuple(name for name, column in self.items() if not is_complete(column))
 
-    @property
-    def unreviewed(self) -> tuple[str, ...]:
-        """Names of the columns that were drafted from a table and are not reviewed; see `Schema.draft`."""
-        return ()
-
-    def reviewed(self) -> Schema:
-        """Return the schema itself; a draft raises `SchemaError` where a column has not been reviewed."""
-        return self
-
     def replace(self, columns: Mapping[str, Column]) -> Schema:
-        """Return a schema with some columns declared anew, in the same order."""
-        return self.reviewed().assuming(columns)
+        """Return a schema with some columns declared anew, in the same order; new ones come last."""
+        return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
 
     def extended(self, columns: Mapping[str, Column]) -> Schema:
         """Return a schema with more columns at its end."""
-        return self.reviewed().assuming(columns)
-
-    def assuming(self, columns: Mapping[str, Column]) -> Schema:
-        """Return the schema with some columns as if they were declared so: for a plan, which takes drafts as well."""
-        return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
+        return self.replace(columns)
 
     def part(self, names: Iterable[str]) -> Schema:
         """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
-        kept, rules = set(names) & set(self.reviewed()), []
+        kept, rules = set(names) & set(self), []
         for constraint in self.constraints:
             if set(constraint.names) <= kept:
                 rules.append(constraint)
@@ -175,7 +160,7 @@ class Schema(Mapping[str, Column]):
 
     def reading(self, csv: CsvFormat | None) -> Schema:
         """Return the same schema for a file that writes the table in another way."""
-        return Schema(self.reviewed()._declared, constraints=self.constraints, csv=csv)  # noqa: SLF001
+        return Schema(self._declared, constraints=self.constraints, csv=csv)
 
     def to_json(self) -> str:
         """Return the schema as JSON text with a version."""
@@ -258,35 +243,58 @@ class Schema(Mapping[str, Column]):
         >>> Schema.known()[:3]
         ('age', 'adult_age', 'hours_per_week')
         """
+        from synthdp.schema.known_columns import KNOWN, known_column
+
         return tuple(KNOWN) if name is None else known_column(name, **settings)
 
     @staticmethod
-    def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> SchemaDraft:
-        """Return a schema read off a table, to be reviewed: NOT private, and refused by every release until it is.
-
-        Parameters
-        ----------
-        table
-            A dataframe, a source of rows, or the path of a file.
-        without
-            Columns to leave out.  Those that no schema can describe, such as free text, are left out anyway and listed in
-            ``left_out``.
-        missing
-            Texts of a CSV or Excel file that stand for a missing value; default: the usual ones.
+    def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> Any:
+        """Return `sd.draft` of a table; deprecated, since a schema is public and what reads rows is not.
 
         Warns
         -----
-        DraftWarning
-            Always: the draft is read off the rows and is as private as they are.
-
-        Raises
-        ------
-        DataError
-            If there is no row, or no column that can be described.
+        DeprecationWarning
+            Always.
         """
-        from synthdp.nonprivate.draft_schema import drafted
+        return drafted_by_old_name("Schema.draft", table, without=without, missing=missing)
 
-        return drafted(table, without=without, missing=missing)
+
+@runtime_checkable
+class Reviewable(Protocol):
+    """A schema that a person reviews before it can be used, of one table or of several: what `sd.draft` returns."""
+
+    def finish(self) -> Any:
+        """Return the schema, or raise `SchemaError` where a column has not been reviewed."""
+
+
+@runtime_checkable
+class DraftedSchema(Reviewable, Protocol):
+    """The same of one table, with what a plan needs."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema as it stands."""
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Names of the columns that nobody has reviewed yet."""
+
+
+def finished(given: Any) -> Any:
+    """Return the schema of a reviewed draft, and anything else as it is.
+
+    Raises
+    ------
+    SchemaError
+        If a column of the draft has not been reviewed.
+    """
+    return given.finish() if isinstance(given, Reviewable) else given
+
+
+def drafted_by_old_name(name: str, table: object, **settings: Any) -> Any:
+    """Return `sd.draft` of a table for an older name of it, with a warning."""
+    warnings.warn(f"{name} is deprecated: use sd.draft", DeprecationWarning, stacklevel=3)
+    return import_module("synthdp").draft(table, **settings)
 
 
 def schema_text(path: str | PathLike[str]) -> str:
@@ -305,7 +313,7 @@ def schema_text(path: str | PathLike[str]) -> str:
         raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
 
 
-def schema_given(given: object) -> Schema:
+def schema_given(given: Any) -> Schema:
     """Return the schema that a user gave: one, a mapping from names to columns, a schema document, or the path of a file.
 
     Raises
@@ -317,8 +325,9 @@ def schema_given(given: object) -> Schema:
     FormatError
         If it is a document or a file that is not a schema.
     """
+    given = finished(given)
     if isinstance(given, Schema):
-        return given.reviewed()
+        return given
     if isinstance(given, (str, PathLike)):
         return Schema.read(given)
     if isinstance(given, Mapping) and "synthdp_schema" in given:

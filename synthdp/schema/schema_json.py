@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived
-from synthdp.schema.known_columns import known_column
-from synthdp.schema.sibling_rules import SiblingRule
+
+if TYPE_CHECKING:
+    from synthdp.schema.sibling_rules import SiblingRule
 
 VERSION = 3
 """The newest version that can be read; a schema is written in the oldest version that can express it."""
@@ -175,6 +176,8 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
 def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, Any]:
     """Return the document of a column that everybody knows, with the settings of an entry that names it."""
     try:
+        from synthdp.schema.known_columns import known_column
+
         column = known_column(entry["known"])
     except SchemaError as error:
         raise SchemaError(f"column {name!r} of {source}: {error}") from None

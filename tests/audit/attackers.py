@@ -27,9 +27,9 @@ from synthdp.audit import exact_answers, indices_of, matched_score
 from synthdp.domain.discretize import domain_of
 from synthdp.measurements import Measurements
 from synthdp.queries.products import ClippedProducts
-from synthdp.queries.sparse.record_keys import key_of
-from synthdp.queries.sparse.supports import KeyList
+from synthdp.queries.record_keys import key_of
 from synthdp.queries.subset import Subset
+from synthdp.queries.supports import KeyList
 
 Row = Mapping[str, Any]
 RELATIONS = ("add_remove", "replace_one")

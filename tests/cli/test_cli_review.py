@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import synthdp as sd
 from synthdp.cli.main import main
-from synthdp.schema.draft import SchemaDraft
+from synthdp.nonprivate.draft import Draft
 
 
 def run(*arguments: object, cwd: Path, answers: str = ""):
@@ -33,8 +33,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def draft(folder: Path) -> SchemaDraft:
-    return SchemaDraft.read(folder / "s.json")
+def draft(folder: Path) -> Draft:
+    return Draft.read(folder / "s.json")
 
 
 def test_three_commands_and_a_review_take_any_table_to_a_release(folder: Path) -> None:
@@ -70,7 +70,9 @@ def test_a_review_goes_column_by_column(folder: Path) -> None:
         "city": sd.Categorical(["Oslo", "Bergen", "Tromsø"], nullable=True),
         "since": sd.Datetime("2021-03-01", "2021-03-28", resolution="D"),
     }
-    assert [column.source for column in schema.values()] == ["common knowledge", *["drafted from the table"] * 2]
+    assert [column.source for column in schema.values()] == [
+        "common knowledge; drafted from the table: type, nullable", *["drafted from the table"] * 2,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

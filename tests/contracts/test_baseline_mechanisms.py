@@ -9,15 +9,15 @@ from small_worlds import binary_table, binary_world, skewed_codes
 from synthdp import ApproxDP, Curator, Ledger
 from synthdp.errors import BudgetExceededError
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
-from synthdp.mechanisms.fourier.fourier_marginals import FourierMarginals
-from synthdp.mechanisms.universe.median_mechanism import MedianMechanism
-from synthdp.mechanisms.universe.mwem import MWEM
-from synthdp.mechanisms.universe.net import NetMechanism
-from synthdp.mechanisms.universe.private_boosting import PrivateBoosting
-from synthdp.mechanisms.universe.private_multiplicative_weights import PrivateMultiplicativeWeights
 from synthdp.privacy import noise
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.works.net.median_mechanism import MedianMechanism
+from synthdp.works.net.mwem import MWEM
+from synthdp.works.net.net import NetMechanism
+from synthdp.works.net.private_boosting import PrivateBoosting
+from synthdp.works.net.private_multiplicative_weights import PrivateMultiplicativeWeights
+from synthdp.works.polynomials.fourier_marginals import FourierMarginals
 
 SCHEMA, DOMAIN = binary_world(3)
 WORKLOAD = Marginals(DOMAIN, all_cliques(DOMAIN, 2))

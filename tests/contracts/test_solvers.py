@@ -86,7 +86,6 @@ def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, 
     assert (result.weights >= 0).all()
     assert result.weights.sum() == pytest.approx(1.0, abs=1e-12)
     assert result.objective == pytest.approx(known.problem.objective(result.weights), rel=1e-9, abs=1e-12)
-    assert result.seconds >= 0
     assert result.status.value.endswith(".")
 
 

@@ -25,10 +25,10 @@ from synthdp.domain.discretize import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.fitting import FittingRows
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.products import ClippedProducts, PairProducts
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.sql import SqlSource

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import synthdp as sd
 from synthdp import Integer, Schema
-from synthdp.curator.curator import Discovered
+from synthdp.curator.discovery import Discovered
 from synthdp.errors import DiscoveryWarning
 from synthdp.estimators.findings import discovery_notes, warn_of_undiscovered
 

@@ -147,7 +147,7 @@ def test_what_stands_out_of_amounts_comes_out_of_a_draft_as_it_went_in():
     """Adult's gains: 99999 and other amounts that many have, nothing in the empty range between, and as many zeros."""
     real = adult()[["capital-gain", "sex", "income"]]
     with pytest.warns(DraftWarning):
-        draft = sd.Schema.draft(real).accept_all()
+        draft = sd.draft(real).accept_all()
     synthetic = sd.SyntheticRelease(schema=draft, epsilon=1.0).fit_transform(real)
     for amount in (0, 15024, 99999):
         share = (real["capital-gain"] == amount).mean()
@@ -162,6 +162,6 @@ def test_loans_in_hundreds_stay_in_hundreds(exact):
     rng = np.random.default_rng(2)
     loans = 100 * rng.integers(11, 900, 6000) + (rng.random(6000) > exact) * rng.integers(1, 100, 6000)
     with pytest.warns(DraftWarning):
-        draft = sd.Schema.draft(pd.DataFrame({"loan": loans})).accept_all()
+        draft = sd.draft(pd.DataFrame({"loan": loans})).accept_all()
     synthetic = sd.SyntheticRelease(schema=draft, epsilon=1.0).fit_transform(pd.DataFrame({"loan": loans}))
     assert (synthetic["loan"] % 100 == 0).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,7 +39,6 @@ class LeastSquares:
 
     def solve(self, problem: FitProblem) -> FitResult:
         """Return weights for ``problem``; see `Solver.solve`."""
-        begin = time.perf_counter()
         dense = problem.A.toarray() if sp.issparse(problem.A) else np.asarray(problem.A)
         r, heavy = problem.row_weights, self.penalty * problem.magnitude
         try:
@@ -59,7 +57,6 @@ class LeastSquares:
             objective=objective,
             gap=gap,
             iterations=int(np.count_nonzero(weights)),
-            seconds=time.perf_counter() - begin,
             solver=self.name,
         )
 

@@ -11,11 +11,11 @@ from small_worlds import all_tables, answers, curator_of, labelled_table, labell
 
 from synthdp import PureDP
 from synthdp.domain.universe import universe
-from synthdp.mechanisms.universe.fitting_rows import MISFIT_SHARE
-from synthdp.mechanisms.universe.net import NetMechanism
 from synthdp.privacy import noise
 from synthdp.queries.explicit import CellQueries
-from synthdp.queries.scores.net_scores import NetScores, multisets
+from synthdp.works.net.fitting_rows import MISFIT_SHARE
+from synthdp.works.net.net import NetMechanism
+from synthdp.works.net.net_scores import NetScores, multisets
 
 SCHEMA, DOMAIN = labelled_world(3)
 CELLS = universe(DOMAIN)

@@ -36,9 +36,9 @@ from synthdp.domain.universe import releasable_domain
 from synthdp.errors import DataError, ParameterError, SensitivityError
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.subset import Subset
 from synthdp.queries.total import Total
+from synthdp.works.sparse.key_counts import KeyTotal
 
 SECRET = 7777
 SCHEMA = Schema({"n": Integer(0, 9_999), "c": Categorical(["a", "b"]), "b": Boolean()})

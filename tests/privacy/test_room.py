@@ -38,8 +38,8 @@ from synthdp.errors import (
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.sparse.key_counts import KeyTotal
-from synthdp.queries.sparse.supports import KeyList
+from synthdp.queries.supports import KeyList
+from synthdp.works.sparse.key_counts import KeyTotal
 
 SCHEMA = Schema({"age": Integer(0, 9), "city": Categorical(["a", "b"])})
 TABLE = pd.DataFrame({"age": [1, 2, 2, 9, 5], "city": ["a", "b", "b", "a", "a"]})
@@ -284,7 +284,7 @@ def test_noise_is_drawn_once_for_a_spend(monkeypatch: pytest.MonkeyPatch, curato
 
 
 def test_many_queries_of_bounded_entries_take_the_k_norm_noise() -> None:
-    from synthdp.queries.smooth.trigonometric import TensorBasis, tensor_terms
+    from synthdp.queries.trigonometric import TensorBasis, tensor_terms
 
     schema = Schema({"x": Continuous(-1, 1), "y": Continuous(-1, 1)})
     table = pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, -0.4]})

@@ -32,11 +32,11 @@ from synthdp import (
 )
 from synthdp.curator import sparse_vector
 from synthdp.errors import FormatError, LedgerError, PrivacyError, SynthDPError
-from synthdp.mechanisms.sparse.answer import Origin
 from synthdp.privacy import noise
 from synthdp.privacy.budget import Account
 from synthdp.queries.explicit import CellQueries
-from synthdp.queries.sparse.supports import KeyList
+from synthdp.queries.supports import KeyList
+from synthdp.works.sparse.answer import Origin
 
 KEYS = pd.DataFrame({"p": [f"i{k}" for k in range(50)]})
 SCHEMA, DOMAIN = binary_world(3)

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import chi2
 
 from synthdp.curator.curator import Curator
-from synthdp.mechanisms.smooth.summary import SmoothSummary
 from synthdp.privacy.loss import ZCDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
+from synthdp.works.smooth.summary import SmoothSummary
 
 RELEASES, LEVEL = 600, 1e-9
 

@@ -9,7 +9,7 @@ from scipy.stats import binomtest, chisquare
 
 from synthdp import Curator, PureDP
 from synthdp.privacy import noise
-from synthdp.queries.sparse.supports import DENOMINATOR, KeyList
+from synthdp.queries.supports import DENOMINATOR, KeyList
 
 P = 1e-9
 TABLES = {name: pd.DataFrame({"p": [f"id{i}" for i in range(n)]}) for name, n in (("with", 21), ("without", 20))}

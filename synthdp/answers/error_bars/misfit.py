@@ -142,7 +142,8 @@ class Misfit:
         for j, cell in enumerate(cells):
             factors = _faint(self.direct, j, rng, size)
             if (factors != 1).any():
-                found *= factors.astype(np.float32).take(cell, axis=0)
+                fewer = found * factors.astype(np.float32).take(cell, axis=0)
+                found = np.where(fewer.sum(axis=0) > 0, fewer, found)  # a table has a row in some cell, whichever it is
         return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:

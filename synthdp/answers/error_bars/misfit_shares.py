@@ -16,8 +16,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import UNLIKELY, Measurements, Noise, beyond_noise
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.smooth.chebyshev import TensorWithMisfits
-from synthdp.queries.smooth.trigonometric import Indicator, TensorBasis
+from synthdp.queries.protocol import CellCounting
 from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
@@ -109,23 +108,17 @@ def _stands_out(count: PointCount, chance: float) -> bool:
 
 def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
     queries = measured.queries
-    if not isinstance(queries, (Marginals, TensorBasis, TensorWithMisfits)) or name not in queries.domain.names:
+    if not isinstance(queries, (Marginals, CellCounting)) or name not in queries.domain.names:
         return
     (column,) = queries.domain.index(name)
     cell = queries.domain.axes[column].cell_of_alone(index)
     if cell is None:
         return
     stddev, noise = max(measured.stddev, 1e-9), measured.noise
-    if isinstance(queries, TensorWithMisfits):
-        if queries.cells.get(column) == cell:
-            yield PointCount(
-                float(measured.answers[queries.tensor.k + list(queries.cells).index(column)]), stddev, noise
-            )
-        return
-    if isinstance(queries, TensorBasis):
-        term = (Indicator(column, cell),)
-        if term in queries.terms:
-            yield PointCount(float(measured.answers[queries.terms.index(term)]), stddev, noise)
+    if isinstance(queries, CellCounting):
+        place = queries.place_of(column, cell)
+        if place is not None:
+            yield PointCount(float(measured.answers[place]), stddev, noise)
         return
     for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
         if column in clique:

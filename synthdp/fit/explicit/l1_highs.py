@@ -117,7 +117,6 @@ class L1Highs:
             objective=objective,
             gap=max(objective - bound, 0.0),
             iterations=iterations,
-            seconds=time.perf_counter() - begin,
             solver=self.name,
         )
 
@@ -170,4 +169,4 @@ def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntAr
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows
-    return rows[np.argpartition(-scores[rows], count - 1)[:count]]
+    return rows[np.argsort(-scores[rows], kind="stable")[:count]]

@@ -110,7 +110,6 @@ class MultiplicativeWeights:
             objective=objective,
             gap=max(objective - descent.bound, 0.0),
             iterations=descent.steps,
-            seconds=time.perf_counter() - begin,
             solver=self.name,
         )
 

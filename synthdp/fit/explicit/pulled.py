@@ -107,7 +107,6 @@ def solve_pulled(
         objective=objective,
         gap=max(objective - bound, 0.0),
         iterations=iterations,
-        seconds=time.perf_counter() - begin,
         solver=name,
     )
 

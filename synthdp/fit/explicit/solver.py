@@ -49,8 +49,6 @@ class FitResult:
         ``objective`` minus a proven lower bound on it, absolute; NaN where no bound is known.
     iterations
         The solver's own count (simplex pivots, gradient steps).
-    seconds
-        Wall time.
     solver
         The name of the solver that found the weights.
     """
@@ -60,7 +58,6 @@ class FitResult:
     objective: float
     gap: float
     iterations: int
-    seconds: float
     solver: str
 
     def __post_init__(self) -> None:

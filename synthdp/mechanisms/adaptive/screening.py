@@ -20,8 +20,8 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.scores.distances import MarginalDistances
 
 DENOMINATOR = 256
 """Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers."""

@@ -25,7 +25,7 @@ from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.scores.pair_distances import PairDistances
+from synthdp.queries.pair_distances import PairDistances
 
 WIDE = 128
 """Tables of more columns are wide."""

@@ -25,9 +25,9 @@ from synthdp.domain.encoder import Numbers, RawColumn, encode
 from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
 from synthdp.queries.counting import margin_of
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read_all, type_names

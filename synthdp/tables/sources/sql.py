@@ -15,10 +15,10 @@ from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.queries.total import Total
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
@@ -132,14 +132,27 @@ class SqlSource:
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
-        if self._push == "counts":
-            raise DataError("push='counts' lets no row leave the database: what asks for values is refused")
+        self.check_values()
         wanted = [self._asked_as(name, column.names_rows) for name, column in kinds.items()]
         with asking():
             for cells in self._asked(self._selected(wanted, self._dialect), wanted):
                 yield {
                     name: _raw(name, column, part) for (name, column), part in zip(kinds.items(), cells, strict=True)
                 }
+
+    def check_values(self) -> None:
+        """Refuse to give values where only counts leave the database.
+
+        Raises
+        ------
+        DataError
+            With ``push="counts"``.
+        """
+        if self._push == "counts":
+            raise DataError(
+                "push='counts' lets no row leave the database: what asks for values is refused; read it with push='codes' "
+                "or push='rows'"
+            )
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
         """Refuse a schema that cannot be counted in the database, before anything is spent.

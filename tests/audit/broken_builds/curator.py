@@ -117,9 +117,9 @@ for item in items:
         "a selection is charged after it was made",
         "R13",
         "Curator.select",
-        "return int(self._spend(item, lambda table: plan.choose(table.exact(scores), scale=plan.scale)))",
+        "return self._spend(item, lambda table: plan.chosen(table.exact(scores)))",
         """
-found = int(plan.choose(self._vault._table.exact(scores), scale=plan.scale))
+found = plan.chosen(self._vault._table.exact(scores))
 return self._spend(item, lambda _: found)
 """,
         ("tests/privacy/test_room.py::test_every_question_is_charged_before_the_data_is_read",),
@@ -205,10 +205,10 @@ return self._spend(item, lambda _: found)
     Mutation(
         "a draft is released before it was reviewed",
         "R32",
-        "private_table.private_table",
-        "schema.reviewed()",
-        "schema",
-        ("tests/unit/schema/test_draft.py::test_every_release_refuses_a_draft_until_the_last_column_is_reviewed",),
+        "schema.schema.finished",
+        "given.finish()",
+        "given.schema",
+        ("tests/unit/nonprivate/test_draft.py::test_every_release_refuses_a_draft_until_the_last_column_is_reviewed",),
     ),
     Mutation(
         "every discovered range is called narrow",

@@ -25,7 +25,7 @@ MUTATIONS = (
         "a spend counts only when it is committed",
         "R13",
         "Ledger._spent",
-        "'SELECT loss FROM spends WHERE dataset = ?'",
+        "\"SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'\"",
         "\"SELECT loss FROM spends WHERE state = 'committed' AND dataset = ?\"",
         ("tests/privacy/test_room.py::test_a_process_killed_between_reserve_and_commit_has_spent",),
     ),
@@ -138,7 +138,7 @@ with self._lock:
         "0.0",
         "[]",
         (
-            "tests/unit/mechanisms/sparse/test_sparse_weights.py::test_a_session_saved_before_its_first_slot_answers_and_learns",
+            "tests/unit/works/sparse/test_sparse_weights.py::test_a_session_saved_before_its_first_slot_answers_and_learns",
         ),
     ),
     Mutation(
@@ -210,5 +210,21 @@ with self._lock:
         "any((spent > most * (1 + ROUNDING) for spent, most in both))",
         "False",
         ("tests/unit/curator/test_give_up.py::test_an_entry_is_never_raised",),
+    ),
+    Mutation(
+        "whoever knows the number of an entry may lower it",
+        "R13",
+        "Ledger._check_held",
+        "row is None or held is not number or row[1] != text",
+        "row is None",
+        ("tests/unit/curator/test_give_up.py::test_only_who_holds_an_entry_may_lower_or_return_it",),
+    ),
+    Mutation(
+        "an account that was asked in turns with a later one is lowered",
+        "R13",
+        "Ledger._lower",
+        "db.execute('SELECT 1 FROM spends WHERE dataset = ? AND id > ? LIMIT 1', (dataset, int(number))).fetchone()",
+        "None",
+        ("tests/unit/curator/test_give_up.py::test_what_others_reserved_meanwhile_keeps_an_entry_whole",),
     ),
 )

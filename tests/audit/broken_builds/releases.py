@@ -329,7 +329,7 @@ if noise >= 1:
         "check_law(law_named(self.law), loss)",
         "None",
         (
-            "tests/unit/mechanisms/smooth/test_smooth_synthesis.py::test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent",
+            "tests/unit/works/smooth/test_smooth_synthesis.py::test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent",
         ),
     ),
     Mutation(
@@ -344,7 +344,7 @@ if noise >= 1:
         "what the library does not know is written into a file",
         "R15",
         "file_forms.written",
-        "FORMS.get(kind.__name__) is not kind",
+        "forms().get(kind.__name__) != place_of(kind)",
         "False",
         ("tests/unit/test_storage.py::test_what_the_library_does_not_know_has_no_file_form",),
     ),
@@ -380,7 +380,7 @@ if noise >= 1:
         "SmoothSummary",
         "scaled_points(axis)",
         "axis.points",
-        ("tests/unit/mechanisms/smooth/test_smooth_domain.py::test_a_declared_bound_is_an_end_of_the_interval",),
+        ("tests/unit/works/smooth/test_smooth_domain.py::test_a_declared_bound_is_an_end_of_the_interval",),
     ),
     Mutation(
         "a bound takes the cells of a column as fine as was asked",
@@ -388,7 +388,7 @@ if noise >= 1:
         "_fineness",
         "axis.grid.regular // longest",
         "math.inf",
-        ("tests/unit/mechanisms/smooth/test_smooth_domain.py::test_no_value_is_read_further_off_than_the_cells_say",),
+        ("tests/unit/works/smooth/test_smooth_domain.py::test_no_value_is_read_further_off_than_the_cells_say",),
     ),
     Mutation(
         "a parent row may have fewer rows than its rule says",

@@ -257,7 +257,7 @@ if apart:
         "PrefixCoefficients._exact_bounds",
         "one.times(2)",
         "one",
-        ("tests/unit/queries/fourier/test_prefix_coefficients.py::test_the_norms_are_the_largest_of_all_lists",),
+        ("tests/unit/works/polynomials/test_prefix_coefficients.py::test_the_norms_are_the_largest_of_all_lists",),
     ),
     Mutation(
         "Chebyshev features move by what the paper prints",
@@ -266,7 +266,7 @@ if apart:
         "t ** (d - 1) * (t + least_kernel(t))",
         "t ** d",
         (
-            "tests/unit/queries/smooth/test_sensitivity.py::test_in_one_column_the_largest_change_is_the_one_that_a_search_of_all_pairs_finds",
+            "tests/unit/works/smooth/test_sensitivity.py::test_in_one_column_the_largest_change_is_the_one_that_a_search_of_all_pairs_finds",
         ),
     ),
     Mutation(
@@ -276,7 +276,7 @@ if apart:
         "max(2.0 * t, one)",
         "one",
         (
-            "tests/unit/queries/smooth/test_sensitivity.py::test_no_pair_of_points_of_a_grid_exceeds_the_bounds_of_several_columns",
+            "tests/unit/works/smooth/test_sensitivity.py::test_no_pair_of_points_of_a_grid_exceeds_the_bounds_of_several_columns",
         ),
     ),
     Mutation(

@@ -15,8 +15,8 @@ from synthdp.curator.spill import MEMORY_BYTES, Store
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, one_ways
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Integer
 from synthdp.tables.sources.dataframe import FrameSource
 

@@ -11,7 +11,7 @@ from no_noise import Draw, recorded, without_noise
 from private_door import hidden_state
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
-from synthdp.curator.curator import SparseVector
+from synthdp.curator.sparse_vector import SparseVector
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import (
     DataError,
@@ -25,8 +25,8 @@ from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.sparse.supports import DENOMINATOR, KeyList
 from synthdp.queries.subset import Subset
+from synthdp.queries.supports import DENOMINATOR, KeyList
 
 LOSSES = [PureDP(1.0), ApproxDP(1.0, 1e-6), ApproxDP(1.0, 0.0), ZCDP(0.02), GaussianDP(0.3)]
 TABLE = pd.DataFrame({"p": [f"id{i}" for i in range(50)]})

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 
 from synthdp import ApproxDP, Boolean, Curator, InteractiveMechanism, Schema
-from synthdp.distribution.sparse_table import SparseTable
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain, universe
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.mechanisms.sparse.bounds import smallest_slots
-from synthdp.mechanisms.sparse.construction import SparseConstruction
-from synthdp.mechanisms.universe.median_mechanism import MedianConstruction, net_distance
-from synthdp.mechanisms.universe.private_multiplicative_weights import MultiplicativeWeightsConstruction
 from synthdp.queries.explicit import CellQueries
-from synthdp.queries.sparse.supports import DENOMINATOR, Support
+from synthdp.queries.supports import DENOMINATOR, Support
+from synthdp.works.net.median_mechanism import MedianConstruction, net_distance
+from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
+from synthdp.works.sparse.bounds import smallest_slots
+from synthdp.works.sparse.construction import SparseConstruction
+from synthdp.works.sparse.sparse_table import SparseTable
 
 ROWS = 12
 SCHEMA = Schema({"a": Boolean(), "b": Boolean()})

@@ -10,8 +10,8 @@ from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows, count_rows_from, row_total
 from synthdp.privacy.loss import components
-from synthdp.queries.sparse.key_counts import KeyTotal
 from synthdp.queries.total import Total
+from synthdp.works.sparse.key_counts import KeyTotal
 
 SCHEMA = Schema({"a": Integer(0, 9), "b": Boolean()})
 BUDGETS = [PureDP(1.0), ZCDP(0.5), GaussianDP(0.7)]

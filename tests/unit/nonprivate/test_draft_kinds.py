@@ -74,7 +74,7 @@ TEXT_TABLES = {
 
 def accepted(table):
     with pytest.warns(DraftWarning):
-        return sd.Schema.draft(table).accept_all()
+        return sd.draft(table).accept_all()
 
 
 @pytest.mark.parametrize("spelled", MOMENTS_AS_TEXT)

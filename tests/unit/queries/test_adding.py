@@ -13,10 +13,10 @@ import pytest
 from synthdp import Integer, Schema
 from synthdp.domain.discretize import domain_of
 from synthdp.parallel import in_order
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
+from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.protocol import AddingStatistic
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.pair_distances import PairDistances
 
 DOMAIN = domain_of(Schema({f"x{j}": Integer(0, 6) for j in range(6)}), bins=7)
 TABLES = Marginals(DOMAIN, tuple(clique for ways in (1, 2, 3) for clique in all_cliques(DOMAIN, ways)))

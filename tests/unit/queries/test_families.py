@@ -11,11 +11,12 @@ from query_cases import cells_of, mixed, ordered
 
 from synthdp.domain.discretize import domain_of
 from synthdp.errors import ParameterError, SensitivityError
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques, marginals, one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.smooth.trigonometric import (
+from synthdp.queries.stack import Stack
+from synthdp.queries.trigonometric import (
     Cosine,
     Indicator,
     TensorBasis,
@@ -24,7 +25,6 @@ from synthdp.queries.smooth.trigonometric import (
     mixed_terms,
     tensor_terms,
 )
-from synthdp.queries.stack import Stack
 from synthdp.schema.columns import Boolean, Integer
 from synthdp.schema.schema import Schema
 

@@ -12,8 +12,8 @@ from hypothesis import example, given, strategies as st
 from query_cases import bits, mixed, of_sizes, ordered
 
 from synthdp.errors import ParameterError, SensitivityError
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.explicit import CellQueries
-from synthdp.queries.fourier.parities import Parities
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.norms import (
     LARGEST_CHANGE,
@@ -27,13 +27,13 @@ from synthdp.queries.norms import (
 )
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import check_overflow, real_answers
-from synthdp.queries.scores.boosting_scores import BoostingScores
-from synthdp.queries.scores.distances import MarginalDistances
-from synthdp.queries.scores.net_scores import NetScores, multisets
-from synthdp.queries.scores.query_distances import QueryDistances
-from synthdp.queries.smooth.chebyshev import AverageMoment, ChebyshevTensor
-from synthdp.queries.smooth.trigonometric import Cosine, TensorBasis
 from synthdp.queries.subset import Subset
+from synthdp.queries.trigonometric import Cosine, TensorBasis
+from synthdp.works.net.boosting_scores import BoostingScores
+from synthdp.works.net.net_scores import NetScores, multisets
+from synthdp.works.net.query_distances import QueryDistances
+from synthdp.works.polynomials.parities import Parities
+from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor
 
 SIZES = st.integers(-(2**60), 2**60)
 vectors = st.lists(SIZES, min_size=1, max_size=12)
@@ -197,9 +197,9 @@ SETTINGS = {
 
 
 def _bits():
-    from synthdp.queries.fourier.binarized import binarize
     from synthdp.schema.columns import Boolean
     from synthdp.schema.schema import Schema
+    from synthdp.works.polynomials.binarized import binarize
 
     return binarize(Schema({f"b{j}": Boolean() for j in range(3)}))
 

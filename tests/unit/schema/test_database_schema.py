@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from small_databases import LEAVES, PERSONS, ROWS, SCHEMAS
 
@@ -101,15 +100,3 @@ def test_a_relation_with_an_unknown_setting_is_refused() -> None:
     document["relations"][0]["at_least"] = 1
     with pytest.raises(FormatError, match="at_least"):
         sd.DatabaseSchema.from_json(json.dumps(document))
-
-
-def test_a_draft_is_refused_until_it_is_reviewed() -> None:
-    tables = {
-        "persons": pd.DataFrame({"id": range(50), "p": [True, False] * 25}),
-        "rows": pd.DataFrame({"id": [*range(50)] * 2, "v": ["a", "b"] * 50}),
-    }
-    with pytest.warns(sd.errors.DraftWarning):
-        draft = sd.DatabaseSchema.draft(tables, [related()])
-    assert [*draft.tables["persons"]] == ["p"]
-    with pytest.raises(SchemaError):
-        draft.reviewed()

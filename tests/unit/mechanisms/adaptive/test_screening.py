@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from synthdp.domain.discretize import domain_of
 from synthdp.mechanisms.adaptive.energies import explained_by_chance
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, variance_of_product
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
 

@@ -17,8 +17,8 @@ from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.errors import DataError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.scores.distances import MarginalDistances
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Ordinal
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources.dataframe import FrameSource

@@ -1,0 +1,183 @@
+"""How often 95 % intervals of regression coefficients hold the population's, over repeated releases (a benchmark).
+
+    python benchmarks/utility/inference.py [--design binary adult] [--epsilon .1 .3 1 3] [--runs 1000] [--seed 0] [--m 20]
+        [--out inference.jsonl]
+
+``binary`` is the design of NAPSU-MQ (Räisä et al. 2023): 2 000 rows of three binary columns, a logistic regression of the
+third on the other two, true coefficients 1 and 0.  ``adult`` draws 10 000 rows of six columns of Adult with replacement, so
+that the whole table is the population, and regresses income on the other five.  Three ways to intervals from one release:
+
+naive        one synthetic table, taken for real rows
+private      m tables and the rule for what the private rows have (`sd.combine`)
+population   m tables and the rule for the population (`Release.analyse`)
+
+One JSON line for each design, epsilon, way and coefficient: the part of intervals that hold the truth with its standard
+error, and the median half-width over 1.96 times the spread of the estimate over the runs ("oracle": what would be written if
+the release could be made again and again) and over that of the real rows ("real").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, ndtri
+
+import synthdp as sd
+from synthdp.data import adult, adult_schema
+
+STEPS, LONGEST_STEP, RIDGE = 30, 2.0, 1e-6
+"""Newton's method: steps, the most that a coefficient moves in one, and a penalty that keeps separated groups finite."""
+
+ROWS = {"binary": 2000, "adult": 10_000}
+COLUMNS = ("age", "education-num", "hours-per-week", "sex", "marital-status", "income")
+
+
+class Found(NamedTuple):
+    """One interval and the estimate of the real rows."""
+
+    estimate: float
+    reach: float
+    truth: float
+    real: float
+    real_reach: float
+
+
+class Design(NamedTuple):
+    """A population, its schema and a regression of its last column."""
+
+    schema: sd.Schema
+    draw: Callable[[np.random.Generator], pd.DataFrame]
+    features: Callable[[pd.DataFrame], tuple[np.ndarray, np.ndarray]]
+    names: tuple[str, ...]
+    truth: np.ndarray
+
+
+def logistic(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients and their squared standard errors, without the intercept, which is the first column of x."""
+    beta = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        p = expit(x @ beta)
+        information = (x.T * (p * (1 - p))) @ x + RIDGE * np.eye(len(beta))
+        step = np.linalg.solve(information, x.T @ (y - p) - RIDGE * beta)
+        beta += np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    return beta[1:], np.diag(np.linalg.inv(information))[1:]
+
+
+def with_ones(*columns: Any) -> np.ndarray:
+    return np.column_stack([np.ones(len(columns[0])), *(np.asarray(column, float) for column in columns)])
+
+
+def binary() -> Design:
+    """Return three binary columns with coefficients 1 and 0."""
+
+    def draw(rng: np.random.Generator) -> pd.DataFrame:
+        a, b = rng.random((2, ROWS["binary"])) < 0.5
+        return pd.DataFrame({"a": a, "b": b, "y": rng.random(len(a)) < expit(-0.5 + 1.0 * a + 0.0 * b)})
+
+    def features(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        return with_ones(table["a"], table["b"]), table["y"].to_numpy(float)
+
+    return Design(sd.Schema({name: sd.Boolean() for name in "aby"}), draw, features, ("a", "b"), np.array([1.0, 0.0]))
+
+
+def census() -> Design:
+    """Return six columns of Adult; numbers in units of ten, so that coefficients are of one size."""
+    whole = adult()[list(COLUMNS)]
+
+    def draw(rng: np.random.Generator) -> pd.DataFrame:
+        return whole.iloc[rng.integers(len(whole), size=ROWS["adult"])].reset_index(drop=True)
+
+    def features(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        married = table["marital-status"] == "Married-civ-spouse"
+        x = with_ones(
+            table["age"] / 10 - 4, table["education-num"] / 10 - 1, table["hours-per-week"] / 10 - 4, table["sex"] == "Male",
+            married,
+        )  # fmt: skip
+        return x, (table["income"] == ">50K").to_numpy(float)
+
+    schema = adult_schema().part(COLUMNS)
+    names = ("age / 10", "education / 10", "hours / 10", "male", "married")
+    return Design(schema, draw, features, names, logistic(*features(whole))[0])
+
+
+def intervals(design: Design, release: Any, m: int, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return estimates and half-widths of each way."""
+
+    def fit(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        return logistic(*design.features(table))
+
+    one, variances = fit(release.sample(random_state=seed))
+    found = {"naive": (one, float(ndtri(0.975)) * np.sqrt(variances))}
+    for way in ("private", "population"):
+        combined = release.analyse(fit, m, population=way == "population", random_state=seed)
+        found[way] = (combined.estimate, combined.reach)
+    return found
+
+
+def run(design: Design, epsilon: float, runs: int, *, m: int, seed: int) -> dict[tuple[str, str], list[Found]]:
+    """Return what each way found in every run, by way and coefficient."""
+    found = defaultdict(list)
+    for number in range(runs):
+        rng = np.random.default_rng([seed, number])
+        table = design.draw(rng)
+        real, variances = logistic(*design.features(table))
+        release = sd.SyntheticRelease(schema=design.schema, epsilon=epsilon, delta=1e-9).fit(table).release_
+        for way, (estimates, reach) in intervals(design, release, m, number).items():
+            truth = real if way == "private" else design.truth
+            for j, name in enumerate(design.names):
+                real_reach = float(ndtri(0.975)) * math.sqrt(variances[j])
+                found[way, name].append(Found(estimates[j], reach[j], truth[j], real[j], real_reach))
+    return found
+
+
+def line(found: list[Found]) -> dict[str, float]:
+    """Return coverage and widths of one way and coefficient."""
+    estimate, reach, truth, _, real_reach = (np.array(values) for values in zip(*found, strict=True))
+    held = float(np.mean(np.abs(estimate - truth) <= reach))
+    spread = float(ndtri(0.975)) * max(float((estimate - truth).std()), 1e-12)
+    return {
+        "coverage": held, "standard_error": math.sqrt(max(held * (1 - held), 1 / len(found)) / len(found)),
+        "bias": float((estimate - truth).mean()), "oracle": float(np.median(reach)) / spread,
+        "real": float(np.median(reach / real_reach)),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Run all designs and write a JSON line for each coefficient."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--design", nargs="+", choices=sorted(ROWS), default=["binary", "adult"])
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 0.3, 1.0, 3.0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--m", type=int, default=20)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    for name in asked.design:
+        design = {"binary": binary, "adult": census}[name]()
+        for epsilon in asked.epsilon:
+            begun = time.process_time()
+            found = run(design, epsilon, asked.runs, m=asked.m, seed=asked.seed)
+            seconds = (time.process_time() - begun) / asked.runs
+            for (way, coefficient), some in found.items():
+                text = json.dumps({
+                    "design": name, "epsilon": epsilon, "runs": asked.runs, "m": asked.m, "way": way,
+                    "coefficient": coefficient, **{k: round(v, 4) for k, v in line(some).items()},
+                    "cpu_seconds_a_run": round(seconds, 2),
+                })  # fmt: skip
+                print(text, flush=True)
+                if asked.out:
+                    with asked.out.open("a", encoding="utf-8") as file:
+                        file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Marginals, r-of-k and decision lists by polynomials and parities."""

@@ -1,1 +1,0 @@
-"""Smooth queries: summary and synthetic table."""

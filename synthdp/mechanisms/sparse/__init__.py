@@ -1,1 +1,0 @@
-"""Sparse queries over universes of any size."""

@@ -1,1 +1,0 @@
-"""Mechanisms that list every cell of a small domain."""

@@ -1,0 +1,445 @@
+"""`sd.draft`: a schema read off a table, which a person reviews column by column before anything is released with it.
+
+A draft holds the document of a schema file, so that what a person writes into the file and what is set in Python are
+one thing.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
+
+from synthdp.errors import DraftWarning, ParameterError, SchemaError
+from synthdp.files import write_private
+from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.relation import Relation
+from synthdp.schema.schema import Schema, schema_text
+from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
+from synthdp.tables.source import Source
+from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.resolve import source_of
+
+DECLARED = "declared at the review of a draft"
+"""The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
+
+READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone")
+"""What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
+
+WARNING = (
+    "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
+    "has been reviewed."
+)
+
+
+@overload
+def draft(table: Mapping[str, Any], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
+
+
+@overload
+def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> Draft: ...
+
+
+def draft(
+    table: object,
+    *,
+    relations: Sequence[Relation] | None = None,
+    without: Collection[str] = (),
+    missing: Collection[str] | None = None,
+) -> Draft | DatabaseDraft:
+    """Return a schema read off a table, to be reviewed: NOT private, and refused by every release until it is.
+
+    Parameters
+    ----------
+    table
+        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables.
+    relations
+        With several tables: how they hang together.  How many rows a person may have is a bound, so it is declared and
+        never read off the rows.
+    without
+        Columns to leave out.  Columns that no schema can describe, such as free text, are left out anyway and listed in
+        ``left_out``.
+    missing
+        Texts of a CSV or Excel file that stand for a missing value; default: the usual ones.
+
+    Returns
+    -------
+    A `Draft`, or a `DatabaseDraft` for several tables.
+
+    Raises
+    ------
+    DataError
+        If there is no row, or no column that can be described.
+    ParameterError
+        If several tables come without relations, or one table with them.
+
+    Warns
+    -----
+    DraftWarning
+        Always: a draft is read off the rows and is as private as they are.
+    """
+    several = isinstance(table, Mapping) and not isinstance(table, Source)
+    if several != (relations is not None):
+        raise ParameterError("relations go with a dict of several tables, and a dict of tables needs its relations")
+    warnings.warn(WARNING, DraftWarning, stacklevel=2)
+    if not isinstance(table, Mapping) or relations is None:
+        return _drafted(table, without=without, missing=missing)
+    left = {*without, *(one.key for one in relations)}
+    tables = {
+        name: _drafted(rows, without=left & set(_names(rows)), missing=missing, source=f"table '{name}' of the draft")
+        for name, rows in table.items()
+    }
+    return DatabaseDraft(tables, relations)
+
+
+def _names(table: object) -> tuple[str, ...]:
+    return tuple(_opened(table).names)
+
+
+def _opened(table: object) -> Source:
+    return source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
+
+
+def _drafted(
+    table: object, *, without: Collection[str], missing: Collection[str] | None, source: str = "the draft"
+) -> Draft:
+    return Draft(draft_schema(_opened(table), without=without, missing=missing), source=source)
+
+
+class Draft:
+    """A schema drafted from a table by `sd.draft`: every release refuses it until each column has been reviewed.
+
+    It is as private as the table.  A review changes the draft in place; what was seen of a column is forgotten when the
+    column is accepted.  Once all columns are reviewed, `finish` returns the schema.
+
+    Parameters
+    ----------
+    document
+        The content of a schema file.
+    source
+        What error messages call it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"age": [*range(17, 77)] * 2, "city": ["Oslo", "Bergen", "Oslo"] * 40})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # it reads the table, and says so
+    ...     draft = sd.draft(table)
+    >>> draft.unreviewed
+    ('age', 'city')
+    >>> draft.review("age", lower=0, upper=120, source="common knowledge")
+    age: Integer(lower=0, upper=120, nullable=False, special=()); reviewed
+    >>> draft.review("city").accept()
+    city: Categorical(levels=('Bergen', 'Oslo'), nullable=False, other=None); reviewed
+    >>> list(draft.finish())
+    ['age', 'city']
+    """
+
+    __slots__ = ("_document", "_where", "schema")
+
+    schema: Schema
+    """The schema as it stands, reviewed or not; `finish` returns it when it may be used."""
+
+    def __init__(self, document: dict[str, Any], *, source: str = "the draft") -> None:
+        self._where = source
+        self._take(copy.deepcopy(document))
+
+    def _take(self, document: dict[str, Any]) -> None:
+        """Hold a document if it is a schema; otherwise all stays as it was."""
+        columns, constraints, csv = read_document(document, source=self._where)
+        self.schema = Schema(columns, constraints=constraints, csv=csv)
+        self._document = document
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """Names of the columns that nobody has reviewed yet."""
+        return tuple(entry["name"] for entry in self._document["columns"] if entry.get("reviewed") is False)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Columns of the table that the draft has left out, and why."""
+        return {one["name"]: one["why"] for one in self._document.get("left_out", [])}
+
+    def review(self, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Return the review of one column; with settings, change them in place and accept the column.
+
+        Parameters
+        ----------
+        name
+            Of the column.
+        column
+            What to declare in its place.
+        settings
+            Settings of the column to change, such as ``lower``, ``upper``, ``levels``, ``nullable`` or ``source``.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column, or it has no such setting, or they contradict each other.
+        """
+        found = ColumnReview(self, self._checked(name))
+        return found.set(column, **settings) if column is not None or settings else found
+
+    def accept_all(self, *, by: str | None = None) -> Draft:
+        """Accept all columns as they were drafted, in place; the receipt will say that they were."""
+        for name in self.unreviewed:
+            ColumnReview(self, name).accept(by=by)
+        return self
+
+    def drop(self, name: str) -> Draft:
+        """Leave a column out, in place."""
+        self._checked(name)
+        rest = [entry for entry in self._document["columns"] if entry["name"] != name]
+        if not rest:
+            raise SchemaError(f"column {name!r} is the last one: a schema needs at least one column")
+        self._take(self._document | {"columns": rest})
+        return self
+
+    def finish(self) -> Schema:
+        """Return the schema that the review has made.
+
+        Raises
+        ------
+        SchemaError
+            If a column has not been reviewed.
+        """
+        if self.unreviewed:
+            raise SchemaError(
+                f"column {self.unreviewed[0]!r} of {self._where} is a draft taken from the table: check it against public "
+                f"knowledge, then accept or change it, by draft.review({self.unreviewed[0]!r}) or `synthdp schema review`"
+            )
+        return self.schema
+
+    def to_json(self) -> str:
+        """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
+        return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the draft to a JSON file, which only its owner may read."""
+        write_private(Path(path), self.to_json())
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the draft") -> Draft:
+        """Read a draft, reviewed in part or not at all, from JSON text."""
+        return cls(parsed(text, source=source), source=source)
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Draft:
+        """Read a draft, reviewed in part or not at all, from a JSON file."""
+        return cls.from_json(schema_text(path), source=f"schema file '{path}'")
+
+    def __getitem__(self, name: str) -> Column:
+        return self.schema.outputs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.schema.outputs)
+
+    def __len__(self) -> int:
+        return len(self.schema.outputs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Draft) and self._document == other._document
+
+    __hash__ = None  # type: ignore[assignment]  # it changes in place
+
+    def __repr__(self) -> str:
+        lines = [f"{name!r}: {self[name]!r},{self._mark(name)}" for name in self]
+        out = [f"# left out: {name!r}, {why}" for name, why in self.left_out.items()]
+        return "\n    ".join(["Draft({", *lines, *out]) + "\n})"
+
+    def _mark(self, name: str) -> str:
+        return "  # not reviewed" if name in self.unreviewed else ""
+
+    def _checked(self, name: str) -> str:
+        if name not in self.schema.outputs:
+            raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self)}")
+        return name
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        return next(entry for entry in self._document["columns"] if entry["name"] == name)
+
+    def _replace(self, name: str, entry: dict[str, Any]) -> None:
+        columns = [entry if one["name"] == name else one for one in self._document["columns"]]
+        self._take(self._document | {"columns": columns})
+
+
+class DatabaseDraft:
+    """Drafts of several related tables; every release refuses them until each column of each has been reviewed.
+
+    Parameters
+    ----------
+    tables
+        The drafts by table name.
+    relations
+        As for `DatabaseSchema`; they are declared, not drafted.
+    """
+
+    __slots__ = ("relations", "tables")
+
+    tables: dict[str, Draft]
+    relations: tuple[Relation, ...]
+
+    def __init__(self, tables: Mapping[str, Draft], relations: Sequence[Relation]) -> None:
+        self.tables, self.relations = dict(tables), tuple(relations)
+        self._schema()  # relations that name no table are refused at once
+
+    @property
+    def unreviewed(self) -> dict[str, tuple[str, ...]]:
+        """By table, the names of the columns that nobody has reviewed yet."""
+        return {name: one.unreviewed for name, one in self.tables.items() if one.unreviewed}
+
+    def review(self, table: str, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Return the review of one column of a table; see `Draft.review`."""
+        if table not in self.tables:
+            raise SchemaError(f"the draft has no table {table!r}; it has: {', '.join(self.tables)}")
+        return self.tables[table].review(name, column, **settings)
+
+    def accept_all(self, *, by: str | None = None) -> DatabaseDraft:
+        """Accept all columns of all tables as they were drafted, in place; the receipt will say that they were."""
+        for one in self.tables.values():
+            one.accept_all(by=by)
+        return self
+
+    def finish(self) -> DatabaseSchema:
+        """Return the schema that the review has made.
+
+        Raises
+        ------
+        SchemaError
+            If a column has not been reviewed.
+        """
+        for one in self.tables.values():
+            one.finish()
+        return self._schema()
+
+    def _schema(self) -> DatabaseSchema:
+        return DatabaseSchema({name: one.schema for name, one in self.tables.items()}, self.relations)
+
+
+class ColumnReview:
+    """The review of one column of a draft: accept it, change it, or leave it out."""
+
+    __slots__ = ("_draft", "name")
+
+    def __init__(self, draft: Draft, name: str) -> None:
+        self._draft = draft
+        self.name = name
+
+    @property
+    def column(self) -> Column:
+        """What the column may hold, as it stands."""
+        return self._draft[self.name]
+
+    @property
+    def seen(self) -> str:
+        """What was seen of it in the table; the empty text once it is reviewed."""
+        return str(self._draft._entry(self.name).get("seen", ""))  # noqa: SLF001 - two halves of one thing
+
+    @property
+    def is_reviewed(self) -> bool:
+        """Whether it has been accepted or changed."""
+        return self.name not in self._draft.unreviewed
+
+    def accept(self, *, by: str | None = None) -> ColumnReview:
+        """Take the column as it stands; the receipt says that its bounds or levels were drafted and accepted.
+
+        Parameters
+        ----------
+        by
+            Who accepts it, for the receipt.
+        """
+        entry = self._draft._entry(self.name)  # noqa: SLF001
+        accepted = {key: value for key, value in entry.items() if key not in FOR_THE_REVIEW} | {"reviewed": True}
+        if by is not None and is_drafted(self.column):
+            accepted["source"] = f"{DRAFTED} and accepted by {by}"
+        self._draft._replace(self.name, accepted)
+        return self
+
+    def set(self, column: Column | None = None, /, **settings: Any) -> ColumnReview:
+        """Change the column and accept it.
+
+        If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
+        and not replaced as a whole is called drafted in the receipt: bounds or levels, or the settings beside them, such as
+        whether a value may be missing.  One new bound beside a drafted step is moved
+        outwards to the next value that the step reaches from the other bound.
+
+        Parameters
+        ----------
+        column
+            What to declare in its place.
+        settings
+            Settings to change.
+
+        Raises
+        ------
+        SchemaError
+            If the column has no such setting, or they contradict each other; it stays as it was then.
+        """
+        old = self.column
+        unknown = sorted(set(settings) - {field.name for field in fields(column or old)})
+        if unknown:
+            kind = type(column or old).__name__
+            raise SchemaError(f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}")
+        new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
+        if column is None and "source" not in settings and _has_new_bounds(old, new):
+            new = replace(new, source=DECLARED)
+        source = new.source or DECLARED
+        if column is None and not is_drafted(new):
+            source = with_drafted(source.partition(ALSO_DRAFTED)[0], self._still_drafted(settings))
+        self._draft._replace(self.name, column_document(self.name, new) | {"reviewed": True, "source": source})
+        return self
+
+    def _still_drafted(self, settings: Collection[str]) -> list[str]:
+        """Return the names of what was read off the rows and is not among new settings."""
+        old = self._draft._entry(self.name)  # noqa: SLF001
+        _, also, names = str(old.get("source", "")).partition(ALSO_DRAFTED)
+        if also:
+            return [name for name in names.split(", ") if name not in settings]
+        if not is_drafted(self.column):
+            return []
+        read = {"nullable", *old} - ({"type"} if self._draft.schema.csv is None else set())
+        return [name for name in READ_OFF if name in read and name not in settings]
+
+    def drop(self) -> None:
+        """Leave the column out."""
+        self._draft.drop(self.name)
+
+    def __repr__(self) -> str:
+        if self.is_reviewed:
+            return f"{self.name}: {self.column!r}; reviewed"
+        seen = f"; {self.seen}" if self.seen else ""
+        return f"{self.name}: {self.column!r}; not reviewed{seen}"
+
+
+def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with one new bound moved outwards to a step of the column from its other bound."""
+    step: Any = getattr(old, "step", None)
+    kept: dict[str, Any] = {end: getattr(old, end, None) for end in ("lower", "upper")}
+    moved = [end for end, bound in kept.items() if end in settings and settings[end] != bound]
+    if step is None or {"step", "decimals"} & set(settings) or len(moved) != 1 or None in kept.values():
+        return settings
+    (end,) = moved
+    if not isinstance(settings[end], int | float) or not math.isfinite(settings[end]):
+        return settings
+    anchor = Fraction(kept["upper" if end == "lower" else "lower"])
+    distance = (Fraction(settings[end]) - anchor) / Fraction(str(step))
+    value = anchor + (math.floor(distance) if end == "lower" else math.ceil(distance)) * Fraction(str(step))
+    return settings | {end: int(value) if value.denominator == 1 else float(value)}
+
+
+def _has_new_bounds(old: Column, new: Column) -> bool:
+    return new.measured and all(
+        getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
+    )

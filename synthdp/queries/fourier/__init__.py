@@ -1,1 +1,0 @@
-"""Families of statistics in the Fourier basis of bits."""

@@ -1,1 +1,0 @@
-"""Scores of candidates, which a selection asks for."""

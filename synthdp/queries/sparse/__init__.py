@@ -1,1 +1,0 @@
-"""Families of statistics of record keys."""

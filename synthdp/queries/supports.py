@@ -1,0 +1,250 @@
+"""Sparse queries: functions of a record that are non-zero on few record keys, whatever the size of the universe.
+
+A query lists its support only when it is asked, and nothing here knows how many records there could be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.domain.grid import has_labels, labels_of
+from synthdp.errors import ParameterError
+from synthdp.queries.record_keys import BETWEEN, MISSING, part_of
+from synthdp.schema.columns import is_complete
+from synthdp.schema.schema import Schema
+
+DENOMINATOR = 2**10
+"""The whole number that stands for 1: values of queries are rounded to a 1024th."""
+
+MAX_SUPPORT = 2**22
+"""Most keys that a support is listed for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Support:
+    """The keys on which a query is not zero, and its values there.
+
+    Parameters
+    ----------
+    keys
+        Different record keys.
+    values
+        (m,) whole numbers in 0..`DENOMINATOR`, `DENOMINATOR` standing for 1.
+    """
+
+    keys: Sequence[str]
+    values: IntArray
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.dtype != np.int64 or values.shape != (len(self.keys),):
+            raise ParameterError("values must be one 64-bit whole number per key")
+        if len(values) and not (values.min() >= 0 and values.max() <= DENOMINATOR):
+            raise ParameterError("a sparse query's values must lie between 0 and 1")
+        if len(set(self.keys)) < len(self.keys):
+            raise ParameterError("a sparse query's keys must differ from each other")
+        object.__setattr__(self, "values", frozen(values))
+
+    @property
+    def weights(self) -> FloatArray:
+        """(m,) values as real numbers in [0, 1]."""
+        return np.asarray(self.values / DENOMINATOR, np.float64)
+
+    def total(self, counts: Mapping[str, int]) -> int:
+        """Return the sum of the query's values over records that occur so often, in 1024ths."""
+        occurring = np.fromiter((counts.get(key, 0) for key in self.keys), np.int64, len(self.keys))
+        return int(occurring @ self.values)
+
+
+@runtime_checkable
+class SparseQuery(Protocol):
+    """A function of a record with values in [0, 1], zero on all but few keys."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns whose values make up the key."""
+        ...
+
+    @property
+    def sparsity(self) -> int:
+        """m, the number of keys on which it is not zero, without listing them."""
+        ...
+
+    def support(self) -> Support:
+        """List these keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyList:
+    """A sparse query with a listed support; make one by `of`, `overlap` or `weighted`.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    listed
+        The keys and the values on them.
+    """
+
+    columns: tuple[str, ...]
+    listed: Support
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], keys: Iterable[str]) -> KeyList:
+        """Return the query that is 1 on some keys."""
+        different = tuple(dict.fromkeys(keys))
+        return cls(columns, Support(keys=different, values=np.full(len(different), DENOMINATOR, np.int64)))
+
+    @classmethod
+    def weighted(cls, columns: tuple[str, ...], values: Mapping[str, float]) -> KeyList:
+        """Return the query with a value in [0, 1] on each of some keys, rounded to a 1024th.
+
+        Raises
+        ------
+        ParameterError
+            If a value is outside.
+        """
+        rounded = np.rint(np.array(list(values.values()), np.float64) * DENOMINATOR)
+        if not np.all((rounded >= 0) & (rounded <= DENOMINATOR)):
+            raise ParameterError("a sparse query's values must lie between 0 and 1")
+        return cls(columns, Support(keys=tuple(values), values=rounded.astype(np.int64)))
+
+    def __repr__(self) -> str:
+        return f"KeyList({self.sparsity} keys of {', '.join(self.columns)})"
+
+    @property
+    def sparsity(self) -> int:
+        """Number of listed keys."""
+        return len(self.listed.keys)
+
+    def support(self) -> Support:
+        """Return the list."""
+        return self.listed
+
+
+@dataclass(frozen=True, slots=True)
+class SparseConjunction:
+    """How many rows satisfy all of some literals; make one by `sparse_conjunction`.
+
+    The columns without a literal are free; the support is one key for every combination of their declared values.
+
+    Parameters
+    ----------
+    columns
+        All columns that make up a key.
+    parts
+        For every column the parts of a key that satisfy the query: one where there is a literal.
+    """
+
+    columns: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
+
+    def __repr__(self) -> str:
+        literals = [
+            f"{name}={parts[0]}" for name, parts in zip(self.columns, self.parts, strict=True) if len(parts) == 1
+        ]
+        return f"SparseConjunction({len(literals)} of {len(self.columns)} literals)"
+
+    @property
+    def sparsity(self) -> int:
+        """Product of the numbers of values of the free columns: 2^k for k free truth values."""
+        size = 1
+        for parts in self.parts:
+            size *= len(parts)
+        return size
+
+    def support(self) -> Support:
+        """List the keys.
+
+        Raises
+        ------
+        ParameterError
+            If there are more than `MAX_SUPPORT`.
+        """
+        if self.sparsity > MAX_SUPPORT:
+            raise ParameterError(
+                f"the conjunction leaves {self.sparsity} records open, and at most {MAX_SUPPORT} can be listed: "
+                "add literals"
+            )
+        keys = [BETWEEN.join(parts) for parts in itertools.product(*self.parts)]
+        return Support(keys=keys, values=np.full(len(keys), DENOMINATOR, np.int64))
+
+
+def sparse_conjunction(
+    schema: Schema, literals: Mapping[str, object], *, columns: Sequence[str] | None = None
+) -> SparseConjunction:
+    """Ask how many rows have given values in most columns, and any declared value in the others.
+
+    Parameters
+    ----------
+    schema
+        Declares the values of the free columns, which must be levels or truth values.
+    literals
+        A value for each of d - k columns.
+    columns
+        The d columns that make up a record; default: all of the schema.
+
+    Raises
+    ------
+    ParameterError
+        If a literal names no column, or a free column has no declared levels.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> sd.sparse_conjunction(schema, {"city": "Oslo"}).sparsity  # members and others
+    2
+    """
+    names = schema.names if columns is None else tuple(columns)
+    unknown = [name for name in literals if name not in names]
+    unknown += [name for name in names if name not in schema]
+    if unknown:
+        raise ParameterError(f"column {unknown[0]!r} must be one of: {', '.join(names)}")
+    return SparseConjunction(
+        names,
+        tuple((part_of(literals[name]),) if name in literals else _free_parts(schema, name) for name in names),
+    )
+
+
+def sparse_cells(schema: Schema, names: Sequence[str], *, columns: Sequence[str]) -> list[SparseConjunction]:
+    """Return a conjunction for each cell of the marginal of some columns, in C order of their declared values.
+
+    Parameters
+    ----------
+    schema
+        Declares the values.
+    names
+        The columns of the marginal.
+    columns
+        The columns that make up a record.
+
+    Raises
+    ------
+    ParameterError
+        If a column has no declared levels, or there are more than `MAX_SUPPORT` cells.
+    """
+    parts = {name: _free_parts(schema, name) for name in columns}
+    if math.prod(len(parts[name]) for name in names) > MAX_SUPPORT:
+        raise ParameterError(f"a marginal of {', '.join(names)} has more than {MAX_SUPPORT} cells: name fewer columns")
+    cells = itertools.product(*(parts[name] for name in names))
+    return [
+        SparseConjunction(tuple(columns), tuple(fixed[name] if name in fixed else parts[name] for name in columns))
+        for fixed in ({name: (part,) for name, part in zip(names, cell, strict=True)} for cell in cells)
+    ]
+
+
+def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
+    column = schema[name]
+    if not (has_labels(column) and is_complete(column)):
+        raise ParameterError(f"column {name!r} has no declared levels: give it a literal")
+    parts = tuple(dict.fromkeys(part_of(level) for level in labels_of(column)))
+    return (*parts, MISSING) if getattr(column, "nullable", False) else parts

@@ -1,0 +1,183 @@
+"""The even trigonometric (Chebyshev) basis over the ordered axes of a domain, mixed with indicators of the others.
+
+A term multiplies one factor per column: T_m(x) = cos(m arccos x) at the cell's point x in [-1, 1] for an ordered axis,
+an indicator of one cell for any axis.  Terms are rounded to whole multiples of 1 / denominator before they are summed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import Codes, Features, FloatArray, frozen
+from synthdp.checks import whole
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
+from synthdp.queries.protocol import check_overflow
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cosine:
+    """The factor cos(degree * arccos x) on one column; 0 in cells without a point, except that degree 0 is always 1."""
+
+    column: int
+    degree: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Indicator:
+    """The factor that is 1 in one cell of one column and 0 in all others."""
+
+    column: int
+    cell: int
+
+
+Factor: TypeAlias = Cosine | Indicator
+Term: TypeAlias = tuple[Factor, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorBasis(LinearFamily):
+    """Sums over rows of products of cosine and indicator factors.
+
+    Every term lies in [-1, 1], so one record adds at most ``denominator`` to each of the k sums: l1 = k · denominator,
+    l2 = sqrt(k) · denominator, attained where all cosines are 1 (x = 1).
+
+    Parameters
+    ----------
+    domain
+        The axes; a Cosine needs an ordered one.
+    terms
+        The factors of each term, on different columns.
+    denominator
+        The whole number that stands for 1.
+    swap
+        A proven bound on the change when a record is replaced, if better than twice that of adding one.
+    most
+        How many terms of one record are not 0 at most, where that is proven to be fewer than all: an indicator of a
+        cell without a point excludes every cosine of its column.
+    """
+
+    domain: Domain
+    terms: tuple[Term, ...]
+    denominator: int = 2**20
+    swap: Norms | None = None
+    most: int | None = None
+    _tables: tuple[dict[Factor, FloatArray], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", tuple(tuple(term) for term in self.terms))
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
+        if not self.terms:
+            raise ParameterError("a basis needs at least one term")
+        for term in self.terms:
+            columns = [factor.column for factor in term]
+            if len(set(columns)) < len(columns) or not all(0 <= j < len(self.domain) for j in columns):
+                raise ParameterError("the factors of a term must be on different columns of the domain")
+        factors = sorted({f for term in self.terms for f in term}, key=lambda f: (f.column, repr(f)))
+        tables: tuple[dict[Factor, FloatArray], ...] = tuple({} for _ in self.domain.axes)
+        for factor in factors:
+            tables[factor.column][factor] = frozen(factor_values(self.domain, factor))
+        object.__setattr__(self, "_tables", tables)
+        check_overflow(self)
+
+    def place_of(self, column: int, cell: int) -> int | None:
+        """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
+        term = (Indicator(column, cell),)
+        return self.terms.index(term) if term in self.terms else None
+
+    @property
+    def k(self) -> int:
+        """Number of terms."""
+        return len(self.terms)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Every term moves by at most ``denominator``."""
+        most = self.k if self.most is None else self.most
+        one = Norms.within(self.k, self.denominator, l1=most * self.denominator, l2_squared=most * self.denominator**2)
+        return RecordBounds.of(one, self.swap)
+
+    def real_features(self, codes: Codes) -> FloatArray:
+        """Return the unrounded terms, (n, k)."""
+        features: FloatArray = np.ones((len(codes), self.k))
+        for i, term in enumerate(self.terms):
+            for factor in term:
+                features[:, i] *= self._tables[factor.column][factor][codes[:, factor.column]]
+        return features
+
+    def features(self, codes: Codes) -> Features:
+        """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""
+        return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
+
+
+def factor_values(domain: Domain, factor: Factor) -> FloatArray:
+    """Return a factor's value in every cell of its axis, (size,).
+
+    Raises
+    ------
+    ParameterError
+        If a cosine is asked of an axis without order, or a cell does not exist.
+    """
+    axis = domain.axes[factor.column]
+    if isinstance(factor, Indicator):
+        if not 0 <= factor.cell < axis.size:
+            raise ParameterError(f"column {axis.name!r} has no cell {factor.cell}")
+        return np.asarray(np.arange(axis.size) == factor.cell, np.float64)
+    if factor.degree < 0:
+        raise ParameterError("the degree of a cosine must not be negative")
+    if factor.degree == 0:
+        return np.ones(axis.size)
+    if not axis.grid.ordered:
+        raise ParameterError(f"column {axis.name!r} has no order, so it has no cosine basis")
+    return chebyshev(axis.points, factor.degree)
+
+
+def chebyshev(x: FloatArray, degree: int) -> FloatArray:
+    """Return T_degree(x) = cos(degree * arccos x), and 0 where x is NaN."""
+    inside = np.nan_to_num(np.clip(x, -1.0, 1.0), nan=0.0)
+    return np.where(np.isnan(x), 0.0, np.cos(degree * np.arccos(inside)))
+
+
+def tensor_terms(columns: Sequence[int], t: int) -> tuple[Term, ...]:
+    """Return all products of cosines of degree < t over some columns, without the constant: t^d - 1 terms."""
+    degrees = itertools.product(range(t), repeat=len(columns))
+    return tuple(
+        tuple(Cosine(j, m) for j, m in zip(columns, degree, strict=True) if m) for degree in degrees if any(degree)
+    )
+
+
+def low_order_terms(columns: Sequence[int], *, order: int, degree: int) -> tuple[Term, ...]:
+    """Return the products of at most ``order`` cosines of degree 1 to ``degree``, without the constant."""
+    terms: list[Term] = []
+    for size in range(1, order + 1):
+        for chosen in itertools.combinations(columns, size):
+            every = itertools.product(range(1, degree + 1), repeat=size)
+            terms.extend(tuple(Cosine(j, m) for j, m in zip(chosen, degrees, strict=True)) for degrees in every)
+    return tuple(terms)
+
+
+def mixed_terms(domain: Domain, *, order: int, degree: int) -> tuple[Term, ...]:
+    """Return the products of at most ``order`` factors on different columns of a mixed table.
+
+    An ordered column contributes cosines of degree 1 to ``degree`` and indicators of its cells without a point
+    (missing, special, other); any other column contributes the indicator of each of its cells.
+    """
+    per_column: list[list[Factor]] = []
+    for j, axis in enumerate(domain.axes):
+        pointless = np.flatnonzero(np.isnan(axis.points))
+        cosines: list[Factor] = [Cosine(j, m) for m in range(1, degree + 1)] if axis.grid.ordered else []
+        per_column.append(cosines + [Indicator(j, int(cell)) for cell in pointless])
+    terms: list[Term] = []
+    for size in range(1, order + 1):
+        for chosen in itertools.combinations(per_column, size):
+            terms.extend(itertools.product(*chosen))
+    return tuple(terms)

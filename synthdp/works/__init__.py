@@ -1,0 +1,1 @@
+"""Lines of work beside the pipeline, each whole in one folder; `synthdp.registered` finds them."""

@@ -1,0 +1,122 @@
+"""How many rows fit the schema in all columns: what the mechanisms that list whole rows count, and what they say of it.
+
+A row with a value that does not fit lies in none of their cells.  They leave it out, and say how many rows that is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import domain_with_misfits
+from synthdp.errors import ParameterError
+from synthdp.fit.misfits import LEAST_FIT
+from synthdp.measurements import Measurements, beyond_noise
+from synthdp.mechanisms.misfit_terms import misfit_terms
+from synthdp.mechanisms.row_count import RowCount, part_left, row_total
+from synthdp.privacy.loss import PrivacyLoss
+from synthdp.queries.fitting import FittingRows
+from synthdp.queries.norms import Norms
+from synthdp.queries.total import Total
+from synthdp.queries.trigonometric import TensorBasis
+
+MISFIT_SHARE = 0.05
+"""Share of what the number of rows leaves, for counting misfits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittingTotal:
+    """The number of rows, how many of them fit, and what is left for the rest of a program.
+
+    Parameters
+    ----------
+    found
+        The number of all rows.
+    fitting
+        The number of rows that fit in all columns, at least 1; that of all rows where noise explains the difference.
+    rest
+        What the account has left.
+    measurements
+        What was measured for it.
+    """
+
+    found: RowCount
+    fitting: int
+    rest: PrivacyLoss
+    measurements: tuple[Measurements, ...]
+
+    @property
+    def rows(self) -> int:
+        """At least 1; exact where it is public."""
+        return round(self.found.rows)
+
+    @property
+    def each(self) -> float:
+        """How many rows one that fits stands for."""
+        return self.rows / self.fitting
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line for the receipt, if there are rows that do not fit."""
+        if self.fitting == self.rows:
+            return ()
+        share = 1 - self.fitting / self.rows
+        return (
+            f"about {share:.0%} of the rows have a value that does not fit the schema, and are left out as a whole",
+        )
+
+
+def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingTotal:
+    """Return the number of rows, how many of them fit, and what the account has left.
+
+    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does, and then `MISFIT_SHARE` of
+    the rest where a column has values that may not fit.
+
+    Parameters
+    ----------
+    account
+        A curator whose whole budget belongs to the caller.
+    domain
+        Of the cells that are listed.
+    share
+        0 < share < 1.
+    """
+    total = total_of_all(account, domain, share=share)
+    apart = domain_with_misfits(domain)
+    terms = misfit_terms(apart, order=1)
+    if not terms:
+        return total
+    each = part_left(account, share=MISFIT_SHARE / (len(terms) + 1))
+    whole = part_left(account, share=MISFIT_SHARE * len(terms) / (len(terms) + 1))
+    indicators = TensorBasis(apart, terms, 1, swap=Norms(len(terms), len(terms), 1))
+    misfits = account.measure(indicators, spend=whole, step="values that do not fit")
+    fits = account.measure(FittingRows(Total(domain)), spend=each, step="rows that fit")
+    rest = account.remaining
+    if rest is None:
+        raise ParameterError("the misfits' share must leave something of the budget")
+    measurements = (*total.measurements, misfits, fits)
+    return FittingTotal(
+        found=total.found, fitting=_fitting(total.found, misfits, fits), rest=rest, measurements=measurements
+    )
+
+
+def total_of_all(account: Curator, domain: Domain, *, share: float) -> FittingTotal:
+    """Return the number of rows as if all of them fit, for tables that count misfits in cells of their own.
+
+    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does.
+    """
+    total = row_total(account, Total(domain), share=share)
+    return FittingTotal(found=total.found, fitting=total.rows, rest=total.rest, measurements=total.measurements)
+
+
+def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
+    """Return the rows that fit, those of all rows where noise explains both counts of misfits."""
+    rows = total.rows
+    clear = (misfits.answers > beyond_noise(misfits.stddev, len(misfits.answers))).any()
+    missing = rows - float(fits.answers[0])
+    if not clear and missing <= beyond_noise((fits.stddev**2 + total.stddev**2) ** 0.5, 1):
+        return round(rows)
+    most = rows - max(float(misfits.answers.max()), 0.0) if clear else rows
+    least = max(LEAST_FIT * rows, 1.0)
+    return round(max(min(float(fits.answers[0]), most), least))

@@ -1,0 +1,160 @@
+"""The median mechanism (Roth, Roughgarden 2010), as far as it runs: on every small table of an enumerable domain.
+
+Experimental and for teaching: its state is the list of all multisets of some size that no answer has ruled out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, FloatArray
+from synthdp.checks import check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import universe_size
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+from synthdp.works.net.net import check_candidates
+from synthdp.works.net.net_scores import multiset_count, multisets
+from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+from synthdp.works.net.private_multiplicative_weights import check_updates
+
+
+@dataclass(frozen=True, slots=True)
+class MedianMechanism(Spender):
+    """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
+
+    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    domain
+        A few cells, or the columns that make them by name, or ``None`` for all columns.
+    size
+        m, rows of the small tables; the number of multisets is limited as in `NetMechanism`.
+    max_updates
+        c, how many wrong guesses can be found; default: log2 of the number of multisets, after which one is left.
+    threshold, queries
+        As in `PrivateMultiplicativeWeights`.
+    total_share, alarm_share
+        As there.
+    spend
+        What a session may cost.
+    """
+
+    domain: Domain | Wish | None = None
+    size: int = 8
+    max_updates: int | None = None
+    threshold: float | None = None
+    queries: int = 1000
+    total_share: float = 0.05
+    alarm_share: float = 0.8
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_whole("size", self.size)
+        check_share("total_share", self.total_share)
+        check_share("alarm_share", self.alarm_share)
+        check_guesses(self.threshold, self.queries)
+        if self.max_updates is not None:
+            check_updates(self.max_updates)
+        if isinstance(self.domain, Domain):
+            check_candidates(universe_size(self.domain), self.size)
+
+    def open(self, curator: Curator) -> OnlineSession:
+        """Open a session.
+
+        Costs ``spend``, for the curator's neighbours; asking costs nothing more.
+        """
+        domain = domain_named(self.domain, curator.schema)
+        check_candidates(universe_size(domain), self.size)
+        return open_session(
+            self,
+            curator,
+            domain=domain,
+            updates=self.max_updates or halvings(universe_size(domain), self.size),
+            construction=lambda cells, rows: MedianConstruction(cells, rows, size=self.size, queries=self.queries),
+        )
+
+
+class MedianConstruction:
+    """The multisets of some size that no answer has ruled out; see `IterativeConstruction`.
+
+    Parameters
+    ----------
+    cells
+        (m, d) codes.
+    rows
+        Number of rows.
+    size
+        Rows of a multiset.
+    queries
+        k, how many queries some multiset must be good on; the bound is for so many.
+    """
+
+    def __init__(self, cells: Codes, rows: int, *, size: int, queries: int) -> None:
+        self._cells, self._rows, self._size, self._queries = cells, rows, size, queries
+        self._candidates = multisets(len(cells), size)
+
+    def guess(self, query: LinearQueries) -> float:
+        """Return the median of the sums of the multisets, each brought to n rows."""
+        return float(np.median(self._sums(query)))
+
+    def check(self, query: LinearQueries) -> None:
+        """Take any query."""
+
+    def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:  # noqa: ARG002
+        """Rule out the candidates on the wrong side of the median: at least half of them."""
+        sums = self._sums(query)
+        middle = np.median(sums)
+        kept = sums > middle if answer > middle else sums < middle
+        if not kept.any():  # the answer lies beyond all of them: keep the nearest
+            kept = np.abs(sums - answer) == np.abs(sums - answer).min()
+        self._candidates = self._candidates[kept]
+
+    def update_bound(self, alpha: float) -> float:
+        """Return B(alpha): `halvings` where some multiset is within alpha of the truth on all queries, else infinite."""
+        near = alpha > net_distance(self._queries, size=self._size)
+        return halvings(len(self._cells), self._size) if near else math.inf
+
+    def weights(self) -> FloatArray:
+        """Return the mean of the multisets that are left, (m,)."""
+        return np.asarray(self._candidates.mean(axis=0), np.float64)
+
+    def _sums(self, query: LinearQueries) -> np.ndarray:
+        values = query.features(self._cells)[:, 0] * (self._rows / query.denominator)
+        return np.asarray(self._candidates @ values / self._candidates[0].sum(), np.float64)
+
+
+def halvings(cells: int, size: int) -> int:
+    """Return how often the multisets can be halved until one is left: the ceiling of log2 of their number."""
+    return max(1, (multiset_count(cells, size) - 1).bit_length())
+
+
+def net_distance(queries: int, *, size: int) -> float:
+    """Return sqrt(ln(2k) / (2m)): within it some multiset of m rows answers k queries in [0, 1], as averages."""
+    return math.sqrt(math.log(2 * queries) / (2 * size))
+
+
+def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
+    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+
+    For a pure epsilon, replaced rows and k queries with values in [0, 1].  Some multiset is within
+    a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an above-threshold answer to a guess that is off by
+    more than a, with an answer on the right side, never rules it out and halves the others, so there are at most
+    `halvings` of them.
+    """
+    distance = rows * net_distance(queries, size=size)
+    count = halvings(cells, size)
+    return online_bound(
+        lambda gap: count if gap > distance else queries,
+        queries=queries,
+        rows=rows,
+        epsilon=epsilon,
+        beta=beta,
+    )

@@ -1,0 +1,193 @@
+"""MWEM (Hardt, Ligett, McSherry 2012): ask for the worst answered part of a workload, measure it, and refit a table.
+
+Works on listed cells.  What the curator sees is the selection scores and the measured parts; the rest is public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Answers, IntArray
+from synthdp.checks import check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
+from synthdp.mechanisms.workload import Wish, tables_of
+from synthdp.privacy.loss import ZCDP, Remaining, Spend
+from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.subset import Subset
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.schema.schema import Schema
+from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.fitting_rows import fitting_total, total_of_all
+from synthdp.works.net.query_distances import QueryDistances
+
+RESOLUTION = 2**10
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class MWEM(Spender):
+    """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
+
+    The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
+    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper; rows with
+    values that do not fit the schema are then counted and left out, as in `NetMechanism`.
+
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
+
+    Parameters
+    ----------
+    workload
+        What the released table should answer well: queries, or marginals by the names of their columns; their cells
+        must be few enough to list.  Default: all pairs of columns.
+    rounds
+        T.
+    replay
+        Steps of entropic mirror descent on all measurements so far after each round; 0 for the paper's single
+        multiplicative update with the newest measurement.
+    average
+        Release the average of all rounds' tables, as the paper proves its bound for, instead of the last.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> release = sd.MWEM([("a", "b"), ("b", "c")], rounds=3).release(curator)
+    >>> release.answer(sd.marginal("a", "b")).shape  # the numbers of rows with false, false; false, true; ...
+    (4,)
+    """
+
+    workload: LinearQueries | Wish | None = None
+    rounds: int = 20
+    replay: int = 200
+    average: bool = False
+    total_share: float = 0.05
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_whole("rounds", self.rounds)
+        check_whole("replay", self.replay, least=0)
+        check_share("total_share", self.total_share)
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the workload.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or their cells are too many to list.
+        """
+        return check_listed(tables_of(self.workload, schema), schema)
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Fit a table in rounds.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        workload = tables_of(self.workload, curator.schema)
+        output_schema = check_listed(workload, curator.schema)
+        loss = curator.cost(self.spend)
+        cells = universe(workload.domain)
+        curator.check(workload)
+        account = curator.open_account(loss, currency=ZCDP)
+        count = total_of_all if isinstance(workload, Marginals) else fitting_total
+        total = count(account, workload.domain, share=self.total_share)
+        each = total.rest.split(2 * self.rounds)
+        fit = CellFit(cells, total.fitting, replay=self.replay)
+        measured: list[Measurements] = []
+        tables = []
+        fitting = _FittingAnswers(workload, float(total.fitting))
+        for _ in range(self.rounds):
+            distances = _distances(workload, fitting.expected(fit.expected(workload)))
+            part = _part(workload, account.select(distances, spend=each, step="worst part"))
+            measured.append(account.measure(part, spend=each, step="part"))
+            *before, newest = fitting.answers(measured)
+            fit.correct(before)
+            fit.add(part, newest, measured[-1].stddev)
+            tables.append(fit.weights)
+        weights = np.mean(tables, axis=0) if self.average else tables[-1]
+        model = CellModel.of(curator.schema, workload.domain, cells, weights, total=float(total.rows))
+        return Release(
+            mechanism=type(self).__name__,
+            output=model,
+            loss=loss,
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes, *model.model.notes)),
+            measurements=(*total.measurements, *measured),
+        )
+
+
+class _FittingAnswers:
+    """The answers of a program without misfits, which its tables count in cells of their own."""
+
+    def __init__(self, workload: LinearQueries, total: float) -> None:
+        self._workload, self._total = workload, total
+        self._kept = [axis.releasable for axis in workload.domain.axes]
+        self._apart = isinstance(workload, Marginals) and not all(kept.all() for kept in self._kept)
+        self._misfits = np.zeros(len(self._kept))
+
+    def expected(self, counts: Answers) -> Answers:
+        """Return the counts that a model without misfits expects, (k,), as they are counted among misfits."""
+        if not (self._apart and isinstance(self._workload, Marginals)):
+            return counts
+        tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)
+        found = [with_misfits(one, c, self._kept, self._misfits, total=self._total) for c, one in tables]
+        return np.concatenate(found)
+
+    def answers(self, measured: Sequence[Measurements]) -> list[Answers]:
+        """Return the answers of all parts so far."""
+        if not self._apart:
+            return [one.answers for one in measured]
+        parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
+        tables = [noisy_tables(queries, one.answers, one.stddev) for queries, one in parts]
+        self._misfits = misfit_rows([table for some in tables for table in some], self._kept)
+        return [
+            answers_without_misfits(queries, some, self._misfits, total=self._total)[0]
+            for (queries, _), some in zip(parts, tables, strict=True)
+        ]
+
+
+def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
+    whole: IntArray = np.rint(expected * workload.denominator * RESOLUTION).astype(np.int64)
+    if isinstance(workload, Marginals):
+        return MarginalDistances(workload, whole, RESOLUTION)
+    return QueryDistances(workload, whole, RESOLUTION)
+
+
+def _part(workload: LinearQueries, position: int) -> LinearQueries:
+    if isinstance(workload, Marginals):
+        return Marginals(workload.domain, (workload.cliques[position],))
+    return Subset(workload, np.array([position]))
+
+
+def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:
+    """Return the paper's bound on the largest error, in rows: 2 n sqrt(ln|X| / T) + 10 T ln(k) / eps.
+
+    For k counting queries, a pure epsilon and n rows.  It holds with probability at least 1 - 2T/k, for the average of
+    all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
+    """
+    if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
+        raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon above 0")
+    return 2 * rows * math.sqrt(math.log(cells) / rounds) + 10 * rounds * math.log(k) / epsilon

@@ -1,0 +1,221 @@
+"""The net mechanism (Blum, Ligett, Roth 2008; Roth, lecture 5): choose among all small tables by the exponential law.
+
+A teaching mechanism: it shows that a pure guarantee can pay for exponentially many queries, on domains of a few cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from synthdp.checks import check_number, check_one_of, check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe, universe_size
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
+from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.privacy.calibration import SelectionLaw, plan_selection
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.fitting import FittingRows
+from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.schema.schema import Schema
+from synthdp.works.net.fitting_rows import fitting_total
+from synthdp.works.net.net_scores import NetScores, multiset_count, multisets
+
+MAX_CANDIDATES = 1_000_000
+"""Most candidates that are listed."""
+
+DEFAULT_SIZE = 8
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given."""
+
+MAX_COUNTS = 2**27
+"""Most counts that all candidates have together, a count for each cell of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetMechanism(Spender):
+    """Release a table of few rows chosen with probability that falls exponentially with its largest error.
+
+    Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
+    (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic; the
+    lecture's own law is ``selection="exponential"``.
+
+    Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours.  Under ``add_remove`` the number of
+    rows is private, and ``total_share`` of it buys an estimate.  Where values may not fit the schema, `MISFIT_SHARE` of
+    the rest counts them: a row with such a value lies in no cell and is left out as a whole.
+
+    Parameters
+    ----------
+    queries
+        What the released table should answer well: queries over a domain of few cells, or marginals by the names of
+        their columns; ``None`` for all pairs.
+    size
+        m, the number of rows of the released table; default: what ``alpha`` needs, else 8.
+    alpha
+        Instead of ``size``: the largest error that some candidate is to have on all queries, which must have values in
+        [0, 1].  m is then the lecture's ln(2k) / (2 alpha^2), see `required_size`.
+    selection
+        ``"permute_and_flip"`` or ``"exponential"``; default: the one with the least noise for the spend.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MAX_CANDIDATES` multisets, or both ``size`` and ``alpha`` are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 2)) < 0.3, columns=["a", "b"])
+    >>> curator = sd.Curator(table, schema=sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()}), budget=sd.PureDP(1.0))
+    >>> sd.required_size(4, alpha=0.3), sd.alpha_net_size(4, 4, alpha=0.3)  # rows, and how many such tables of four cells
+    (12, 455)
+    >>> sd.NetMechanism([("a", "b")], alpha=0.3).release(curator).answer([("a",)]).shape
+    (2,)
+    """
+
+    queries: LinearQueries | Wish | None
+    size: int | None = None
+    total_share: float = 0.1
+    spend: Spend = Remaining()
+    alpha: float | None = None
+    selection: SelectionLaw | Literal["permute_and_flip", "exponential"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            check_whole("size", self.size)
+            if self.alpha is not None:
+                raise ParameterError("give size or alpha, from which the size follows, but not both")
+        if self.alpha is not None:
+            check_number("alpha", self.alpha, above=0, most=1)
+        if self.selection is not None:
+            check_one_of("selection", self.selection, [law.value for law in SelectionLaw])
+        check_share("total_share", self.total_share)
+        if isinstance(self.queries, LinearQueries):
+            check_candidates(universe_size(self.queries.domain), self.size_for(self.queries))
+
+    def size_for(self, queries: LinearQueries) -> int:
+        """Return m, the number of rows of the table that is released for these queries.
+
+        Raises
+        ------
+        ParameterError
+            If it follows from ``alpha``, and the queries' values are not proved to lie in [0, 1].
+        """
+        if self.alpha is None:
+            return DEFAULT_SIZE if self.size is None else self.size
+        if queries.bounds.one.linf > queries.denominator or queries.bounds.swap.linf > queries.denominator:
+            raise ParameterError("alpha needs queries with values in [0, 1]: give size instead")
+        return required_size(queries.k, alpha=self.alpha)
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the queries.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or there are too many candidates.
+        """
+        return self._listed(schema)[1]
+
+    def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
+        queries = queries_of(self.queries, schema)
+        check_candidates(universe_size(queries.domain), self.size_for(queries))
+        return queries, check_listed(queries, schema)
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Choose a table.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        queries, output_schema = self._listed(curator.schema)
+        size, law = self.size_for(queries), None if self.selection is None else SelectionLaw(self.selection)
+        plan_selection(1, curator.cost(self.spend), law=law)  # refuses a loss that no such selection has
+        loss = curator.cost(self.spend)
+        domain = queries.domain
+        curator.check(queries)
+        account = curator.open_account(loss, currency=ApproxDP)
+        total = fitting_total(account, domain, share=self.total_share)
+        cells = universe(domain)
+        candidates = multisets(len(cells), size)
+        scores = NetScores(FittingRows(queries), cells, candidates, total.fitting)
+        chosen = account.select(scores, spend=total.rest, step="table of the net", law=law)
+        counts = candidates[chosen]
+        model = CellModel.of(
+            curator.schema, domain, cells[counts > 0], counts[counts > 0] / size, total=float(total.rows)
+        )
+        return Release(
+            mechanism=type(self).__name__,
+            output=model,
+            loss=loss,
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes, *model.model.notes)),
+            measurements=total.measurements,
+        )
+
+
+def check_candidates(cells: int, size: int) -> int:
+    """Return the number of multisets of ``size`` among ``cells``, or refuse to list them.
+
+    Raises
+    ------
+    ParameterError
+        With the number, the limit and what to use instead.
+    """
+    count = multiset_count(cells, size)
+    if count > MAX_CANDIDATES or count * cells > MAX_COUNTS:
+        raise ParameterError(
+            f"the net has {count} candidates (multisets of size {size} among {cells} cells), and at most "
+            f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer or coarser columns, or MWEM or "
+            "FourierMarginals, which need only the cells; a random walk over the candidates would not be private"
+        )
+    return count
+
+
+def required_size(k: int, *, alpha: float) -> int:
+    """Return the least m at which every table has a multiset of m rows within ``alpha`` on k queries.
+
+    The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2) is enough: m rows drawn at random miss one query by
+    more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
+    """
+    _check(k=k)
+    check_number("alpha", alpha, above=0, most=1)
+    return math.ceil(math.log(2 * k) / (2 * alpha**2))
+
+
+def alpha_net_size(cells: int, k: int, *, alpha: float) -> int:
+    """Return the number of candidates of an alpha-net: multisets of `required_size` rows among ``cells``.
+
+    The lecture counts the |X|^m sequences; order does not matter, so C(|X| + m - 1, m) suffice.
+    """
+    _check(cells=cells)
+    return multiset_count(cells, required_size(k, alpha=alpha))
+
+
+def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> float:
+    """Return how far the averages of k queries with values in [0, 1] are off, at most, with probability 1 - beta.
+
+    sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta): the distance to the net, and the utility
+    theorem of the exponential mechanism, which permute-and-flip inherits; for replaced rows.
+    """
+    _check(k=k, cells=cells, size=size, rows=rows)
+    if not (epsilon > 0 and 0 < beta < 1):
+        raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
+    count = multiset_count(cells, size)
+    return math.sqrt(math.log(2 * k) / (2 * size)) + 2 / (rows * epsilon) * (math.log(count) - math.log(beta))
+
+
+def _check(**numbers: int) -> None:
+    for name, value in numbers.items():
+        check_whole(name, value)

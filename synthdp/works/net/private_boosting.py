@@ -1,0 +1,173 @@
+"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), as far as it runs: on the listed cells of a small domain.
+
+Experimental and for comparison: every round fits a table to a few drawn queries; drawing favours queries that the
+tables so far answer badly; the median over rounds answers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Answers, IntArray
+from synthdp.checks import check_share, check_whole, whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.universe import universe
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
+from synthdp.queries.fitting import FittingRows
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.subset import Subset
+from synthdp.randomness import RandomState, generator
+from synthdp.release import Release
+from synthdp.works.net.boosting_scores import BoostingScores
+from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.fitting_rows import fitting_total
+
+RESOLUTION = 2**10
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoostedTables:
+    """The tables of all rounds; a query's answer is the median of theirs.
+
+    Parameters
+    ----------
+    tables
+        One per round.
+    """
+
+    tables: tuple[CellModel, ...]
+
+    def __repr__(self) -> str:
+        return f"BoostedTables({len(self.tables)} rounds)"
+
+    def answer(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`."""
+        return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateBoosting(Spender):
+    """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
+
+    The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
+    mechanism under zCDP, which is the paper's reweighted draw; permute-and-flip under a pure epsilon.
+
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.  Rows with values that do not fit
+    the schema are counted and left out, as in `NetMechanism`.
+
+    Parameters
+    ----------
+    queries
+        The queries, or marginals by the names of their columns, whose cells must be few enough to list; ``None`` for all
+        pairs of columns.
+    rounds
+        T, odd so that the median is one of the answers.
+    drawn
+        How many queries are drawn, with replacement, and measured in each round.
+    accuracy
+        lambda: errors, as averages, up to this count as good, twice as much as bad.
+    draw_share
+        Share of the spend for drawing; the rest is for measuring.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    replay
+        Steps of entropic mirror descent in each fit.
+    spend
+        What it may cost.
+    """
+
+    queries: LinearQueries | Wish | None
+    rounds: int = 5
+    drawn: int = 32
+    accuracy: float = 0.02
+    draw_share: float = 0.5
+    total_share: float = 0.05
+    replay: int = 200
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if whole("rounds", self.rounds, least=3) % 2 == 0:
+            raise ParameterError(f"rounds ({self.rounds!r}) must be an odd whole number of at least 3")
+        check_whole("drawn", self.drawn)
+        check_whole("replay", self.replay)
+        for name, share in (("accuracy", self.accuracy), ("draw_share", self.draw_share)):
+            check_share(name, share)
+        check_share("total_share", self.total_share)
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
+        """Fit the tables.
+
+        Costs ``spend``, for the curator's neighbours.  ``random_state`` draws the first round's queries.
+        """
+        queries = queries_of(self.queries, curator.schema)
+        output_schema = check_listed(queries, curator.schema)
+        rng = generator(random_state)
+        loss = curator.cost(self.spend)
+        domain, cells = queries.domain, universe(queries.domain)
+        curator.check(queries)
+        account = curator.open_account(loss, currency=ZCDP)
+        total = fitting_total(account, domain, share=self.total_share)
+        draw = total.rest.fraction(self.draw_share).split((self.rounds - 1) * self.drawn)
+        measure = total.rest.fraction(1 - self.draw_share).split(self.rounds)
+        positions = rng.integers(queries.k, size=self.drawn)
+        expected: list[IntArray] = []
+        tables: list[CellModel] = []
+        measured: list[Measurements] = []
+        for _ in range(self.rounds):
+            if expected:
+                positions = self._drawn(queries, account, expected, total.fitting, draw)
+            chosen = Subset(queries, np.unique(positions))
+            measured.append(account.measure(FittingRows(chosen), spend=measure, step="drawn queries"))
+            fit = CellFit(cells, total.fitting, replay=self.replay)
+            fit.add(chosen, measured[-1].answers, measured[-1].stddev)
+            tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
+            scale = queries.denominator * RESOLUTION
+            expected.append(np.rint(fit.expected(queries) * scale).astype(np.int64))
+        return Release(
+            mechanism=type(self).__name__,
+            output=BoostedTables(tables=tuple(tables)),
+            loss=loss,
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes)),
+            measurements=(*total.measurements, *measured),
+        )
+
+    def _drawn(
+        self, queries: LinearQueries, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss
+    ) -> IntArray:
+        """Draw queries that the tables so far answer badly."""
+        good = self.accuracy * rows * queries.denominator * RESOLUTION
+        halfwidth = max(1, round(good / 2))
+        scores = BoostingScores(FittingRows(queries), np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
+        return np.array([account.select(scores, spend=spend, step="draw") for _ in range(self.drawn)], np.int64)
+
+
+def boosting_rounds(k: int, *, margin: float) -> int:
+    """Return how many rounds make the median accurate on all k queries.
+
+    If under each round's weights, proportional to exp(-margin * sum of earlier a), the average of a is at least
+    ``margin``, where a is 1 for a good answer and -1 for a bad one, then after T > 2 ln(k) / margin^2 rounds every query
+    has a good answer in more than half of them: the weights sum to at most k exp(-T margin^2 / 2) < 1, and a query whose
+    a sum to 0 or less would weigh 1 (Dwork, Rothblum, Vadhan 2010, Theorem 4.1's argument).
+    """
+    if k < 1 or not 0 < margin <= 1:
+        raise ParameterError("k must be at least 1 and margin above 0 and at most 1")
+    return math.floor(2 * math.log(k) / margin**2) + 1
+
+
+def boosting_bound(*, accuracy: float) -> float:
+    """Return the error of averages that no answer exceeds once `boosting_rounds` rounds went well: twice ``accuracy``.
+
+    That a round goes well, its table good on most of the weight, depends on noise far below ``accuracy`` and on enough
+    drawn queries; the paper proves it for n in the order of sqrt(ln|X|) ln(k)^(3/2) / (accuracy^2 epsilon).
+    """
+    return 2 * accuracy

@@ -1,0 +1,159 @@
+"""Private multiplicative weights (Hardt, Rothblum 2010): answer queries online from weights on the whole universe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Codes, FloatArray
+from synthdp.checks import check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import check_size
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.queries.protocol import LinearQueries
+from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateMultiplicativeWeights(Spender):
+    """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
+
+    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    domain
+        Columns and cells, or the columns by name, or ``None`` for all columns; all cells are listed.
+    max_updates
+        c, how many wrong guesses can be found.
+    threshold
+        How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
+    queries
+        For that default: about how many queries will be asked.
+    replay
+        Steps of entropic mirror descent on all noisy answers after each; 0 for the paper's single update.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    alarm_share
+        Share of the rest for finding wrong guesses.
+    spend
+        What a session may cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame(np.random.default_rng(1).random((1000, 3)) < 0.3, columns=["a", "b", "c"])
+    >>> schema = sd.Schema({name: sd.Boolean() for name in table})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> session = sd.PrivateMultiplicativeWeights(max_updates=3).open(curator)
+    >>> len(session.ask([("a", "b"), ("b", "c")]))  # the four cells of each of two tables
+    8
+    """
+
+    domain: Domain | Wish | None = None
+    max_updates: int = 80
+    threshold: float | None = None
+    queries: int = 1000
+    replay: int = 200
+    total_share: float = 0.05
+    alarm_share: float = 0.8
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_share("total_share", self.total_share)
+        check_share("alarm_share", self.alarm_share)
+        check_guesses(self.threshold, self.queries)
+        check_updates(self.max_updates)
+        check_whole("replay", self.replay, least=0)
+        if isinstance(self.domain, Domain):
+            check_size(self.domain)
+
+    def open(self, curator: Curator) -> OnlineSession:
+        """Open a session.
+
+        Costs ``spend``, for the curator's neighbours; asking costs nothing more.
+        """
+        return open_session(
+            self,
+            curator,
+            domain=domain_named(self.domain, curator.schema),
+            updates=self.max_updates,
+            construction=lambda cells, rows: MultiplicativeWeightsConstruction(cells, rows, replay=self.replay),
+        )
+
+
+class MultiplicativeWeightsConstruction:
+    """Weights on all cells, multiplied at every update; see `IterativeConstruction`.
+
+    Parameters
+    ----------
+    cells
+        (m, d) codes.
+    rows
+        Number of rows.
+    replay
+        As in `PrivateMultiplicativeWeights`; the bound is that of ``replay`` = 0.
+    """
+
+    def __init__(self, cells: Codes, rows: int, *, replay: int = 0) -> None:
+        self._cells, self._fit = cells, CellFit(cells, rows, replay=replay)
+
+    def guess(self, query: LinearQueries) -> float:
+        """Return the sum that the weights expect."""
+        return float(self._fit.expected(query)[0])
+
+    def check(self, query: LinearQueries) -> None:
+        """Take any query."""
+
+    def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:
+        """Multiply the weights by exp(q(x) (answer - guess) / 2n), or refit them to all answers so far."""
+        self._fit.add(query, np.array([answer]), stddev)
+
+    def update_bound(self, alpha: float) -> float:
+        """Return B(alpha) = (128 / 31) ln|X| / alpha^2; see `update_limit`."""
+        return update_limit(len(self._cells), alpha=alpha)
+
+    def weights(self) -> FloatArray:
+        """Return the weights, (m,)."""
+        return self._fit.weights
+
+
+def check_updates(max_updates: int) -> None:
+    """Refuse a number of updates that is none."""
+    check_whole("max_updates", max_updates)
+
+
+def update_limit(cells: int, *, alpha: float) -> int:
+    """Return how many of the paper's updates can be made at averages that are off by ``alpha`` or more.
+
+    Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise.  By
+    Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 / 128.
+    It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
+    """
+    if cells < 1 or not 0 < alpha <= 1:
+        raise ParameterError("cells must be at least 1 and alpha above 0 and at most 1")
+    return math.ceil(128 / 31 * math.log(cells) / alpha**2)
+
+
+def pmw_bound(queries: int, *, cells: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
+    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+
+    For a pure epsilon, replaced rows and the paper's update (``replay`` = 0): `online_bound` with `update_limit`.  It
+    grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the watch that is used here.
+    """
+    return online_bound(
+        lambda gap: update_limit(cells, alpha=min(1.0, gap / rows)),
+        queries=queries,
+        rows=rows,
+        epsilon=epsilon,
+        beta=beta,
+    )

@@ -1,0 +1,270 @@
+"""Columns of any kind as bits: which cells of which column make each bit 1, kept so that literals can be looked up.
+
+A column of two levels is one bit; other levels have a bit each; an ordered column has a bit per threshold.  Under the
+statistics of `parities` and `monomials`; knows no noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, frozen
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import finest_axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import Numbers, encode
+from synthdp.domain.grid import bounds_of, grid_of, has_labels, labels_of
+from synthdp.errors import ParameterError
+from synthdp.schema.column import Column, Level
+from synthdp.schema.schema import Schema
+from synthdp.works.polynomials.conjunctions import SymmetricQuery
+
+LiteralBit: TypeAlias = tuple[int, bool]
+"""A bit and the value that makes the literal true."""
+
+MAX_LEVELS = 256
+"""Most levels of a column that is given a bit each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bit:
+    """A yes-or-no property of one column.
+
+    Parameters
+    ----------
+    name
+        What a literal calls it.
+    column
+        Position of the column in the domain.
+    cells
+        (size,) the cells of the column's axis where the bit is 1.
+    """
+
+    name: str
+    column: int
+    cells: BoolArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", frozen(np.array(self.cells, np.bool_)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binarized:
+    """d bits of each row.
+
+    Parameters
+    ----------
+    domain
+        The columns that are read.
+    bits
+        The bits, with different names.
+    literals
+        For every column and value, and every bit and 0 or 1: the bit and the value it must have.
+    """
+
+    domain: Domain
+    bits: tuple[Bit, ...]
+    literals: Mapping[tuple[str, Level | None], LiteralBit] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", tuple(self.bits))
+        object.__setattr__(self, "literals", dict(self.literals))
+        if not self.bits or len(set(self.names)) < len(self.bits):
+            raise ParameterError("binary columns must be at least one, and their bits must have different names")
+
+    @property
+    def d(self) -> int:
+        """Number of bits."""
+        return len(self.bits)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each bit is called."""
+        return tuple(bit.name for bit in self.bits)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line for the receipt, if a value that does not fit the schema has the bits of one that does."""
+        hidden = {j: axis.grid.hidden for j, axis in enumerate(self.domain.axes) if axis.grid.hidden is not None}
+        joined = []
+        for j, index in hidden.items():
+            axis, own = self.domain.axes[j], np.array([self.bits[i].cells for i in self.of_column(j)])
+            cell = int(axis.cells_of(np.array([index], np.uint32))[0])
+            same = (own == own[:, [cell]]).all(axis=0) & axis.releasable
+            joined += [axis.name] if same.any() else []
+        if not joined:
+            return ()
+        return (
+            f"values that do not fit the schema are not counted apart: they have the bits 0 of {', '.join(joined)}",
+        )
+
+    def columns(self, codes: Codes) -> list[BoolArray]:
+        """Return the d bit columns of rows given by their cells, each (n,)."""
+        return [bit.cells[codes[:, bit.column]] for bit in self.bits]
+
+    def matrix(self, codes: Codes) -> BoolArray:
+        """Return the bits of rows given by their cells, (n, d)."""
+        return np.stack(self.columns(codes), axis=1)
+
+    def of_column(self, column: int) -> IntArray:
+        """Return the positions of a column's bits."""
+        return np.array([i for i, bit in enumerate(self.bits) if bit.column == column], np.int64)
+
+    @property
+    def flips(self) -> tuple[int, ...]:
+        """How many bits can differ between two rows, other than 0, in increasing order.
+
+        Each column contributes one of the Hamming distances between its cells, independently of the others.
+        """
+        reachable = {0}
+        for column in range(len(self.domain)):
+            apart = self._distances(column)
+            reachable = {a + b for a, b in itertools.product(reachable, apart)}
+        return tuple(sorted(reachable - {0}))
+
+    def _distances(self, column: int) -> set[int]:
+        own = [bit.cells for bit in self.bits if bit.column == column]
+        patterns = np.unique(np.array(own, np.int64), axis=1)
+        weights = patterns.sum(axis=0)
+        apart = weights[:, None] + weights[None, :] - 2 * patterns.T @ patterns
+        return {int(distance) for distance in np.unique(apart)}
+
+    def find(self, query: SymmetricQuery) -> tuple[IntArray, FloatArray]:
+        """Return the bits of a query's literals, (k,), and the sign of each: +1 if the bit must be 1, else -1, (k,).
+
+        So sign * (-1)^bit = (-1)^[the literal is true].
+
+        Raises
+        ------
+        ParameterError
+            If a literal is unknown, or two are about the same bit.
+        """
+        found = [self._literal(name, value) for name, value in query.literals]
+        bits = np.array([bit for bit, _ in found], np.int64)
+        if len(set(bits.tolist())) < len(bits):
+            raise ParameterError("two literals of a query must not be about the same bit")
+        return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
+
+    def _literal(self, name: str, value: Level | None) -> LiteralBit:
+        try:
+            return self.literals[name, value]
+        except (KeyError, TypeError):
+            known = [str(level) for column, level in self.literals if column == name]
+        if known:
+            raise ParameterError(f"{name} ({value!r}) must be one of: {', '.join(known)}")
+        raise ParameterError(f"there is no binary column {name!r}; there are: {', '.join(self.names)}")
+
+
+def binarize(
+    schema: Schema,
+    *,
+    columns: Sequence[str] | None = None,
+    thresholds: Mapping[str, Sequence[float]] | None = None,
+) -> Binarized:
+    """Return the bits of a schema's columns.
+
+    A column of two levels (Boolean, Integer(0, 1), any two labels) that cannot be missing is one bit of its own name, 1
+    at the second level; a value that the schema does not foresee counts as 0.  Any other column of labels has a bit
+    ``column=level`` per level and, if it may be missing, one for that; an unforeseen value has none of them.  A column
+    with thresholds has a bit ``column>=threshold`` per threshold; a missing value has none.
+
+    Parameters
+    ----------
+    schema
+        The columns, declared.
+    columns
+        Names of those to use; default: all with at most 256 levels, and all with thresholds.
+    thresholds
+        For ordered columns.
+
+    Raises
+    ------
+    ParameterError
+        If a chosen column has neither levels nor thresholds, or none is left.
+    """
+    cuts = dict(thresholds or {})
+    chosen = list(columns) if columns is not None else [name for name in schema if _levels(schema[name])]
+    chosen += [name for name in cuts if name not in chosen]
+    for name in chosen:
+        if name not in schema:
+            raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema)}")
+    if not chosen:
+        raise ParameterError("there is no column with two or more levels: give thresholds for ordered columns")
+    axes: list[Axis] = []
+    bits: list[Bit] = []
+    literals: _Known = {}
+    for name in chosen:
+        column = schema[name]
+        if name in cuts:
+            axis, own, known = _by_thresholds(name, column, cuts[name])
+        else:
+            axis, own, known = _by_levels(name, column)
+        literals |= {key: (bit + len(bits), wanted) for key, (bit, wanted) in known.items()}
+        bits += [Bit(label, len(axes), cells) for label, cells in own]
+        axes.append(axis)
+    return Binarized(Domain(tuple(axes)), tuple(bits), literals)
+
+
+_Named: TypeAlias = list[tuple[str, AnyArray]]
+_Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
+
+
+def _levels(column: Column) -> tuple[Level, ...]:
+    """Return the levels of a column that has few, else nothing."""
+    if column.names_rows:
+        return ()
+    if has_labels(column):
+        levels = labels_of(column)
+        return levels if 2 <= len(levels) <= MAX_LEVELS else ()
+    if column.whole and bounds_of(column) == (0, 1) and not grid_of(column).special:
+        return (0, 1)
+    return ()
+
+
+def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
+    levels, axis, grid = _levels(column), finest_axis(name, column), grid_of(column)
+    if not levels:
+        raise ParameterError(f"column {name!r} must have 2 to {MAX_LEVELS} levels, or thresholds")
+    cells = np.arange(grid.size)
+    if len(levels) == 2 and grid.null is None:
+        known: _Known = {(name, 0): (0, False), (name, 1): (0, True)}
+        return axis, [(name, cells == 1)], known | {(name, levels[0]): (0, False), (name, levels[1]): (0, True)}
+    named: _Named = [(f"{name}={level}", cells == i) for i, level in enumerate(levels)]
+    known = {(name, level): (i, True) for i, level in enumerate(levels)}
+    if grid.null is not None:
+        known[name, None] = (len(named), True)
+        named.append((f"{name} is missing", cells == grid.null))
+    return axis, named, known | _bit_literals(named)
+
+
+def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tuple[Axis, _Named, _Known]:
+    """Return an axis with a cell between neighbouring thresholds, one per special value, and one for all the rest."""
+    grid = grid_of(column)
+    if column.quantity != "number":
+        raise ParameterError(f"column {name!r} must be a column of numbers to have thresholds")
+    cuts = np.array(sorted(set(thresholds)), np.float64)
+    if not cuts.size:
+        raise ParameterError(f"thresholds of column {name!r} must be at least one number")
+    lower, upper = bounds_of(column)
+    inside = (cuts > lower) & (cuts <= upper)
+    indices = encode(column, Numbers(cuts)).astype(np.int64)
+    if not inside.all() or (indices >= grid.regular).any() or len({0, *indices.tolist()}) <= len(cuts):
+        raise ParameterError(f"thresholds of column {name!r} must lie in different grid points inside its bounds")
+    starts = np.concatenate([[0], indices, np.arange(grid.regular, grid.size)])
+    axis = Axis(name, column, starts, np.arange(len(starts)))
+    special = np.array(grid.special, np.float64)
+    named: _Named = []
+    for i, cut in enumerate(cuts):
+        regular = np.arange(len(cuts) + 1) > i
+        rest = np.zeros(grid.size - grid.regular - len(special), np.bool_)
+        named.append((f"{name}>={cut:g}", np.concatenate([regular, special >= cut, rest])))
+    return axis, named, _bit_literals(named)
+
+
+def _bit_literals(named: _Named) -> _Known:
+    return {(label, value): (i, bool(value)) for i, (label, _) in enumerate(named) for value in (0, 1)}

@@ -1,0 +1,324 @@
+"""Marginals through the Fourier domain (Barak, Chaudhuri, Dwork, Kale, McSherry, Talwar 2007).
+
+Noise is added once to each parity that the workload needs; a linear program then finds a non-negative table whose
+parities are close to the noisy ones, so that all released marginals are consistent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammainccinv
+
+from synthdp.arrays import Answers, Clique, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.universe import check_size, releasable_domain, universe
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.registry import solved, solver_named
+from synthdp.fit.explicit.solver import FitResult
+from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
+from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.works.polynomials.characters import CellParities, closure, masks_below, table_of, widths
+
+MISFIT_SHARE = 0.05
+"""Share of the spend for the number of rows that fit the schema, where columns are named."""
+
+MAX_ENTRIES = 2**26
+"""Most entries (parities times cells) of the linear program's matrix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FourierTable:
+    """A consistent table, and the noisy parities that it was fitted to.
+
+    Parameters
+    ----------
+    table
+        The table: weights on cells.
+    parities
+        The noisy parities.
+    answers
+        (k,) what they would be without misfits.
+    fit
+        How the linear program ended.
+    """
+
+    table: CellModel
+    parities: Measurements
+    answers: Answers
+    fit: FitResult
+
+    @property
+    def model(self) -> SyntheticModel:
+        """What draws the rows."""
+        return self.table.model
+
+    def sample(
+        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Draw rows of the table."""
+        return self.table.sample(rows, random_state=random_state, given=given)
+
+    def answer(self, queries: LinearQueries | Wish) -> Answers:
+        """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""
+        return self.table.answer(queries)
+
+    def unbiased(self, workload: Marginals | Wish) -> Answers:
+        """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
+
+        Raises
+        ------
+        ParameterError
+            If a table needs a parity that was not released.
+        """
+        known, workload = self._by_mask(), marginals_on(workload, self.model.schema, self.table.domain)
+        tables = []
+        for clique in workload.cliques:
+            masks = masks_below(self.table.domain, clique).tolist()
+            if not all(mask in known for mask in masks):
+                raise ParameterError("the tables must lie within the workload that was released")
+            tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
+        return np.concatenate(tables)
+
+    def stddev(self, workload: Marginals | Wish) -> FloatArray:
+        """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table)."""
+        workload = marginals_on(workload, self.model.schema, self.table.domain)
+        exact = 0 if 0 in self._measured_masks() else 1
+        spreads = []
+        for clique, size in zip(workload.cliques, workload.sizes, strict=True):
+            parities = len(masks_below(self.table.domain, clique))
+            spreads.append(np.full(size, self.parities.stddev * math.sqrt(parities - exact) / parities))
+        return np.concatenate(spreads)
+
+    def _measured_masks(self) -> IntArray:
+        queries = self.parities.queries
+        if not isinstance(queries, CellParities):
+            raise ParameterError("the measurements must be of parities")
+        return queries.masks
+
+    def _by_mask(self) -> dict[int, float]:
+        values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
+        return {0: self.table.total} | values
+
+
+@dataclass(frozen=True, slots=True)
+class FourierMarginals(Spender):
+    """Release all tables of a workload through their parities, as one consistent table.
+
+    Costs ``spend``, for the curator's neighbours.  Where columns are named, `MISFIT_SHARE` of it goes to the number of rows
+    that fit the schema in them, since no parity tells.
+
+    Parameters
+    ----------
+    workload
+        The tables: sets of column names, marginals, or `Marginals` over a domain; its cells must be few enough to list.
+        Default: all pairs of columns.
+    law
+        Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
+    solver
+        ``"lp"``, ``"mw"`` or ``"auto"``: what finds the table.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If the workload is not a set of tables.
+    """
+
+    workload: Wish | None = None
+    law: NoiseLaw | None = None
+    solver: str = "auto"
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.workload, (str, LinearQueries)) and not isinstance(self.workload, Marginals):
+            raise ParameterError("workload must be Marginals, or marginals by name: only tables have few parities")
+        if isinstance(self.workload, Marginals):
+            _check_size(self.workload)
+        solver_named(self.solver)
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the workload.
+
+        Raises
+        ------
+        ParameterError
+            If the parities times the cells are too many for the linear program.
+        """
+        return self._listed(schema)[1]
+
+    def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
+        workload = tables_of(self.workload, schema)
+        if not isinstance(workload, Marginals):
+            raise ParameterError("workload must be Marginals: only tables have few parities")
+        output = check_listed(workload, schema)
+        _check_size(workload)
+        return workload, output
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
+        """Measure the parities and fit a table.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        workload, output_schema = self._listed(curator.schema)
+        loss = curator.cost(self.spend)
+        domain = releasable_domain(workload.domain)
+        masks = closure(domain, workload.cliques)
+        public = curator.adjacency.rows_are_public
+        queries = CellParities(workload.domain, masks[1:] if public else masks)  # parity 0 is the number of rows
+        curator.check(queries)
+        account = curator.open_account(loss, currency=ApproxDP)
+        fitting = self._rows_that_fit(account, workload)
+        measured = account.measure(queries, law=self.law, step="parities")
+        total = float(max(1, curator.rows)) if public else max(1.0, float(measured.answers[0]))
+        scale = np.ones(queries.k)
+        for found in fitting:
+            scale *= _scales(queries, found, total)
+        cells = universe(domain)
+        fit = self._fit(CellParities(domain, masks[1:]), measured, scale, total)
+        model = CellModel.of(curator.schema, domain, cells, fit.weights, total=total)
+        output = FourierTable(table=model, parities=measured, answers=measured.answers * scale, fit=fit)
+        return Release(
+            mechanism=type(self).__name__,
+            output=output,
+            loss=loss,
+            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *model.model.notes)),
+            measurements=(*fitting, measured),
+        )
+
+    def _rows_that_fit(self, account: Curator, workload: Marginals) -> tuple[Measurements, ...]:
+        """Count for the columns of each table which of them fit; nothing where misfits have no cells of their own.
+
+        Costs `MISFIT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
+        """
+        if all(axis.releasable.all() for axis in workload.domain.axes):
+            return ()
+        axes = [_fits(axis) for axis in workload.domain.axes]
+        asked = [
+            clique
+            for clique in dict.fromkeys(tuple(sorted(clique)) for clique in workload.cliques)
+            if any(axes[j].size > 1 for j in clique)
+        ]
+        tables = Marginals(Domain(tuple(axes)), tuple(asked))
+        share = account.budget.fraction(MISFIT_SHARE)
+        return (account.measure(tables, spend=share, step="values that fit the schema"),)
+
+    def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
+        features = queries.features(universe(queries.domain)).T.astype(np.float64)
+        answers, scale = measured.answers[-queries.k :] / total, scale[-queries.k :]
+        problem = FitProblem(A=features, b=answers * scale, stddev=measured.stddev / total * scale)
+        return solved(problem, self.solver)
+
+
+def _fits(axis: Axis) -> Axis:
+    """Return the axis with one cell for all values that fit and, if there are others, one for those."""
+    hidden = axis.grid.hidden
+    starts = np.array([0] if hidden is None else [0, hidden])
+    return Axis(axis.name, axis.column, starts, np.arange(len(starts)))
+
+
+def _scales(queries: CellParities, fitting: Measurements, total: float) -> FloatArray:
+    """Return how many times as large each parity would be if misfits were spread like the values that fit, (k,)."""
+    tables = fitting.queries
+    if not isinstance(tables, Marginals):
+        raise ParameterError("the rows that fit must be measured as tables")
+    kept = [axis.releasable for axis in tables.domain.axes]
+    found = noisy_tables(tables, fitting.answers, fitting.stddev)
+    misfits = misfit_rows(found, kept)
+    rows: dict[Clique, float] = {}
+    for table in found:
+        for size in range(1, len(table.clique) + 1):
+            for part in itertools.combinations(table.clique, size):
+                rows.setdefault(part, fitting_rows(table, part, kept, misfits, total=total))
+    ends = np.cumsum(widths(queries.domain)[::-1])[::-1]
+    scale = np.ones(queries.k)
+    for i, mask in enumerate(queries.masks.tolist()):
+        bits = zip(ends.tolist(), widths(queries.domain), strict=True)
+        touched = tuple(j for j, (end, width) in enumerate(bits) if mask >> (end - width) & ((1 << width) - 1))
+        struck = tuple(j for j in touched if misfits[j] > 0)
+        scale[i] = total / rows[struck] if struck else 1.0
+    return scale
+
+
+def _check_size(workload: Marginals) -> None:
+    cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
+    if parities < 2:
+        raise ParameterError("workload must have a table of two or more cells: there is nothing to measure")
+    if cells * parities > MAX_ENTRIES:
+        raise ParameterError(
+            f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "
+            "smaller tables, or ParityRelease, which needs no table"
+        )
+
+
+def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
+    """Return how far each count of the paper's mechanism is off, at most, with probability 1 - beta; (k,), in rows.
+
+    For Laplace noise on the R parities and the table whose largest parity error is least.  The noise stays below
+    t = (s / epsilon) ln(R / beta) with s its L1 sensitivity; so does the error of the best table's parities against the
+    noisy ones, hence its parities are within 2t of the truth, and so is a count, an average of them with signs.  (Barak
+    et al., Theorem 7, sum it over the 2^|a| cells of a table and add |B| for rounding to whole counts.)
+
+    Parameters
+    ----------
+    workload
+        The tables.
+    epsilon
+        A pure epsilon.
+    beta
+        Probability that some count is off by more.
+    public_rows
+        Neighbours replace a record, rather than add or remove one.
+    """
+    queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
+    return np.full(workload.k, 2 * scale * math.log(queries.k / beta))
+
+
+def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
+    """Return how far each count of `FourierMarginals` is off, at most, with probability 1 - beta; (k,), in rows.
+
+    For Laplace noise.  The program makes the *sum* of parity errors least, at most the S = sum |z| of the true table, so
+    a count of a table with 2^b parities is off by at most 2^-b (S + S), and S is gamma distributed.  Where the number of
+    rows is itself parity 0, with noise z_0, the true table is off by |z_0| more in each parity.
+
+    Parameters as in `fourier_bound`.
+    """
+    queries, scale = _paper_noise(workload, epsilon=epsilon, beta=beta, public_rows=public_rows)
+    if public_rows:
+        total = 2 * scale * float(gammainccinv(queries.k, beta))
+    else:
+        first = scale * math.log(2 / beta)
+        total = 2 * scale * float(gammainccinv(queries.k, beta / 2)) + (queries.k - 1) * first
+    sizes = [len(masks_below(workload.domain, clique)) for clique in workload.cliques]
+    return np.repeat(total / np.array(sizes, np.float64), workload.sizes)
+
+
+def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
+    if not (epsilon > 0 and 0 < beta < 1):
+        raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
+    masks = closure(workload.domain, workload.cliques)
+    queries = CellParities(workload.domain, masks[1:] if public_rows else masks)
+    norms = queries.bounds.swap if public_rows else queries.bounds.one
+    return queries, norms.l1 / epsilon

@@ -1,0 +1,216 @@
+"""The Fourier coefficients of decision lists, as a statistic: one sparse vector per row, summed.
+
+A list on at most k of m inputs has at most 2^k coefficients of order at most t, the same for all lists with the same
+outputs up to signs.  The coefficients come from outside; here they are looked up and added, in whole numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.checks import whole
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
+from synthdp.queries.norms import LARGEST_CHANGE, Norms, RecordBounds, column_norms
+from synthdp.queries.protocol import CHUNK_CELLS, check_overflow
+from synthdp.works.polynomials.krawtchouk import level_sizes, ranks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CanonicalLists:
+    """Lists brought to a form without idle rules: n lists, each of ``length`` rules on different variables.
+
+    Parameters
+    ----------
+    length
+        (n,) number of rules that can decide.
+    variables, signs
+        (n, k) variable of each rule, and -1 where the rule asks for false, +1 for true; beyond ``length``: anything.
+    pattern
+        (n,) outputs of the rules and the last word as binary digits, the first rule the lowest.
+    """
+
+    length: IntArray
+    variables: IntArray
+    signs: IntArray
+    pattern: IntArray
+
+
+class ListStatistic(LinearFamily):
+    """Sums of coefficients of decision lists: what is the same however a family finds the coefficients of a list."""
+
+    __slots__ = ()
+
+    domain: Domain
+    m: int
+    order: int
+    scales: tuple[int, ...]
+    row_scale: int
+
+    @property
+    def length(self) -> int:
+        """k: the most rules of a list."""
+        return len(self.domain) - 1
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(t + 1,) number of coefficients of each order."""
+        return level_sizes(self.m, self.order)
+
+    @property
+    def k(self) -> int:
+        """Number of coefficients, and 1 for the number of rows if it is measured."""
+        return sum(self.sizes) + (self.row_scale > 0)
+
+    @property
+    @abstractmethod
+    def bounds(self) -> RecordBounds:
+        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+
+    def features(self, codes: Codes) -> Features:
+        """Return the coefficients of every row, (n, k)."""
+        return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the sums, (k,), by one pass per set of rules."""
+        total = np.zeros(sum(self.sizes), np.int64)
+        rows = max(1, CHUNK_CELLS // ((self.length + 1) * (self.order + 1)))
+        for start in range(0, len(codes), rows):
+            self._add(canonical(codes[start : start + rows], self.m), total)
+        return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
+
+    def _add(self, lists: CanonicalLists, total: Totals) -> None:
+        """Add each set of rules' coefficients, of all lists that have it, to the total of its variables."""
+        offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        for r in range(self.length + 1):
+            chosen = np.flatnonzero(lists.length == r)
+            coefficient = self._coefficients(lists.pattern[chosen], r)
+            for size in range(min(r, self.order) + 1):
+                for subset in itertools.combinations(range(r), size):
+                    value = coefficient(subset) * lists.signs[chosen[:, None], subset].prod(axis=1)
+                    place = ranks(np.sort(lists.variables[chosen[:, None], subset], axis=1), self.m)
+                    np.add.at(total, offsets[size] + place, value)
+
+    @abstractmethod
+    def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        """Return, for lists of r rules that ask for true, the (n,) coefficients of a set of rules."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListCoefficients(ListStatistic):
+    """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
+
+    Parameters
+    ----------
+    domain
+        The rule columns in order, each with the cells of `possible_rules` first, then the last word (cell 1 is yes).
+    m
+        Number of variables.
+    order
+        t: largest order of a coefficient.
+    scales
+        (t + 1,) the whole number that stands for 1 in coefficients of each order.
+    tables
+        For r = 0, ..., k rules a (2^(r+1), 2^r) table: per output pattern (as in `CanonicalLists`) the coefficient of
+        each set of rules (bit j: rule j), for rules that ask for true; 0 on sets of more than t.  Brought to ``scales``
+        and rounded, they are ``whole``.
+    row_scale
+        The whole number that stands for 1 in the number of rows; 0 leaves it out.
+    """
+
+    domain: Domain
+    m: int
+    order: int
+    scales: tuple[int, ...]
+    tables: tuple[FloatArray, ...]
+    row_scale: int
+    whole: tuple[IntArray, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scales = tuple(whole("scales", scale, least=1, most=LARGEST_CHANGE) for scale in self.scales)
+        object.__setattr__(self, "scales", scales)
+        object.__setattr__(self, "row_scale", whole("row_scale", self.row_scale))
+        if len(scales) != self.order + 1:
+            raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1")
+        if any(table.shape != (2 ** (r + 1), 2**r) for r, table in enumerate(self.tables)):
+            raise ParameterError("there must be a row of coefficients for every pattern of outputs")
+        if len(self.tables) != self.length + 1 or self.domain.shape[0] < 4 * self.m:
+            raise ParameterError("the tables of coefficients must fit the columns of the lists")
+        scale = np.append(self.scales, np.zeros(self.length, np.int64))
+        sizes = np.bitwise_count(np.arange(2**self.length)).astype(np.int64)
+        rounded = [np.rint(table * scale[sizes[: table.shape[1]]]) for table in self.tables]
+        object.__setattr__(self, "whole", tuple(frozen(table.astype(np.int64)) for table in rounded))
+        check_overflow(self)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The largest of all patterns."""
+        largest = reduce(Norms.either, (column_norms(table.T) for table in self.whole[: self.m + 1]))
+        rows = Norms.within(1, self.row_scale)
+        return RecordBounds(largest.plus(rows), largest.times(2))
+
+    def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        return lambda subset: self.whole[r][pattern, sum(1 << j for j in subset)]
+
+
+def canonical(codes: Codes, m: int) -> CanonicalLists:
+    """Return lists without idle rules, from the cells of their rules and last words.
+
+    A rule on a variable that an earlier rule has asked for the same value never applies and is dropped; for the opposite
+    value it always applies and becomes the last word.  A cell that is no rule never applies; no word at all is "no".
+    """
+    n, k = codes.shape[0], codes.shape[1] - 1
+    rule = codes[:, :k].astype(np.int64)
+    known = rule < 4 * m
+    variable, value, output = rule // 4, rule // 2 % 2, rule % 2
+    word = (codes[:, k] == 1).astype(np.int64)
+    kept, open_ = np.zeros((n, k), np.bool_), np.ones(n, np.bool_)
+    for j in range(k):
+        same = kept[:, :j] & (variable[:, :j] == variable[:, j : j + 1])
+        opposite = (same & (value[:, :j] != value[:, j : j + 1])).any(axis=1)
+        ends = open_ & known[:, j] & opposite
+        word = np.where(ends, output[:, j], word)
+        open_ = open_ & ~ends
+        kept[:, j] = open_ & known[:, j] & ~same.any(axis=1)
+    return _compact(kept, variable, value, output, word)
+
+
+def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
+    """Move the rules that are kept to the front, in their order."""
+    front = np.argsort(~kept, axis=1, kind="stable")
+    length = kept.sum(axis=1).astype(np.int64)
+    outputs = np.take_along_axis(np.where(kept, output, 0), front, axis=1)
+    pattern = (outputs << np.arange(kept.shape[1])).sum(axis=1) + (word << length)
+    return CanonicalLists(
+        length,
+        np.take_along_axis(variable, front, axis=1),
+        2 * np.take_along_axis(value, front, axis=1) - 1,
+        np.asarray(pattern, np.int64),
+    )
+
+
+def list_values(r: int) -> IntArray:
+    """Return what lists of r rules that ask for true answer; (2^(r+1) patterns, 2^r inputs), input bit j is variable j."""
+    inputs = np.arange(2**r)
+    answers = np.empty((2 ** (r + 1), 2**r), np.int64)
+    for pattern in range(2 ** (r + 1)):
+        answer = np.full(2**r, pattern >> r & 1)
+        for j in reversed(range(r)):
+            answer = np.where(inputs >> j & 1 == 1, pattern >> j & 1, answer)
+        answers[pattern] = answer
+    return answers
+
+
+def subset_parities(r: int, order: int) -> tuple[IntArray, IntArray]:
+    """Return the sets of at most ``order`` of r variables as masks (p,), and their parities on all inputs (2^r, p)."""
+    masks = np.array([mask for mask in range(2**r) if mask.bit_count() <= order], np.int64)
+    odd = np.bitwise_count(np.arange(2**r)[:, None] & masks) & 1
+    return masks, 1 - 2 * odd.astype(np.int64)

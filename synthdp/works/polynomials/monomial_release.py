@@ -1,0 +1,201 @@
+"""The mechanism of Thaler, Ullman, Vadhan (2012) as published, with the scale corrected: for comparison and teaching.
+
+Noisy counts of conjunctions of at most t bits; a query is answered through Chebyshev's polynomial.  `parity_release` is
+the practical form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.answers.questions import Marginal
+from synthdp.arrays import FloatArray
+from synthdp.checks import check_whole
+from synthdp.curator.curator import Curator
+from synthdp.errors import InternalError, ParameterError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.protocol import Spender
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.works.polynomials.binarized import Binarized, binarize
+from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.krawtchouk import krawtchouk, level_sizes, ranks
+from synthdp.works.polynomials.marginal_answers import marginal_estimate, symmetric_query
+from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.polynomials import chebyshev_conjunction, newton_coefficients, optimal_coefficients
+
+MAX_MONOMIALS = 5_000_000
+"""Most counts of one release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MonomialSummary:
+    """Noisy counts of "all bits of S are 0" for every S of at most ``order`` bits.
+
+    Parameters
+    ----------
+    measured
+        Noisy answers to `Monomials`.
+    public_rows
+        The number of rows, where neighbours share it.
+    """
+
+    measured: Measurements
+    public_rows: int | None = None
+
+    def __repr__(self) -> str:
+        return f"MonomialSummary({len(self.measured.values)} counts of at most {self.order} of {self.bits.d} bits)"
+
+    @property
+    def monomials(self) -> Monomials:
+        """What was asked."""
+        queries = self.measured.queries
+        if not isinstance(queries, Monomials):
+            raise InternalError("a monomial summary needs monomials")
+        return queries
+
+    @property
+    def bits(self) -> Binarized:
+        """The bits and what they mean."""
+        return self.monomials.bits
+
+    @property
+    def order(self) -> int:
+        """Most bits in a monomial."""
+        return self.monomials.order
+
+    @property
+    def rows(self) -> float:
+        """Number of rows, public or estimated; at least 1."""
+        return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
+
+    def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
+        """Answer a query as a fraction of the rows, with the noise that its coefficients gather; see `ParitySummary.answer`.
+
+        A false literal is z or 1 - z, where z says that its bit is 0; products of them are expanded into monomials in
+        z.  So literals "bit = 0" cost noise that the paper, which has monotone conjunctions, does not speak of.
+        """
+        if isinstance(query, Marginal):
+            return marginal_estimate(query, self.bits, rows=self.rows, answer=self.answer)
+        query = symmetric_query(query)
+        bits, signs = self.bits.find(query)
+        order = min(self.order, query.k)
+        values = approximation(query.values, order)
+        a = newton_coefficients(values)
+        a[order + 1 :] = 0.0  # differences beyond the degree are rounding
+        negative = np.flatnonzero(signs < 0)
+        levels = self.monomials.split(self.measured.answers)
+        total, squares = 0.0, 0.0
+        for level in range(order + 1):
+            sets = np.array(list(itertools.combinations(range(query.k), level)), np.int64)
+            sets = sets.reshape(math.comb(query.k, level), level)
+            inside = np.isin(sets, negative).sum(axis=1)
+            coefficient = _expanded(a, level, len(negative))[inside]
+            counts = levels[level][ranks(np.sort(bits[sets], axis=1), self.bits.d)]
+            if level == 0:
+                counts = np.array([self.rows])
+            else:
+                squares += float((coefficient**2).sum())
+            total += float(coefficient @ counts)
+        value = total / self.rows
+        rows_stddev = 0.0 if self.public_rows else self.measured.stddev
+        variance = squares * self.measured.stddev**2 + ((value - _expanded(a, 0, len(negative))[0]) * rows_stddev) ** 2
+        error = float(np.abs(values - np.array(query.values)).max())
+        return Estimate(
+            estimate=min(max(value, min(query.values)), max(query.values)),
+            stderr=math.sqrt(variance) / self.rows,
+            truncation=error,
+            truncation_bound=error,
+        )
+
+
+def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
+    """Return a polynomial of a degree near a symmetric query, by the number of true literals; (k + 1,).
+
+    Chebyshev's for a conjunction or a disjunction; for any other query the one with the least largest error.
+    """
+    k = len(values) - 1
+    if degree >= k:
+        return np.array(values)
+    if values == (0.0,) * k + (1.0,):
+        return chebyshev_conjunction(k, degree)
+    if values == (0.0,) + (1.0,) * k:
+        return np.asarray(1.0 - chebyshev_conjunction(k, degree)[::-1], np.float64)
+    b = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
+    return np.asarray(krawtchouk(k, degree) @ b, np.float64)
+
+
+def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
+    """Return the coefficient of a monomial of ``level`` bits by how many u of them stem from negative literals.
+
+    Sum over j of C(negative - u, j) a_{level + j} (-1)^u: the sets that add j more negative literals, each as a 1.
+    """
+    most = min(level, negative)
+    return np.array(
+        [
+            (-1) ** u
+            * sum(math.comb(negative - u, j) * a[level + j] for j in range(min(negative - u, len(a) - 1 - level) + 1))
+            for u in range(most + 1)
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MonomialRelease(Spender):
+    """Release noisy counts of all conjunctions of at most ``order`` zero bits (Thaler, Ullman, Vadhan 2012, theorem 1.2).
+
+    Costs ``spend``, for the curator's neighbours.  The paper's scale 2 T / (epsilon n) per coefficient leaves out the
+    number of coefficients and is not private; here the noise is calibrated to the exact sensitivity of the whole vector.
+
+    Parameters
+    ----------
+    order
+        t: the degree of the polynomials.
+    law
+        A law of noise to insist on: the paper's is `NoiseLaw.LAPLACE`; default: the least for the loss.
+    columns, thresholds
+        As in `ParityRelease`.
+    spend
+        What it may cost.
+    """
+
+    order: int
+    law: NoiseLaw | None = None
+    columns: Sequence[str] | None = None
+    thresholds: Mapping[str, Sequence[float]] | None = None
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_whole("order", self.order)
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[MonomialSummary]:  # noqa: ARG002
+        """Measure the counts.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer bits than ``order``, or too many counts.
+        """
+        loss = curator.cost(self.spend)
+        bits = binarize(curator.schema, columns=self.columns, thresholds=self.thresholds)
+        count = sum(level_sizes(bits.d, self.order))
+        if count > MAX_MONOMIALS:
+            raise ParameterError(f"order ({self.order}) asks for {count} counts; at most {MAX_MONOMIALS} are allowed")
+        measured = curator.measure(Monomials(bits, self.order), spend=loss, step="monomials", law=self.law)
+        known = curator.rows if curator.adjacency.rows_are_public else None
+        return Release(
+            mechanism="MonomialRelease",
+            output=MonomialSummary(measured=measured, public_rows=known),
+            loss=loss,
+            receipt=curator.receipt(notes=bits.notes),
+            measurements=(measured,),
+        )

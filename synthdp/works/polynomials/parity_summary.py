@@ -1,0 +1,285 @@
+"""Noisy parities as a summary: three ways to answer a symmetric query, and the way to a synthetic table.
+
+Everything here is post-processing of noisy answers; it costs nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from synthdp.answers.questions import Marginal
+from synthdp.arrays import FloatArray, IntArray, frozen
+from synthdp.checks import check_share
+from synthdp.errors import InternalError, ParameterError
+from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.estimate import Estimate
+from synthdp.randomness import RandomState
+from synthdp.schema.schema import Schema
+from synthdp.works.polynomials.binarized import Binarized
+from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.krawtchouk import krawtchouk, ranks
+from synthdp.works.polynomials.marginal_answers import marginal_estimate, symmetric_query
+from synthdp.works.polynomials.parities import Parities
+from synthdp.works.polynomials.parity_synthesis import fit_parities
+from synthdp.works.polynomials.polynomials import optimal_coefficients
+from synthdp.works.polynomials.submodular import SubmodularQuery
+from synthdp.works.polynomials.submodular_answers import submodular_average
+
+MAX_TABLE_LITERALS = 10
+"""Most literals of a query whose 2^k truth assignments are listed."""
+
+NOISE_WEIGHT = 2.0
+"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen."""
+
+
+class Moments(NamedTuple):
+    """The parities of a query's literals, from level 0 on, as sums over rows."""
+
+    sets: tuple[tuple[int, ...], ...]
+    """Positions of the literals of each."""
+    values: FloatArray
+    """(p,) the noisy sums of (-1)^(number of true literals in the set)."""
+    stddev: FloatArray
+    """(p,) of their noise; 0 for a public number of rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParitySummary:
+    """Noisy sums of all parities of at most ``order`` bits.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+    measured
+        Noisy answers to `Parities`.
+    public_rows
+        The number of rows, where neighbours share it.
+    """
+
+    schema: Schema
+    measured: Measurements
+    public_rows: int | None = None
+    parities: Parities = field(init=False)
+    levels: tuple[FloatArray, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parities = self.measured.queries
+        if not isinstance(parities, Parities) or (parities.scales[0] == 0) is not (self.public_rows is not None):
+            raise InternalError("a parity summary needs parities, and the number of rows once")
+        parts = parities.split(self.measured.answers)
+        levels = [part / max(scale, 1) for part, scale in zip(parts, parities.scales, strict=True)]
+        if self.public_rows is not None:
+            levels[0] = np.array([float(self.public_rows)])
+        object.__setattr__(self, "parities", parities)
+        object.__setattr__(self, "levels", tuple(frozen(np.asarray(level, np.float64)) for level in levels))
+
+    def __repr__(self) -> str:
+        return f"ParitySummary({self.parities.k} parities of at most {self.order} of {self.bits.d} bits)"
+
+    @property
+    def bits(self) -> Binarized:
+        """The bits and what they mean."""
+        return self.parities.bits
+
+    @property
+    def order(self) -> int:
+        """Most bits in a parity."""
+        return self.parities.order
+
+    @property
+    def rows(self) -> float:
+        """Number of rows, public or estimated; at least 1."""
+        return max(1.0, float(self.levels[0][0]))
+
+    @property
+    def stddevs(self) -> FloatArray:
+        """(order + 1,) standard deviation of each level's sums, in rows.
+
+        Infinite where a level was left out, 0 for a public number of rows.
+        """
+        scales = np.array(self.parities.scales, np.float64)
+        spread = np.divide(self.measured.stddev, scales, out=np.full(len(scales), np.inf), where=scales > 0)
+        if self.public_rows is not None:
+            spread[0] = 0.0
+        return np.asarray(spread, np.float64)
+
+    def answer(
+        self,
+        query: SymmetricQuery | SubmodularQuery | Marginal,
+        *,
+        evaluator: str = "polynomial",
+        confidence: float = 0.95,
+    ) -> Estimate | Interval:
+        """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
+
+        Parameters
+        ----------
+        query
+            A conjunction, disjunction, r-of-k or other symmetric query on the released columns; or a marginal of columns of
+            labels or truth values, whose cells are conjunctions; or a submodular query, such as `synthdp.coverage` makes.
+        evaluator
+            ``"polynomial"`` for `by_polynomial`, ``"max_entropy"`` for `by_max_entropy`, ``"interval"`` for `bracket`.
+        confidence
+            Of the interval.
+
+        Raises
+        ------
+        ParameterError
+            If it is another query, or about columns that were not released.
+        """
+        if isinstance(query, Marginal):
+            return self._marginal(query, evaluator)
+        if isinstance(query, SubmodularQuery):
+            if evaluator != "polynomial":
+                raise ParameterError(f"evaluator ({evaluator!r}) of a submodular query must be 'polynomial'")
+            return submodular_average(self, query)
+        query = symmetric_query(query)
+        match evaluator:
+            case "polynomial":
+                return self.by_polynomial(query)
+            case "max_entropy":
+                return self.by_max_entropy(query)
+            case "interval":
+                return self.bracket(query, confidence=confidence)
+        raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial', 'max_entropy' or 'interval'")
+
+    def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
+        ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
+        if evaluator not in ways:
+            raise ParameterError(f"evaluator ({evaluator!r}) of a marginal must be 'polynomial' or 'max_entropy'")
+        return marginal_estimate(query, self.bits, rows=self.rows, answer=ways[evaluator])
+
+    def by_polynomial(self, query: SymmetricQuery) -> Estimate:
+        """Answer by the polynomial with the least bias plus noise, with its standard error and the bound on its bias.
+
+        Unbiased for at most ``order`` literals unless a lower degree has less error.
+        """
+        order = min(self.order, query.k)
+        sizes = np.array([math.comb(query.k, i) for i in range(order + 1)], np.float64)
+        spread = self.stddevs[: order + 1] * np.sqrt(sizes) / self.rows
+        spread[0] = 0.0  # the sum of level 0 over the number of rows is 1
+        b = optimal_coefficients(query.values, order, tuple((NOISE_WEIGHT * spread).tolist()))
+        moments = self.moments(query, order=order)
+        size = np.array([len(subset) for subset in moments.sets])
+        sums = np.bincount(size, weights=moments.values, minlength=order + 1) / self.rows
+        sums[0] = 1.0
+        value = float(b.values @ sums)
+        variance = float(((b.values * spread) ** 2).sum())
+        variance += ((value - float(b.values[0])) * float(self.stddevs[0]) / self.rows) ** 2
+        return Estimate(
+            estimate=min(max(value, min(query.values)), max(query.values)),
+            stderr=math.sqrt(variance),
+            truncation=b.error,
+            truncation_bound=b.error,
+        )
+
+    def by_max_entropy(self, query: SymmetricQuery) -> Estimate:
+        """Answer from the distribution of maximum entropy on the literals' 2^k truth assignments.
+
+        Uses every parity of the literals, not only the sums of each level.  Often far better than a polynomial where the
+        query is wider than ``order``.  ``truncation`` is the farthest answer of any distribution with the same sums of
+        parities per level.
+
+        Raises
+        ------
+        ParameterError
+            If the query has more than 10 literals.
+        """
+        order = min(self.order, query.k)
+        table, moments = _truth_table(query.k, order), self.moments(query, order=order)
+        spread = moments.stddev[1:] / self.rows
+        weights = max_entropy(table.parities[1:], moments.values[1:] / self.rows, stddev=spread)
+        f = np.array(query.values)[table.true]
+        moved = max_entropy_sensitivity(f, table.parities[1:], weights, stddev=spread)
+        value, K = float(f @ weights), krawtchouk(query.k, order)
+        sums = np.bincount(table.true, weights=weights, minlength=query.k + 1) @ K
+        bracket = average_range(np.array(query.values), K.T, lower=sums, upper=sums)
+        return Estimate(
+            estimate=value,
+            stderr=float(np.linalg.norm(moved * spread)),
+            truncation=max(bracket.upper - value, value - bracket.lower, 0.0),
+        )
+
+    def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> Interval:
+        """Return an interval that contains the true answer with at least the given probability, over the noise.
+
+        The least and the largest answer over all measures on the literals' truth assignments whose parities are all
+        within the noise's simultaneous bound of the noisy ones: a certified bracket, whatever the data.
+
+        Raises
+        ------
+        ParameterError
+            If the query has more than 10 literals, or ``confidence`` is not between 0 and 1.
+        """
+        check_share("confidence", confidence)
+        order = min(self.order, query.k)
+        table, moments = _truth_table(query.k, order), self.moments(query, order=order)
+        known = moments.stddev > 0
+        bound = self.measured.noise.tail(1 - confidence, count=int(known.sum())) / self.measured.resolution
+        scales = np.array(self.parities.scales, np.float64)[[len(subset) for subset in moments.sets]]
+        half = np.divide(bound, scales, out=np.zeros(len(scales)), where=known)
+        f = np.array(query.values)[table.true]
+        return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
+
+    def moments(self, query: SymmetricQuery, *, order: int) -> Moments:
+        """Return the noisy parities of a query's literals, each literal counted as -1 where it is true."""
+        bits, signs = self.bits.find(query)
+        sets: list[tuple[int, ...]] = []
+        values: list[FloatArray] = []
+        for level in range(order + 1):
+            chosen = _subsets(query.k, level)
+            sets.extend(map(tuple, chosen.tolist()))
+            if self.parities.scales[level] == 0 and level > 0:
+                raise InternalError("a level that a query needs was left out")
+            place = ranks(np.sort(bits[chosen], axis=1), self.bits.d)
+            values.append(self.levels[level][place] * signs[chosen].prod(axis=1))
+        size = [len(subset) for subset in sets]
+        return Moments(tuple(sets), np.concatenate(values), self.stddevs[size])
+
+    def fit(self, *, candidates: int = 10_000, random_state: RandomState = None) -> CellModel:
+        """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`."""
+        return fit_parities(
+            self.schema,
+            self.parities,
+            self.levels,
+            self.stddevs,
+            rows=self.rows,
+            candidates=candidates,
+            random_state=random_state,
+        )
+
+    def sample(self, rows: int | None = None, *, random_state: RandomState = None) -> object:
+        """Draw rows from a fit; keep the result of `fit` to sample it more than once."""
+        return self.fit(random_state=random_state).sample(rows, random_state=random_state)
+
+
+class _TruthTable(NamedTuple):
+    """The 2^k truth assignments of k literals: how many are true, and all their parities of at most some order."""
+
+    true: IntArray
+    parities: FloatArray
+
+
+@lru_cache(maxsize=32)
+def _truth_table(k: int, order: int) -> _TruthTable:
+    if k > MAX_TABLE_LITERALS:
+        raise ParameterError(f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for this evaluator")
+    assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
+    signs = 1.0 - 2.0 * assignments
+    rows = [signs[:, list(subset)].prod(axis=1) for i in range(order + 1) for subset in _subsets(k, i).tolist()]
+    return _TruthTable(frozen(assignments.sum(axis=1)), frozen(np.array(rows)))
+
+
+@lru_cache(maxsize=256)
+def _subsets(k: int, size: int) -> IntArray:
+    chosen = list(itertools.combinations(range(k), size))
+    return frozen(np.array(chosen, np.int64).reshape(len(chosen), size))

@@ -1,0 +1,335 @@
+"""Families of functions with polynomials of low degree: what the general algorithm takes (Thaler, Ullman, Vadhan 2012).
+
+In a family F_Q each row x is a function f_x of the query, near a polynomial in it.  The rows' coefficients are one
+statistic; a query is answered by its monomials.  Marginals, r-of-k and decision lists are families of this kind, and so is
+any table of functions.  Public arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, frozen
+from synthdp.checks import check_number, check_whole
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.fit.moments.coefficients import best_coefficients
+from synthdp.queries.explicit import CellQueries
+from synthdp.queries.protocol import LinearQueries
+from synthdp.works.polynomials.average_conjunctions import AverageConjunctions
+from synthdp.works.polynomials.binarized import Binarized
+from synthdp.works.polynomials.conjunctions import SymmetricQuery
+from synthdp.works.polynomials.krawtchouk import krawtchouk, level_sizes, ranks, subsets_of
+from synthdp.works.polynomials.list_coefficients import ListStatistic
+from synthdp.works.polynomials.marginal_answers import symmetric_query
+from synthdp.works.polynomials.parities import Parities
+from synthdp.works.polynomials.polynomials import optimal_coefficients
+
+MAX_INPUTS = 12
+"""Most inputs of tabulated functions, whose values on all 2^m inputs are listed."""
+
+MAX_COEFFICIENTS = 5_000_000
+"""Most coefficients of one release."""
+
+Inputs: TypeAlias = Mapping[str, object]
+"""Variable -> true or false."""
+
+
+@runtime_checkable
+class PolynomialFamily(Protocol):
+    """Functions f_x of a query, one for each row x, and a polynomial near each."""
+
+    @property
+    def statistic(self) -> LinearQueries:
+        """The coefficients of a row's polynomial, summed over rows."""
+        ...
+
+    @property
+    def constant(self) -> float:
+        """What is added to every polynomial: known without asking."""
+        ...
+
+    @property
+    def error(self) -> float:
+        """gamma: how far a polynomial may be from its function."""
+        ...
+
+    @property
+    def proven(self) -> bool:
+        """Whether ``error`` bounds every query; else it is a root mean square over queries."""
+        ...
+
+    def monomials(self, query: Any) -> FloatArray:
+        """Return the value of every monomial at a query, (k,).
+
+        Raises
+        ------
+        ParameterError
+            If the query is not one of the family.
+        """
+        ...
+
+
+class _Family:
+    """What most families have: polynomials of the functions themselves, whose error is proven."""
+
+    __slots__ = ()
+
+    @property
+    def constant(self) -> float:
+        """Nothing."""
+        return 0.0
+
+    @property
+    def proven(self) -> bool:
+        """For every row and query."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabulatedFamily(_Family):
+    """Any functions of m yes-no inputs, one for each cell of a small domain.
+
+    Each gets its best polynomial of degree t on the 2^m inputs, by a linear program.
+
+    Parameters
+    ----------
+    domain
+        The cells, in C order.
+    variables
+        The m inputs.
+    functions
+        (cells, 2^m) values in [0, 1]; bit j of an input's number is variable j.
+    order
+        t.
+    denominator
+        The whole number that stands for 1 in a coefficient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import synthdp as sd
+    >>> domain = sd.domain_of(sd.Schema({"color": sd.Categorical(["red", "blue"])}))
+    >>> both, any_of_them, misfit = [0, 0, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]
+    >>> functions = np.array([both, any_of_them, misfit])  # red says "both inputs", blue "one of them"
+    >>> sd.TabulatedFamily(domain, ("left", "right"), functions, order=1).error
+    0.25
+    """
+
+    domain: Domain
+    variables: tuple[str, ...]
+    functions: FloatArray
+    order: int
+    denominator: int = 2**16
+    statistic: CellQueries = field(init=False, repr=False)
+    error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        m = len(self.variables)
+        check_whole("number of variables", m, most=MAX_INPUTS)
+        check_whole("order", self.order, most=m)
+        check_number("denominator", self.denominator, least=1, most=2**24)
+        functions = np.array(self.functions, np.float64)
+        if functions.shape != (self.domain.cells, 2**m):
+            raise ParameterError(f"functions must be a row of {2**m} values for each of {self.domain.cells} cells")
+        if not ((functions >= 0) & (functions <= 1)).all():
+            raise ParameterError("functions must have values from 0 to 1")
+        object.__setattr__(self, "functions", frozen(functions))
+        parities = _all_parities(m, self.order)
+        different, cells = np.unique(functions, axis=0, return_inverse=True)
+        if self.order == m:
+            best = different @ parities / 2**m
+        else:
+            best = np.array([best_coefficients(parities, one).values for one in different])
+        whole = np.rint(best * self.denominator).astype(np.int64)
+        off = np.abs(whole / self.denominator @ parities.T - different).max()
+        object.__setattr__(self, "statistic", CellQueries(self.domain, whole[cells.ravel()].T, self.denominator))
+        object.__setattr__(self, "error", float(off))
+
+    def monomials(self, query: Inputs) -> FloatArray:
+        """Return the parities of an input, (k,)."""
+        return input_parities(query, self.variables, self.order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SymmetricFamily(_Family):
+    """Conjunctions, disjunctions, r-of-k and all symmetric functions of at most ``width`` literals, by parities.
+
+    Parameters
+    ----------
+    bits
+        The d bits of a row.
+    order
+        t.
+    width
+        Most literals of a query.
+    """
+
+    bits: Binarized
+    order: int
+    width: int
+    statistic: Parities = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_whole("width", self.width, least=1, most=self.bits.d)
+        object.__setattr__(self, "statistic", Parities(self.bits, (1,) * (self.order + 1)))
+
+    @property
+    def error(self) -> float:
+        """Of the widest r-of-k: the largest over r."""
+        values = [(0.0,) * r + (1.0,) * (self.width + 1 - r) for r in range(1, self.width + 1)]
+        return max(self._polynomial(one)[1] for one in values)
+
+    def monomials(self, query: SymmetricQuery) -> FloatArray:
+        """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0."""
+        query = symmetric_query(query)
+        if query.k > self.width:
+            raise ParameterError(
+                f"the query has {query.k} literals, and this release was made for at most {self.width}"
+            )
+        bits, signs = self.bits.find(query)
+        levels = [np.zeros(size) for size in level_sizes(self.bits.d, self.order)]
+        for level, b in enumerate(self._polynomial(query.values)[0][: query.k + 1]):
+            chosen = subsets_of(query.k, level)
+            levels[level][ranks(np.sort(bits[chosen], axis=1), self.bits.d)] = b * signs[chosen].prod(axis=1)
+        return np.concatenate(levels)
+
+    def _polynomial(self, values: tuple[float, ...]) -> tuple[FloatArray, float]:
+        order = min(self.order, len(values) - 1)
+        found = optimal_coefficients(values, order, (0.0,) * (order + 1))
+        return found.values, found.error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListFamily(_Family):
+    """Decision lists as rows, inputs as queries.
+
+    Parameters
+    ----------
+    variables
+        The inputs.
+    statistic
+        The coefficients, as `DecisionListRelease` plans them, without the number of rows.
+    error
+        Bound on the distance of a list's polynomial.
+    """
+
+    variables: tuple[str, ...]
+    statistic: ListStatistic
+    error: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        if self.statistic.row_scale or self.statistic.m != len(self.variables):
+            raise ParameterError("the coefficients must be those of these variables, without the number of rows")
+
+    @property
+    def constant(self) -> float:
+        """The polynomials are those of list(y) - 1/2."""
+        return 0.5
+
+    def monomials(self, query: Inputs) -> FloatArray:
+        """Return the parities of an input, each over the scale of its coefficient, (k,)."""
+        scales = np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
+        return input_parities(query, self.variables, self.statistic.order) / scales
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AverageFamily(_Family):
+    """Monotone conjunctions "all bits of S are 1", right on average over S: the learners' approach, as a baseline.
+
+    Parameters
+    ----------
+    bits
+        The d bits of a row.
+    order
+        t.
+    width
+        The average number of bits of a query; each is in it with probability width / d, independently.
+    """
+
+    bits: Binarized
+    order: int
+    width: float
+    statistic: AverageConjunctions = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_number("width", self.width, above=0, below=self.bits.d)
+        object.__setattr__(self, "statistic", AverageConjunctions(self.bits, self.order, self.width / self.bits.d))
+
+    @property
+    def error(self) -> float:
+        """The largest root mean square over queries of what a row's polynomial leaves out."""
+        return max(math.sqrt(self.statistic.missing(zeros)) for zeros in range(self.bits.d + 1))
+
+    @property
+    def proven(self) -> bool:
+        """A single query may be further off."""
+        return False
+
+    def monomials(self, query: SymmetricQuery) -> FloatArray:
+        """Return the p-biased characters of the set of bits that a query asks to be 1, (k,)."""
+        query = symmetric_query(query)
+        bits, signs = self.bits.find(query)
+        if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
+            raise ParameterError("this release answers conjunctions of bits that are 1 alone")
+        chance = self.statistic.chance
+        inside = np.isin(np.arange(self.bits.d), bits)
+        phi = np.where(inside, 1.0 - chance, -chance) / math.sqrt(chance * (1 - chance))
+        return _products(phi, self.order)
+
+
+def input_parities(query: Inputs, variables: Sequence[str], order: int) -> FloatArray:
+    """Return all parities of at most ``order`` inputs, by size and then in lexicographic order.
+
+    Raises
+    ------
+    ParameterError
+        If it is no mapping, or a variable is missing.
+    """
+    if not isinstance(query, Mapping):
+        raise ParameterError(f"this release answers inputs: a value for every variable, not {type(query).__name__}")
+    missing = [name for name in variables if name not in query]
+    if missing:
+        raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")
+    return _products(np.array([-1.0 if query[name] else 1.0 for name in variables]), order)
+
+
+def _products(values: FloatArray, order: int) -> FloatArray:
+    """Return the products over all sets of at most ``order`` of d numbers."""
+    levels = [values[subsets_of(len(values), size)].prod(axis=1) for size in range(order + 1)]
+    return np.concatenate(levels)
+
+
+def _all_parities(m: int, order: int) -> FloatArray:
+    """Return the parities of all 2^m inputs, (2^m, k)."""
+    signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
+    return np.array([_products(one, order) for one in signs])
+
+
+def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
+    """Return the least degree at which some polynomial is within ``error`` of a symmetric function of k bits.
+
+    Parameters
+    ----------
+    values
+        (k + 1,) the function by the number of true bits.
+    error
+        gamma, above 0.
+    """
+    check_number("error", error, above=0)
+    k = len(values) - 1
+    degrees = range(k)
+    found = (d for d in degrees if np.abs(_best(values, d) - values).max() <= error + 1e-9)
+    return next(found, k)
+
+
+def _best(values: tuple[float, ...], degree: int) -> FloatArray:
+    found = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
+    return np.asarray(krawtchouk(len(values) - 1, degree) @ found, np.float64)

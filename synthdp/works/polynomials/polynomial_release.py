@@ -1,0 +1,176 @@
+"""The general algorithm of Thaler, Ullman, Vadhan (2012, theorem 9): one noisy polynomial for a whole family of queries.
+
+The coefficients of the rows' polynomials are summed and noised once, by the exact sensitivity of the whole vector; every
+query is then an inner product.  Asks the curator and never sees a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synthdp.checks import check_share
+from synthdp.curator.curator import Curator
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.row_count import row_total
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.total import Total
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, PolynomialFamily
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolynomialSummary:
+    """Noisy sums of the coefficients of a family.
+
+    Parameters
+    ----------
+    family
+        What they are coefficients of.
+    measured
+        Noisy answers to its statistic.
+    rows
+        Number of rows, public or estimated.
+    rows_stddev
+        Of that number; 0 where it is public.
+    """
+
+    family: PolynomialFamily
+    measured: Measurements
+    rows: float
+    rows_stddev: float
+
+    def __repr__(self) -> str:
+        return f"PolynomialSummary({len(self.measured.values)} coefficients of a {type(self.family).__name__})"
+
+    def answer(self, query: Any) -> Estimate:
+        """Return the average over rows of their functions at a query, or at each of a list of queries.
+
+        The bound on its bias is the family's ``error``, where that is proven for every query.
+
+        Raises
+        ------
+        ParameterError
+            If a query is not one of the family's.
+        """
+        several = isinstance(query, Sequence) and not isinstance(query, str)
+        asked = list(query) if several else [query]
+        if not asked:
+            raise ParameterError("queries must be at least one")
+        monomials = np.array([self.family.monomials(one) for one in asked])
+        values = monomials @ self.measured.answers / self.rows
+        noise = self.measured.stddev * np.linalg.norm(monomials, axis=1)
+        stderr = np.hypot(noise, values * self.rows_stddev) / self.rows
+        answers = np.clip(self.family.constant + values, 0.0, 1.0)
+        return Estimate(
+            estimate=answers if several else float(answers[0]),
+            stderr=stderr if several else float(stderr[0]),
+            truncation=self.family.error,
+            truncation_bound=self.family.error if self.family.proven else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PolynomialRelease(Spender):
+    """Release the noisy sum of all rows' polynomials; any query of the family can then be asked.
+
+    Costs ``spend``, for the curator's neighbours.
+
+    Parameters
+    ----------
+    family
+        A `TabulatedFamily`, `SymmetricFamily`, `ListFamily`, `AverageFamily`, or one of the user's own.
+    law
+        A law of noise to insist on: the paper's is `NoiseLaw.LAPLACE`; default: the least for the loss.
+    total_share
+        Share of the spend for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Raises
+    ------
+    ParameterError
+        If the family has too many coefficients.
+    """
+
+    family: PolynomialFamily
+    law: NoiseLaw | None = None
+    total_share: float = 0.05
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_share("total_share", self.total_share)
+        if not isinstance(self.family, PolynomialFamily):
+            raise ParameterError(f"family must be a polynomial family, not {type(self.family).__name__}")
+        if self.family.statistic.k > MAX_COEFFICIENTS:
+            raise ParameterError(f"the family has more than {MAX_COEFFICIENTS} coefficients: lower its order")
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[PolynomialSummary]:  # noqa: ARG002
+        """Measure the coefficients.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        loss, statistic = curator.cost(self.spend), self.family.statistic
+        curator.check(statistic)
+        account = curator.open_account(loss, currency=ApproxDP)
+        total = row_total(account, Total(statistic.domain), share=self.total_share)
+        measured = account.measure(statistic, spend=total.rest, step="coefficients", law=self.law)
+        return Release(
+            mechanism=type(self).__name__,
+            output=PolynomialSummary(
+                family=self.family, measured=measured, rows=float(total.rows), rows_stddev=total.found.stddev
+            ),
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(*total.measurements, measured),
+        )
+
+
+def provable_rows(
+    terms: int, largest: float, *, error: float, bias: float, epsilon: float, beta: float = 0.05
+) -> float:
+    """Return the rows at which every answer is within ``error``: 2 T C^2 ln(C/beta) / (epsilon (alpha - gamma)).
+
+    For C coefficients of at most T in size each, so that a replaced row moves their vector by at most 2 T C in L1; noise
+    of that over epsilon exceeds its scale times ln(C / beta) nowhere with probability 1 - beta; an answer gathers all C.
+
+    Parameters
+    ----------
+    terms
+        C, C(m + t, t) or fewer.
+    largest
+        T.
+    error, bias
+        alpha and gamma.
+    epsilon
+        A pure epsilon.
+    beta
+        Probability that some answer is off by more.
+
+    Raises
+    ------
+    ParameterError
+        If the bias leaves nothing of the error.
+    """
+    if not (0 <= bias < error and epsilon > 0 and 0 < beta < 1 and terms >= 1 and largest > 0):
+        raise ParameterError(
+            "bias must be below error, epsilon above 0, beta between 0 and 1, terms and largest positive"
+        )
+    return 2 * largest * terms**2 * math.log(terms / beta) / (epsilon * (error - bias))
+
+
+def paper_rows(terms: int, largest: float, *, error: float, epsilon: float, beta: float = 0.05) -> float:
+    """Return the paper's number of rows, 4 T C^2 ln(C/beta) / (epsilon alpha), for a bias of half of the error.
+
+    It is `provable_rows` at gamma = alpha / 2.  What the paper prints for its noise, 2 T / (epsilon n) on each coefficient,
+    leaves out a factor C and is not private (docs/proofs/parities.md).
+    """
+    return provable_rows(terms, largest, error=error, bias=error / 2, epsilon=epsilon, beta=beta)

@@ -1,0 +1,140 @@
+"""Polynomials for symmetric queries: Chebyshev's construction, the optimal one, and how to share noise among levels.
+
+Thaler, Ullman, Vadhan (2012) approximate a conjunction by a low-degree polynomial in the number of false literals; in the
+basis of parities a linear program finds the best one for the noise at hand.  Public arithmetic only.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, frozen
+from synthdp.checks import check_whole
+from synthdp.errors import SolverFailedError
+from synthdp.fit.moments.coefficients import Coefficients, best_coefficients
+from synthdp.works.polynomials.krawtchouk import fourier_coefficients, krawtchouk, krawtchouk_sums
+
+_SWEEPS = 2000
+_ROUNDING = 1e-6
+
+
+def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
+    """Return the paper's polynomial for a conjunction of k literals, by the number of true ones; (k + 1,).
+
+    q(s) = T_t(x(s)) / T_t(x(0)) where s literals are false and x maps [1, k] to [1, -1] (x(0) = (k + 1) / (k - 1)): it is
+    1 at s = 0, and at most 1 / T_t(x(0)) elsewhere (Thaler, Ullman, Vadhan 2012, section 4; Nisan, Szegedy 1994).
+
+    Raises
+    ------
+    ParameterError
+        If ``k`` or ``degree`` is below 1, or ``degree`` above ``k``.
+    """
+    check_whole("degree", degree, most=k)
+    false = np.arange(k, -1, -1)
+    if k == 1:
+        return np.asarray(1.0 - false, np.float64)
+    chebyshev = np.polynomial.chebyshev.Chebyshev.basis(degree)
+    return np.asarray(chebyshev((k + 1 - 2 * false) / (k - 1)) / chebyshev((k + 1) / (k - 1)), np.float64)
+
+
+def chebyshev_degree(k: int, error: float) -> int:
+    """Return the least degree at which `chebyshev_conjunction` is within ``error`` of the conjunction."""
+    for degree in range(1, k):
+        if math.cosh(degree * math.acosh((k + 1) / (k - 1))) * error >= 1:
+            return degree
+    return k
+
+
+def newton_coefficients(values: FloatArray) -> FloatArray:
+    """Return a with f = sum_i a_i C(s, i), where s literals are false: the differences of f at s = 0; (k + 1,).
+
+    On multilinear monomials, a_|S| is the coefficient of "all literals of S are false".
+
+    Parameters
+    ----------
+    values
+        (k + 1,) f by the number of true literals.
+    """
+    differences = np.array(values[::-1], np.float64)
+    for i in range(1, len(differences)):
+        differences[i:] = differences[i:] - differences[i - 1 : -1]
+    return differences
+
+
+@lru_cache(maxsize=4096)
+def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[float, ...]) -> Coefficients:
+    """Return the Fourier coefficients (order + 1,) of the best polynomial for a symmetric query.
+
+    Minimises its largest error plus sum_i noise_i |b_i|; at order >= k the exact polynomial is taken unless another one
+    is better by more than the rounding of the linear program.  Where double precision does not suffice for a degree
+    (about 100), a lower one is taken.  The error that is returned is the true one, of the rounded coefficients.
+
+    Parameters
+    ----------
+    values
+        (k + 1,) the query by the number of true literals.
+    order
+        Largest level.
+    noise
+        (order + 1,) price of each coefficient.
+    """
+    k, price = len(values) - 1, np.array(noise)
+    found = _of_degree(values, order, price)
+    if order < k:
+        return found
+    exact = _checked(values, np.pad(fourier_coefficients(values), (0, order - k)))
+    slack = 1e-7 * (1 + float(price @ np.abs(exact.values)))
+    better = found.error + price @ np.abs(found.values) < exact.error + price @ np.abs(exact.values) - slack
+    return found if better else exact
+
+
+def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coefficients:
+    """Return the best coefficients of the largest degree, at most ``order``, that the linear program can solve."""
+    k, f = len(values) - 1, np.array(values)
+    for degree in (order >> halvings for halvings in range(order.bit_length())):
+        try:
+            found = best_coefficients(krawtchouk(k, degree), f, noise=price[: degree + 1])
+        except SolverFailedError:
+            continue
+        checked = _checked(values, np.pad(found.values, (0, order - degree)))
+        if checked.error <= found.error + _ROUNDING * float(np.abs(f).max()):
+            return checked
+    middle = (float(f.max()) + float(f.min())) / 2
+    return _checked(values, np.pad(np.array([middle]), (0, order)))
+
+
+def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
+    """Return coefficients with their largest error, summed without rounding."""
+    exact = [Fraction(float(one)) for one in b]
+    errors = [
+        abs(sum((one * size for one, size in zip(exact, row, strict=True)), Fraction(0)) - Fraction(float(value)))
+        for row, value in zip(krawtchouk_sums(len(values) - 1, len(b) - 1), values, strict=True)
+    ]
+    return Coefficients(frozen(b), float(max(errors)))
+
+
+def least_worst_use(costs: FloatArray, use: FloatArray) -> FloatArray:
+    """Return v > 0 that minimises sum_i costs_i / v_i subject to use @ v <= 1 in every row.
+
+    The levels' squared weights that give an answer the least variance at a given L2 sensitivity.  Solved on its dual, the
+    maximum over the simplex of (sum_i sqrt(costs_i (use'lambda)_i))^2, by multiplicative updates that never decrease it
+    (Silvey, Titterington, Torsney 1978); the result is feasible whatever their number.
+
+    Parameters
+    ----------
+    costs
+        (p,) > 0.
+    use
+        (r, p) >= 0, no column all 0.
+    """
+    share = np.full(len(use), 1 / len(use))
+    for _ in range(_SWEEPS):
+        v = np.sqrt(costs / (share @ use))
+        used = use @ v
+        share = share * used / (share @ used)
+    v = np.sqrt(costs / (share @ use))
+    return np.asarray(v / (use @ v).max(), np.float64)

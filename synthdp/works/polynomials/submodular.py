@@ -1,0 +1,133 @@
+"""Submodular queries: weighted sums of concave functions of how many of some literals are true.
+
+Coverage ("does the row have any of these?"), caps ("how many of these, at most three"), and sums of them: functions with
+diminishing returns.  A mechanism that releases parities answers them, block by block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from synthdp.checks import check_whole
+from synthdp.errors import ParameterError
+from synthdp.schema.columns import Level
+from synthdp.works.polynomials.conjunctions import Literals, SymmetricQuery, symmetric
+
+_SLACK = 1e-12
+"""How far rounding may bend a straight line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmodularQuery:
+    """The average over rows of sum_u weights[u] g_u(number of true literals of block u), every g_u concave.
+
+    A function of the set of true literals: submodular, since concave functions of a set's size are, and so are their sums
+    with weights that are not negative (Lovász 1983).
+
+    Parameters
+    ----------
+    blocks
+        Symmetric queries with concave values.  A column has the same wanted value in all of them.
+    weights
+        One number for each, >= 0.
+
+    Raises
+    ------
+    ParameterError
+        If a block's values are not concave, a weight is negative, or two blocks want different values of a column.
+    """
+
+    blocks: tuple[SymmetricQuery, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        if not self.blocks or len(self.weights) != len(self.blocks):
+            raise ParameterError(f"weights ({len(self.weights)}) must be one for each of the {len(self.blocks)} blocks")
+        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
+            raise ParameterError("weights must be finite and not negative")
+        wanted: dict[str, Level | None] = {}
+        for block in self.blocks:
+            _check_concave(block.values)
+            for name, value in block.literals:
+                if wanted.setdefault(name, value) != value:
+                    raise ParameterError(f"column {name!r} must have the same wanted value in all blocks")
+
+    @property
+    def width(self) -> int:
+        """Most literals of a block."""
+        return max(block.k for block in self.blocks)
+
+
+def coverage(sets: Sequence[Literals], weights: Sequence[float] | None = None) -> SubmodularQuery:
+    """Ask for the weight of the sets of which at least one literal is true.
+
+    Parameters
+    ----------
+    sets
+        The literals of each set.
+    weights
+        One for each, >= 0; default: equal, with sum 1.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.coverage([{"smoker": 1, "diabetic": 1}, {"smoker": 1, "male": 0}]).weights
+    (0.5, 0.5)
+    """
+    return concave_sum(sets, lambda true: float(true >= 1), weights)
+
+
+def capped(literals: Literals, *, cap: int) -> SubmodularQuery:
+    """Ask for min(number of true literals, cap) / cap.
+
+    Raises
+    ------
+    ParameterError
+        If ``cap`` is not a whole number from 1 to the number of literals.
+
+    Examples
+    --------
+    >>> import synthdp as sd
+    >>> sd.capped({"a": 1, "b": 1, "c": 1}, cap=2).blocks[0].values
+    (0.0, 0.5, 1.0, 1.0)
+    """
+    check_whole("cap", cap, most=len(literals))
+    return concave_sum([literals], lambda true: min(true, cap) / cap)
+
+
+def concave_sum(
+    sets: Sequence[Literals], function: Callable[[int], float], weights: Sequence[float] | None = None
+) -> SubmodularQuery:
+    """Ask for a weighted sum of one concave function of the number of true literals of each set.
+
+    Parameters
+    ----------
+    sets
+        The literals of each set.
+    function
+        From the number of true literals to a value.
+    weights
+        One for each set, >= 0; default: equal, with sum 1.
+
+    Examples
+    --------
+    >>> import math
+    >>> import synthdp as sd
+    >>> sd.concave_sum([{"a": 1, "b": 1}], math.sqrt).blocks[0].values
+    (0.0, 1.0, 1.4142135623730951)
+    """
+    shares = [1 / max(len(sets), 1)] * len(sets) if weights is None else weights
+    return SubmodularQuery(tuple(symmetric(literals, function) for literals in sets), tuple(shares))
+
+
+def _check_concave(values: Sequence[float]) -> None:
+    steps = [b - a for a, b in pairwise(values)]
+    if any(after > before + _SLACK * max(map(abs, steps)) for before, after in pairwise(steps)):
+        raise ParameterError(
+            "the values of a block must be concave: each true literal adds no more than the one before"
+        )

@@ -1,0 +1,299 @@
+"""Answers from a trigonometric summary: a query's Chebyshev coefficients against the noisy averages.
+
+NIPS 2013, Algorithm 2.  Post-processing of public numbers; knows neither curator nor rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.fft import dctn, idctn
+
+from synthdp.answers.questions import Smooth
+from synthdp.arrays import FloatArray, frozen
+from synthdp.checks import check_number, whole
+from synthdp.errors import ParameterError
+from synthdp.mechanisms.estimate import Estimate
+from synthdp.works.smooth.chebyshev import chebyshev_table
+from synthdp.works.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
+from synthdp.works.smooth.kernels import kernel_truncation
+from synthdp.works.smooth.theory import truncation_bound
+
+Query: TypeAlias = Callable[[FloatArray], FloatArray]
+"""(m, d) points of [-1, 1]^d -> (m,) values."""
+
+MAX_NODES = 2**25
+"""Most nodes at which a query is evaluated."""
+
+_LEAST_NODES = 4096
+_SEPARABLE_NODES = 128
+_POINTS_AT_ONCE = 2**18
+_NUMBERS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrigonometricSummary:
+    """Noisy averages of T_{m1}(x_1) ... T_{md}(x_d) over the rows of a table.
+
+    A row with a missing or special value in a column counts there as spread over (-1, 1) by the arcsine law.
+
+    Parameters
+    ----------
+    names
+        The d columns, each scaled so that its declared bounds are -1 and 1.
+    averages
+        (t, ..., t) noisy averages; the one of degree 0 is exactly 1.
+    stddev
+        Standard deviation of the noise of each other average.
+    rows, rows_stddev
+        The number of rows that sums were divided by, and the standard deviation of its noise.
+    smoothness
+        K of the queries that the summary was planned for.
+    cells
+        Cells per column on which the table was read.
+
+    Raises
+    ------
+    ParameterError
+        If the averages do not fit the names.
+    """
+
+    names: tuple[str, ...]
+    averages: FloatArray
+    stddev: float
+    rows: float
+    rows_stddev: float = 0.0
+    smoothness: int = 2
+    cells: int = 2**15
+
+    def __post_init__(self) -> None:
+        averages = np.array(self.averages, np.float64)
+        if averages.shape != (averages.shape[:1] * len(self.names)) or not averages.size or averages.flat[0] != 1:
+            raise ParameterError("averages must have as many degrees for each of the names, and be 1 at degree 0")
+        object.__setattr__(self, "averages", frozen(averages))
+
+    def __repr__(self) -> str:
+        return f"TrigonometricSummary({self.d} columns, {self.degrees} degrees, stddev={self.stddev:.3g})"
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.averages.ndim
+
+    @property
+    def degrees(self) -> int:
+        """Number t of degrees per column."""
+        return int(self.averages.shape[0])
+
+    def answer(
+        self,
+        query: Query | SeparableQueries | Smooth,
+        *,
+        degrees: int | str | None = None,
+        nodes: int | None = None,
+        bound: float | None = None,
+    ) -> Estimate:
+        """Return the average of a smooth query over the rows, with its error bar.
+
+        Parameters
+        ----------
+        query
+            A function of (m, d) points of [-1, 1]^d with (m,) values, what `synthdp.smooth` makes of one on some of the
+            columns, or separable queries such as `GaussianKernels`, which need one-dimensional transforms only.
+        degrees
+            Use fewer degrees: a number, or ``"auto"`` for the number that minimises truncation + noise of this query.
+        nodes
+            N, points per column at which the query is evaluated, at least twice the degrees; default: that or more.
+        bound
+            B, a bound on the derivatives of the queries up to order K, if known: gives ``truncation_bound``.  Gaussian
+            kernels need none: all their derivatives are known.
+
+        Raises
+        ------
+        ParameterError
+            If the query is of another kind, does not return (m,) finite values, or a setting is out of range.
+        """
+        t = self._checked_degrees(degrees)
+        if bound is not None:
+            check_number("bound", bound, least=0)
+        if isinstance(query, SeparableQueries):
+            if degrees == "auto":
+                raise ParameterError("degrees ('auto') must be a number for separable queries")
+            count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
+            return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
+        count = self._checked_nodes(nodes, t, columns=self.d)
+        values = on_nodes(self._function(query), d=self.d, nodes=count)
+        coefficients = chebyshev_coefficients(values, t)
+        if degrees == "auto":
+            t = min(_sizes(t), key=lambda s: self._expected(coefficients, values, s))
+        kept = coefficients[(slice(t),) * self.d]
+        return Estimate(
+            estimate=float((kept * self.averages[(slice(t),) * self.d]).sum()),
+            stderr=self._stderr(kept),
+            truncation=_gap(kept, values),
+            truncation_bound=None if bound is None else self._proven(t, nodes=count, bound=bound),
+        )
+
+    def _function(self, query: object) -> Query:
+        """Return a function of points with all columns of the summary."""
+        if isinstance(query, Smooth):
+            names, function = query.columns or self.names, query.function
+            missing = [name for name in names if name not in self.names]
+            if missing:
+                raise ParameterError(
+                    f"column {missing[0]!r} is not in this summary, which has: {', '.join(self.names)}"
+                )
+            places = [self.names.index(name) for name in names]
+            return lambda points: function(points[:, places])
+        if not callable(query):
+            raise ParameterError(
+                f"a summary of smooth queries answers functions of points of [-1, 1]^{self.d} and GaussianKernels, "
+                f"not a {type(query).__name__}: for that, release a synthetic table"
+            )
+        return query
+
+    def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
+        kept = coefficients[(slice(t),) * self.d]
+        return _gap(kept, values) + self._stderr(kept)
+
+    def _proven(self, t: int, *, nodes: int, bound: float) -> float:
+        rounding = self.d * bound / self.cells
+        return truncation_bound(t, d=self.d, smoothness=self.smoothness, bound=bound, nodes=nodes) + rounding
+
+    def _stderr(self, kept: FloatArray) -> float:
+        """Noise of the coefficients, and of the number of rows by the delta method."""
+        corner = (0,) * self.d
+        noisy = float((kept**2).sum() - kept[corner] ** 2)
+        moved = float((kept * self.averages[tuple(slice(n) for n in kept.shape)]).sum() - kept[corner])
+        return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
+
+    def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
+        if queries.d != self.d:
+            raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
+        terms = queries.weights.shape[1]
+        widest = max(nodes, t ** max(1, self.d - 1), terms)
+        step = max(1, _NUMBERS_AT_ONCE // (terms * widest))
+        blocks = [slice(i, min(i + step, queries.k)) for i in range(0, queries.k, step)]
+        parts = [self._separable_block(queries, block, t=t, nodes=nodes) for block in blocks]
+        estimate, stderr, truncation = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return Estimate(
+            estimate=frozen(estimate),
+            stderr=frozen(stderr),
+            truncation=frozen(truncation),
+            truncation_bound=self._proven_separable(queries, t=t, nodes=nodes, bound=bound),
+        )
+
+    def _proven_separable(
+        self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
+    ) -> FloatArray | None:
+        if isinstance(queries, GaussianKernels):
+            known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)
+            return frozen(known if bound is None else np.minimum(known, self._proven(t, nodes=nodes, bound=bound)))
+        return None if bound is None else frozen(np.full(queries.k, self._proven(t, nodes=nodes, bound=bound)))
+
+    def _separable_block(
+        self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        x = chebyshev_nodes(nodes)
+        table = chebyshev_table(x, t)
+        weights = queries.weights[block]
+        count, terms = weights.shape
+        contracted = np.broadcast_to(self.averages[(slice(t),) * self.d].reshape(1, -1), (count * terms, t**self.d))
+        gram = np.ones((count, terms, terms))
+        constant = np.ones((count, terms))
+        top, kept_top = np.ones((count, terms)), np.ones((count, terms))
+        for column in range(self.d):
+            values = queries.factors(column, x, block)
+            coefficients = values @ table * (2 / nodes)
+            coefficients[..., 0] /= 2
+            reshaped = contracted.reshape(len(contracted), t, -1)
+            flat = coefficients.reshape(count * terms, t)
+            contracted = np.matmul(flat[:, None, :], reshaped)[:, 0, :]
+            gram *= coefficients @ coefficients.transpose(0, 2, 1)
+            constant *= coefficients[..., 0]
+            kept = coefficients @ table.T
+            size = np.abs(kept).max(axis=2)
+            kept_top *= size
+            top *= size + np.abs(values - kept).max(axis=2)
+        estimate = (contracted.reshape(count, terms) * weights).sum(axis=1)
+        mean = (constant * weights).sum(axis=1)
+        norm = np.einsum("qi,qij,qj->q", weights, gram, weights) - mean**2
+        moved = (estimate - mean) * (self.rows_stddev / self.rows)
+        stderr = np.sqrt(np.maximum(norm, 0.0) * self.stddev**2 + moved**2)
+        return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1)
+
+    def _checked_degrees(self, degrees: int | str | None) -> int:
+        if degrees is None or degrees == "auto":
+            return self.degrees
+        if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
+            raise ParameterError(f"degrees ({degrees!r}) must be 'auto' or from 1 to {self.degrees}")
+        return degrees
+
+    def _checked_nodes(self, nodes: int | None, t: int, *, columns: int) -> int:
+        count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else whole("nodes", nodes)
+        if count < 2 * t:
+            raise ParameterError(f"nodes ({count}) must be at least twice the degrees ({t})")
+        if count**columns > MAX_NODES:
+            raise ParameterError(
+                f"nodes ({count}) over {columns} columns are more than {MAX_NODES} points: "
+                "use fewer degrees, or separable queries"
+            )
+        return count
+
+
+def chebyshev_nodes(nodes: int) -> FloatArray:
+    """Return the Gauss-Chebyshev nodes cos((k + 1/2) π / N), descending."""
+    return np.asarray(np.cos((np.arange(nodes) + 0.5) * np.pi / nodes))
+
+
+def on_nodes(query: Query, *, d: int, nodes: int) -> FloatArray:
+    """Return the values of a query on the product of Gauss-Chebyshev nodes, (N, ..., N).
+
+    Raises
+    ------
+    ParameterError
+        If the query does not return finite values of shape (m,).
+    """
+    axis, shape = chebyshev_nodes(nodes), (nodes,) * d
+    values = np.empty(nodes**d)
+    for start in range(0, values.size, _POINTS_AT_ONCE):
+        flat = np.arange(start, min(start + _POINTS_AT_ONCE, values.size))
+        points = np.stack([axis[index] for index in np.unravel_index(flat, shape)], axis=1)
+        found = np.asarray(query(points), np.float64)
+        if found.shape != (flat.size,) or not np.isfinite(found).all():
+            raise ParameterError(f"a query must map (m, {d}) points of [-1, 1]^{d} to (m,) finite values")
+        values[flat] = found
+    return values.reshape(shape)
+
+
+def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
+    """Return the coefficients of degree below t of a function given on Gauss-Chebyshev nodes, (t, ..., t).
+
+    A type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every column.
+    """
+    transformed = np.asarray(dctn(values, type=2))
+    kept = transformed[(slice(t),) * values.ndim] / values.size
+    for axis in range(values.ndim):
+        kept[(slice(None),) * axis + (0,)] /= 2
+    return kept
+
+
+def _gap(kept: FloatArray, values: FloatArray) -> float:
+    """Largest gap on the nodes between a function and its truncated series."""
+    padded = np.zeros(values.shape)
+    padded[tuple(slice(n) for n in kept.shape)] = kept
+    for axis in range(values.ndim):
+        padded[(slice(None),) * axis + (0,)] *= 2
+    return float(np.abs(idctn(padded * values.size, type=2) - values).max())
+
+
+def _sizes(t: int) -> list[int]:
+    """Return the numbers of degrees to try: all up to 32, then steps of a tenth."""
+    sizes = [t]
+    while sizes[-1] > 1:
+        sizes.append(min(sizes[-1] - 1, max(32, math.ceil(sizes[-1] * 0.9))) if sizes[-1] > 32 else sizes[-1] - 1)
+    return sizes

@@ -1,0 +1,202 @@
+"""Algorithm 1 of Wang's slides to the letter: all averages of the basis, fitted on all points of a grid.
+
+With the sensitivity that is right: replacing a row moves the t^d - 1 averages by more than the printed t^d / n in L1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import Answers, Codes, FloatArray
+from synthdp.curator.curator import Curator
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.domain import Domain
+from synthdp.domain.grid import MAX_POINTS
+from synthdp.errors import ParameterError, SolverFailedError
+from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
+from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
+from synthdp.fit.explicit.product_basis import ProductBasis
+from synthdp.fit.misfits import LEAST_FIT
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.misfit_terms import clear_shares
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.privacy.loss import Remaining
+from synthdp.queries.trigonometric import Indicator
+from synthdp.randomness import Generator
+from synthdp.schema.schema import Schema
+from synthdp.works.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits, chebyshev_table
+from synthdp.works.smooth.domain import smooth_domain
+from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
+from synthdp.works.smooth.theory import exact_parameters
+
+LISTED = 20_000_000
+"""Most features (points times averages) that are listed; for more, points are generated when they are needed."""
+
+MAX_AVERAGES = 20_000
+"""Most averages that a grid fit takes."""
+
+SPARE_POINTS = 5000
+"""Random grid points that are weighed where the program on all of them ends without a solution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The settings of Algorithm 1; ``None`` for the paper's power of n.
+
+    Parameters
+    ----------
+    smoothness
+        K.
+    degrees, grid, lattice
+        t, N and L.
+    """
+
+    smoothness: int = 2
+    degrees: int | None = None
+    grid: int | None = None
+    lattice: int | None = None
+
+    def lowers(self, t: int, paper: int) -> bool:
+        """Say whether t is below the paper's and not because it was set so."""
+        return self.degrees is None and t < paper
+
+    def check(self, d: int) -> None:
+        """Refuse d columns if there would be too many averages.
+
+        Raises
+        ------
+        ParameterError
+            With the number of averages.
+        """
+        t = self.degrees or 2
+        if t > most_degrees(d):
+            raise ParameterError(
+                f"variant 'exact' needs {t}^{d} averages; at most {MAX_AVERAGES} are possible: "
+                "name fewer columns, set fewer degrees, or use 'practical' or 'product'"
+            )
+
+
+def exact_synthesis(
+    account: Curator,
+    schema: Schema,
+    count: RowCount,
+    *,
+    sizes: Sizes,
+    solver: str,
+    law: NoiseLaw | None,
+    rng: Generator,
+) -> Synthesised:
+    """Return the distribution of Algorithm 1: t, N, L from n, K, d if not set; the L1 program on all N^d grid points.
+
+    n may be a noisy estimate, so t is lowered, and a note says so, where t^d would exceed `MAX_AVERAGES`.  Where points
+    times averages exceed `LISTED`, the same program is solved by column generation, without rounding the features to the
+    lattice.
+
+    Costs all that the account has left, in one measurement.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    schema
+        The d ordered columns.
+    count
+        The number of rows n.
+    sizes
+        K, and t, N and L where they are set.
+    solver
+        ``"auto"`` stands for the L1 program.
+    law
+        Law of the noise; ``None`` for the least, the paper's is Laplace.
+    rng
+        Randomness of the search for points, where they are not listed.
+    """
+    paper = exact_parameters(count.rows, d=len(schema), smoothness=sizes.smoothness)
+    t = sizes.degrees or min(paper.t, most_degrees(len(schema)))
+    grid, lattice = sizes.grid or min(paper.grid, MAX_POINTS), sizes.lattice or paper.lattice
+    domain = smooth_domain(schema, schema.names, cells=grid)
+    basis = ChebyshevTensor(domain, t)
+    asked = TensorWithMisfits(basis)
+    measured = account.measure(asked, spend=Remaining(), step="Chebyshev averages on the grid", law=law)
+    stddev = measured.stddev / count.rows
+    scale = _scales(asked, measured.answers / count.rows, stddev)
+    b = on_lattice(measured.answers[: basis.k] / count.rows * scale, lattice)
+    shape = pointed_cells(domain)
+    if math.prod(shape) * basis.k <= LISTED:
+        codes = all_points(shape)
+        features = on_lattice(basis.real_features(codes), lattice)
+        chosen = "lp" if solver == "auto" else solver
+        distribution, note = fit_support(domain, codes, features, b, stddev=stddev, solver=chosen)
+    else:
+        distribution, note = _generate(domain, basis, b, stddev=stddev, rng=rng)
+    lowered = f" instead of {paper.t}, for which there would be too many averages" if sizes.lowers(t, paper.t) else ""
+    fewer = (
+        f" instead of {paper.grid}, finer than any column is read" if sizes.grid is None and grid < paper.grid else ""
+    )
+    told = f"Algorithm 1 for K = {sizes.smoothness} with t = {t}{lowered}, N = {grid}{fewer},"
+    return Synthesised(
+        domain=domain,
+        distribution=distribution,
+        measurements=(measured,),
+        stddev=stddev,
+        notes=(
+            f"{told} L = {lattice}; it draws m = {paper.rows} rows",
+            note,
+        ),
+    )
+
+
+def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
+    """Return how many times as large each average would be without misfits, in any column on its own, (t^d - 1,)."""
+    d, t = len(asked.domain), asked.tensor.t
+    terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]
+    misfits = clear_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
+    degrees = np.indices((t,) * d).reshape(d, -1)[:, 1:]
+    fits = np.where(degrees > 0, 1 - misfits[:, None], 1.0).prod(axis=0)
+    return np.asarray(1 / np.maximum(fits, LEAST_FIT))
+
+
+def most_degrees(d: int) -> int:
+    """Return the largest t with t^d at most `MAX_AVERAGES`."""
+    t = 1
+    while (t + 1) ** d <= MAX_AVERAGES:
+        t += 1
+    return t
+
+
+def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
+    """Round to multiples of 1 / L."""
+    return np.asarray(np.rint(values * lattice) / lattice)
+
+
+def all_points(shape: tuple[int, ...]) -> Codes:
+    """Return all points of a grid, (N^d, d)."""
+    return np.indices(shape).reshape(len(shape), -1).T
+
+
+def grid_basis(domain: Domain, t: int) -> ProductBasis:
+    """Return the Chebyshev tensor on the grid of a domain's points, in C order."""
+    axes = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
+    tables = [chebyshev_table(points, t).T for points in axes]
+    degrees = np.indices((t,) * len(axes)).reshape(len(axes), -1).T[1:]
+    terms = [{j: tables[j][m] for j, m in enumerate(term) if m} for term in degrees.tolist()]
+    return ProductBasis(axes=tuple(axes), terms=tuple(terms))
+
+
+def _generate(
+    domain: Domain, basis: ChebyshevTensor, b: Answers, *, stddev: float, rng: Generator
+) -> tuple[Explicit, str]:
+    grid = grid_basis(domain, basis.t)
+    enumerable = math.prod(grid.shape) <= Enumeration().max_points and grid.d <= 3
+    pricer: Pricer = Enumeration() if enumerable else CoordinateAscent()
+    solver = ColumnGeneration(pricer=pricer, noise_multiple=0.25)
+    try:
+        found = solver.solve(GridProblem(basis=grid, b=b, stddev=np.array(stddev)), rng=rng)
+    except SolverFailedError:
+        codes = np.unique(uniform_codes(grid.shape, SPARE_POINTS, rng=rng), axis=0)
+        return fit_support(domain, codes, basis.real_features(codes), b, stddev=stddev, solver="mw")
+    distribution = Explicit(shape=domain.shape, codes=found.support, weights=found.fit.weights)
+    return distribution, fit_note(found.fit, support=len(found.support))

@@ -1,0 +1,192 @@
+"""The practical variant of Wang's slides: random grid points weighted to meet random low-degree averages.
+
+With noise for the right sensitivity: replacing a row moves R arbitrary averages by up to 2R/n in L1, not R/n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.pricing import uniform_codes
+from synthdp.fit.misfits import averages_without_misfits
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.misfit_terms import clear_shares, misfit_terms
+from synthdp.mechanisms.row_count import RowCount
+from synthdp.privacy.loss import Remaining
+from synthdp.queries.trigonometric import Cosine, TensorBasis, Term
+from synthdp.randomness import Generator
+from synthdp.schema.schema import Schema
+from synthdp.works.smooth.chebyshev import DENOMINATOR
+from synthdp.works.smooth.domain import smooth_domain
+from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells
+
+CANDIDATES, GRID = 10_000, 64
+"""Default C and N."""
+
+FUNCTIONS = 100
+"""Default R, that of the slides' experiments, where there are so many functions."""
+
+
+MAX_FEATURES = 100_000_000
+"""Most values of functions at candidates, 0.8 GB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practical:
+    """The settings of the practical variant.
+
+    Parameters
+    ----------
+    functions
+        R, the number of random functions; ``None`` for 100, or all where there are fewer.
+    candidates, grid
+        C random points of a grid with N points per column.
+    order
+        Most columns of a function.
+    degrees
+        t: a function has degrees 1 to t - 1 in each of its columns.
+    """
+
+    functions: int | None = None
+    candidates: int = CANDIDATES
+    grid: int = GRID
+    order: int = 2
+    degrees: int = 3
+
+    def functions_of(self, d: int) -> int:
+        """Return R for d columns.
+
+        Raises
+        ------
+        ParameterError
+            If more functions are asked than there are, or candidates times functions do not fit in memory.
+        """
+        there = count_terms(d, order=self.order, degrees=self.degrees)
+        asked = min(FUNCTIONS, there) if self.functions is None else self.functions
+        if asked * self.candidates > MAX_FEATURES:
+            raise ParameterError(
+                f"candidates ({self.candidates}) times {asked} functions must be at most {MAX_FEATURES}: lower one of these"
+            )
+        if asked > there:
+            raise ParameterError(
+                f"functions ({self.functions}) must be at most {there}, as many as there are of {d} columns with "
+                f"degrees={self.degrees} and order={self.order}: raise one of these"
+            )
+        return asked
+
+    def told(self, d: int) -> str:
+        """Return a line for the receipt."""
+        asked, there = self.functions_of(d), count_terms(d, order=self.order, degrees=self.degrees)
+        whole = ", all there are," if asked == there else ""
+        return (
+            f"practical variant with R = {asked} random functions{whole} of up to {min(self.order, d)} columns and "
+            f"t = {self.degrees} degrees, C = {self.candidates} candidates, N = {self.grid} points per column"
+        )
+
+
+def practical_synthesis(
+    account: Curator,
+    schema: Schema,
+    count: RowCount,
+    *,
+    sizes: Practical,
+    solver: str,
+    law: NoiseLaw | None,
+    rng: Generator,
+) -> Synthesised:
+    """Return weights on C uniform grid points that meet R noisy averages of random low-degree functions.
+
+    Costs all that the account has left, in one measurement.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    schema
+        The d ordered columns.
+    count
+        The number of rows n.
+    sizes
+        R, C, N and which functions there are.
+    solver
+        ``"auto"`` stands for the L1 program.
+    law
+        Law of the noise; ``None`` for the least, the paper's is Laplace.
+    rng
+        Randomness of functions and candidates.
+    """
+    domain = smooth_domain(schema, schema.names, cells=sizes.grid)
+    asked = sizes.functions_of(len(domain))
+    random = random_terms(len(domain), asked, order=sizes.order, degrees=sizes.degrees, rng=rng)
+    basis = random_averages(domain, random)
+    measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
+    averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
+    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
+    codes = uniform_codes(pointed_cells(domain), sizes.candidates, rng=rng)
+    features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
+    chosen = "lp" if solver == "auto" else solver
+    distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=chosen)
+    return Synthesised(
+        domain=domain,
+        distribution=distribution,
+        measurements=(measured,),
+        stddev=stddev,
+        notes=(sizes.told(len(domain)), note),
+    )
+
+
+def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
+    """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
+    counted = _countable(random, misfit_terms(domain, order=1))
+    return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
+
+
+def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
+    """Return the indicators of misfits that come at no cost: each excludes a term of its column, no two the same one.
+
+    A misfit in some columns then has at least as many terms that are 0 as indicators that are 1.
+    """
+    free, found = set(range(len(random))), []
+    for misfit in misfits:
+        own = [i for i in sorted(free) if any(factor.column == misfit[0].column for factor in random[i])]
+        if own:
+            free.remove(min(own, key=lambda i: len(random[i])))
+            found.append(misfit)
+    return found
+
+
+def count_terms(d: int, *, order: int, degrees: int) -> int:
+    """Return how many products of cosines there are on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1."""
+    return sum(math.comb(d, size) * (degrees - 1) ** size for size in range(1, min(order, d) + 1))
+
+
+def random_terms(d: int, count: int, *, order: int, degrees: int, rng: Generator) -> tuple[Term, ...]:
+    """Return ``count`` different ones of these products, drawn uniformly."""
+    chosen = rng.choice(count_terms(d, order=order, degrees=degrees), count, replace=False, shuffle=False)
+    return tuple(_term(index, d, degrees=degrees) for index in np.sort(chosen).tolist())
+
+
+def _term(index: int, d: int, *, degrees: int) -> Term:
+    """Return one product by its number: fewer columns first, then by columns, then by degrees."""
+    size, each = 1, degrees - 1
+    while index >= math.comb(d, size) * each**size:
+        index -= math.comb(d, size) * each**size
+        size += 1
+    rank, digits = divmod(index, each**size)
+    factors: list[Cosine] = []
+    column = 0
+    for left in range(size - 1, -1, -1):
+        while rank >= (here := math.comb(d - column - 1, left)):
+            rank -= here
+            column += 1
+        digit, digits = divmod(digits, each**left)
+        factors.append(Cosine(column, digit + 1))
+        column += 1
+    return tuple(factors)

@@ -1,0 +1,186 @@
+"""The noisy even-trigonometric summary and its release: NIPS 2013, Algorithms 1 and 2, with better degrees and noise.
+
+A program that asks the curator once (twice where the number of rows is private) and never sees a row.  What it leaves
+is a `TrigonometricSummary`, which `smooth_answers` knows how to ask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.checks import check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements, NoiseLaw
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.row_count import RowCount, count_rows
+from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
+from synthdp.queries.total import Total
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.works.smooth.answers import TrigonometricSummary
+from synthdp.works.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
+from synthdp.works.smooth.domain import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
+from synthdp.works.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
+from synthdp.works.smooth.laws import check_law, law_named
+from synthdp.works.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
+
+RULES = ("least_error", "improved", "paper")
+"""How the number of degrees may be chosen from n, d, K and the loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothSummary(Spender):
+    """Noisy averages of Chebyshev products, from which any smooth query is answered.
+
+    Wang, Fan, Zhang, Wang, NIPS 2013, Algorithms 1 and 2; docs/mechanisms/smooth-queries.md.
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours.  Under add_remove ``total_share`` of it
+    goes to the number of rows, which is public under replace_one.
+
+    Parameters
+    ----------
+    smoothness
+        K, the order of the derivatives that the queries have.
+    sigma
+        Width of the Gaussian kernels that will be asked, in place of ``smoothness``: K is then the largest of at most
+        2 sigma^2, for which B = 1, and ``"least_error"`` minimises the error of such a kernel.
+    degrees
+        t, the number of degrees 0 ... t - 1 per column, or a rule: ``"least_error"`` minimises truncation + noise,
+        ``"improved"`` is n^(1/(d+K)) or n^(1/(d/2+K)), ``"paper"`` is n^(1/(2d+K)).
+    columns
+        Names of the columns to use; default: all numeric and ordinal ones.
+    spend
+        The whole cost.
+    total_share
+        Share of the cost for the number of rows, under add_remove.
+    cells
+        Most cells per column on which the table is read.
+    law
+        A law of noise to insist on: ``"laplace"`` (the paper's), ``"linf"`` or ``"gaussian"``; default: the least noise.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"x": np.linspace(-1, 1, 2000)})
+    >>> schema = sd.Schema({"x": sd.Continuous(-1, 1)})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    >>> release = sd.SmoothSummary(smoothness=4).release(curator)
+    >>> answer = release.answer(lambda x: x[:, 0] ** 2)  # the mean of a smooth function
+    >>> bool(abs(float(answer) - 1 / 3) < 0.05)
+    True
+    """
+
+    smoothness: int = 2
+    sigma: float | None = None
+    degrees: int | str = "least_error"
+    columns: Sequence[str] | None = None
+    spend: Spend = Remaining()
+    total_share: float = 0.05
+    cells: int = CELLS
+    law: NoiseLaw | str | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("smoothness", self.smoothness)
+        if self.sigma is not None:
+            check_width(self.sigma)
+        if isinstance(self.degrees, str) and self.degrees not in RULES:
+            raise ParameterError(f"degrees ({self.degrees!r}) must be a whole number or one of: {', '.join(RULES)}")
+        if not isinstance(self.degrees, str):
+            check_whole("degrees", self.degrees, least=2)
+        check_whole("cells", self.cells, least=2)
+        check_share("total_share", self.total_share)
+        object.__setattr__(self, "law", law_named(self.law))
+
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
+        """Measure the summary.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Parameters
+        ----------
+        curator
+            Who holds the table.
+        random_state
+            Unused: nothing is sampled.
+
+        Raises
+        ------
+        ParameterError
+            If the curator's schema has no ordered column, the summary would have more than a million terms, or the law
+            does not suit the loss.
+        """
+        del random_state
+        loss = curator.cost(self.spend)
+        check_law(law_named(self.law), loss)
+        domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
+        self._check_size(len(domain))
+        account = curator.open_account(self.spend)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(domain))
+        basis = ChebyshevTensor(
+            domain,
+            self._degrees_for(count, len(domain), loss, account),
+            points=tuple(scaled_points(axis) for axis in domain.axes),
+        )
+        measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=law_named(self.law))
+        return Release(
+            mechanism="SmoothSummary",
+            output=_summary(basis, measured, count, smoothness=self._order, cells=cells_read(domain, self.cells)),
+            loss=loss,
+            receipt=curator.receipt(),
+            measurements=(*count.measurements, measured),
+        )
+
+    @property
+    def _order(self) -> int:
+        """K."""
+        return self.smoothness if self.sigma is None else kernel_smoothness(self.sigma)
+
+    def _check_size(self, d: int) -> None:
+        least = 2 if isinstance(self.degrees, str) else self.degrees
+        if least**d > MAX_TERMS:
+            raise ParameterError(
+                f"{least} degrees over {d} columns give {least}^{d} terms; at most {MAX_TERMS} are possible: "
+                "name fewer columns, or use SmoothSynthesis"
+            )
+
+    def _degrees_for(self, count: RowCount, d: int, loss: PrivacyLoss, account: Curator) -> int:
+        if not isinstance(self.degrees, str):
+            return self.degrees
+        pure = isinstance(account.budget, PureDP)
+        neighbors, rows = account.adjacency.neighbors, max(1.0, count.rows / account.adjacency.rows)
+        if self.degrees == "paper":
+            t = paper_degrees(count.rows, d=d, smoothness=self._order)
+        elif self.degrees == "improved":
+            t = improved_degrees(count.rows, d=d, smoothness=self._order, pure=pure)
+        elif self.sigma is not None:
+            t = kernel_degrees(rows, d=d, sigma=self.sigma, loss=loss, neighbors=neighbors)
+        else:
+            t = least_error_degrees(rows, d=d, smoothness=self._order, loss=loss, neighbors=neighbors)
+        return int(min(t, math.floor(MAX_TERMS ** (1 / d) * (1 + 1e-12))))
+
+
+def _summary(
+    basis: ChebyshevTensor, measured: Measurements, count: RowCount, *, smoothness: int, cells: int
+) -> TrigonometricSummary:
+    averages = np.concatenate([[1.0], measured.answers / count.rows])
+    return TrigonometricSummary(
+        names=basis.domain.names,
+        averages=averages.reshape((basis.t,) * len(basis.domain)),
+        stddev=measured.stddev / count.rows,
+        rows=count.rows,
+        rows_stddev=count.stddev,
+        smoothness=smoothness,
+        cells=cells,
+    )

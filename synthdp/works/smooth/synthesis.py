@@ -1,0 +1,235 @@
+"""A synthetic table from noisy smooth averages: Wang's slides, Algorithm 1, its practical variant, and a better one.
+
+A program that asks the curator and never sees a row.  Each variant has a file of its own; here are their settings and
+what they share.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from synthdp.checks import check_one_of, check_share, check_whole
+from synthdp.curator.curator import Curator
+from synthdp.domain.grid import MAX_POINTS
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import ParameterError
+from synthdp.fit.explicit.registry import SOLVERS
+from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.protocol import Spender, left_out, part_of
+from synthdp.mechanisms.row_count import RowCount, count_rows
+from synthdp.mechanisms.salvage import salvaged
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.queries.total import Total
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
+from synthdp.works.smooth.domain import ordered_columns, smooth_domain
+from synthdp.works.smooth.exact import Sizes, exact_synthesis
+from synthdp.works.smooth.laws import check_law, law_named
+from synthdp.works.smooth.practical import Practical, practical_synthesis
+from synthdp.works.smooth.product import product_synthesis
+from synthdp.works.smooth.support import Synthesised
+
+VARIANTS = ("product", "practical", "exact")
+
+LEAST = {"candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
+"""The least that each setting may be."""
+
+MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
+"""The most that a setting may be."""
+
+ONLY_OF = {
+    "candidates": ("practical", "product"),
+    "functions": ("practical",),
+    "grid": ("exact", "practical"),
+    "degrees": ("exact", "practical"),
+    "order": ("practical",),
+    "lattice": ("exact",),
+    "law": ("exact", "practical"),
+}
+"""The variants that a setting applies to."""
+
+HOPELESS = 0.3
+"""Noise in an average of values in [-1, 1] above which nothing is learnable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothSynthesis(Spender):
+    """Synthetic rows of numeric columns that answer smooth queries like the private ones.
+
+    Wang's slides ("Differentially private data release through efficient ... smooth queries"), Algorithm 1 and its
+    practical variant, and the recipe of docs/mechanisms/smooth-queries.md.
+
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours.  Under add_remove ``total_share`` of it
+    goes to the number of rows, which is public under replace_one.
+
+    Parameters
+    ----------
+    variant
+        ``"product"``: one smooth density per column from its noisy Chebyshev moments, and pairs of columns where the
+        noise allows; ``"practical"``: random grid points weighted to meet random low-degree averages; ``"exact"``: all
+        grid points and all averages, Algorithm 1 to the letter, for few columns.
+    smoothness
+        K, the order of the derivatives that the queries have; sets the sizes of ``"exact"`` that are not set here.
+    columns
+        Names of the columns to synthesise; default: all numeric and ordinal ones.
+    spend
+        The whole cost.
+    total_share
+        Share of the cost for the number of rows, under add_remove.
+    candidates
+        Support points: C random grid points of ``"practical"`` (default 10 000), or draws from the product fit
+        (default 4000 or more).
+    functions
+        R, the number of random averages of ``"practical"``; default: 100, or all where there are fewer.
+    grid
+        N, the points per column of ``"practical"`` (default 64) and ``"exact"`` (default n^(K/(2d+K))).
+    degrees
+        t, the number of degrees 0 ... t - 1 per column, of ``"exact"`` (default n^(1/(2d+K))) and of the random functions
+        of ``"practical"`` (default 3).
+    order
+        The most columns that a random function of ``"practical"`` has; default 2.
+    lattice
+        L, of ``"exact"``: answers and features are rounded to multiples of 1 / L; default n^((d+K)/(2d+K)).
+    law
+        A law of noise to insist on in ``"exact"`` and ``"practical"``, ``"laplace"`` (the paper's), ``"linf"`` or
+        ``"gaussian"``; default: the least noise.
+    solver
+        ``"lp"`` (the L1 program), ``"mw"`` (multiplicative weights) or ``"auto"``: the program for the slides'
+        variants; for ``"product"`` multiplicative weights, and only where pairs were measured.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> table = pd.DataFrame({"x": np.linspace(-1, 1, 2000), "y": np.linspace(1, -1, 2000)})
+    >>> schema = sd.Schema({"x": sd.Continuous(-1, 1), "y": sd.Continuous(-1, 1)})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
+    >>> sd.SmoothSynthesis().release(curator, random_state=0).sample(100).shape
+    (100, 2)
+    """
+
+    variant: str = "product"
+    smoothness: int = 2
+    columns: tuple[str, ...] | None = None
+    spend: Spend = Remaining()
+    total_share: float = 0.05
+    candidates: int | None = None
+    functions: int | None = None
+    grid: int | None = None
+    degrees: int | None = None
+    order: int | None = None
+    lattice: int | None = None
+    law: NoiseLaw | str | None = None
+    solver: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_one_of("variant", self.variant, VARIANTS)
+        check_one_of("solver", self.solver, ("auto", *SOLVERS))
+        check_whole("smoothness", self.smoothness)
+        for name, least in LEAST.items():
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least=least, most=MOST.get(name))
+        for name, variants in ONLY_OF.items():
+            if getattr(self, name) is not None and self.variant not in variants:
+                raise ParameterError(f"{name} applies to variant {' and '.join(map(repr, variants))} only")
+        object.__setattr__(self, "law", law_named(self.law))
+        check_share("total_share", self.total_share)
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
+        """Measure smooth averages and fit a distribution to them.
+
+        Costs ``spend``, for the curator's neighbours.
+
+        Parameters
+        ----------
+        curator
+            Who holds the table.
+        random_state
+            Seed of the random functions and candidates; it never reaches noise.
+
+        Raises
+        ------
+        ParameterError
+            If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, or the
+            law does not suit the loss.
+        """
+        loss = curator.cost(self.spend)
+        check_law(law_named(self.law), loss)
+        schema = self.output_schema(curator.schema)
+        rng = generator(random_state)
+        account = curator.open_account(self.spend)
+        cells = smooth_domain(schema, schema.names, cells=1)
+        count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(cells))
+        found = self._synthesise(account, schema, count, rng)
+        _warn_if_hopeless(found)
+        model = SyntheticModel(
+            schema=schema,
+            domain=found.domain,
+            distribution=found.distribution,
+            refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes),
+            total=count.rows,
+            format=TableFormat.default(schema),
+        )
+        return Release(
+            mechanism=f"SmoothSynthesis ({self.variant})",
+            output=model,
+            loss=loss,
+            receipt=curator.receipt(notes=(*found.notes, *left_out(curator.schema, schema), *model.notes)),
+            measurements=(*count.measurements, *found.measurements),
+        )
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns that are synthesised: the ordered ones, or those named.
+
+        Raises
+        ------
+        ParameterError, SchemaError
+            If there is none, there are too many for ``"exact"`` or too few for ``functions``, or the rules about them
+            contradict each other.
+        """
+        names = ordered_columns(schema, self.columns)
+        if self.variant == "exact":
+            self._sizes.check(len(names))
+        if self.variant == "practical":
+            self._practical.functions_of(len(names))
+        return part_of(schema, names)
+
+    @property
+    def _sizes(self) -> Sizes:
+        return Sizes(smoothness=self.smoothness, degrees=self.degrees, grid=self.grid, lattice=self.lattice)
+
+    @property
+    def _practical(self) -> Practical:
+        given = {name: getattr(self, name) for name in ("functions", "candidates", "grid", "degrees", "order")}
+        return Practical(**{name: value for name, value in given.items() if value is not None})
+
+    def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
+        law = law_named(self.law)
+        match self.variant:
+            case "exact":
+                return exact_synthesis(account, schema, count, sizes=self._sizes, solver=self.solver, law=law, rng=rng)
+            case "practical":
+                return practical_synthesis(
+                    account, schema, count, sizes=self._practical, solver=self.solver, law=law, rng=rng
+                )
+        return product_synthesis(account, schema, count, candidates=self.candidates, solver=self.solver, rng=rng)
+
+
+def _warn_if_hopeless(found: Synthesised) -> None:
+    if found.stddev > HOPELESS:
+        warnings.warn(
+            f"the noise in each average has stddev {found.stddev:.2g} where 1 is the most an average can be: "
+            "nothing is learnable; use more rows, fewer columns or a larger budget",
+            stacklevel=3,
+        )

@@ -1,0 +1,143 @@
+"""The promise for all smooth queries at once: an error that with probability 1 - β none of the class exceeds.
+
+NIPS 2013, definition 2.2 and theorem 3.1.  Pure functions of public numbers; the proof is in docs/proofs/smooth-class.md.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import gammaincinv
+
+from synthdp.arrays import FloatArray
+from synthdp.checks import check_share
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
+from synthdp.privacy.neighbors import Neighbors, neighbors_named
+from synthdp.works.smooth.theory import coefficient_stddev, truncation_bound
+
+MAX_ORDER = 8
+"""Largest order of derivatives whose decay is used: beyond, the constants grow faster than they help."""
+
+
+def class_accuracy(
+    t: int,
+    *,
+    rows: float,
+    d: int,
+    smoothness: int,
+    loss: PrivacyLoss,
+    beta: float,
+    neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
+    bound: float = 1.0,
+    nodes: int | None = None,
+    cells: int = 2**15,
+) -> float:
+    """Return a proven α: with probability 1 - β all (K, B)-smooth queries' answers are off by at most α at once.
+
+    Truncation, the cells on which the table is read, and the noise of the worst query: its coefficients lie in an
+    ellipsoid, because they fall as fast as its derivatives are bounded, and on it the noise is largest at
+    sqrt(sum_m z_m^2 / w_m^2).  Where 2K > d that sum does not grow with t.
+
+    Parameters
+    ----------
+    t, rows, d, smoothness, loss, neighbors, bound
+        As in `accuracy`, which is about one query; ``rows`` is public.
+    beta
+        Probability that some query's error is larger.
+    nodes
+        N, the points per column at which a query is evaluated; default: 2t.
+    cells
+        Cells per column on which the table is read.
+    """
+    check_share("beta", beta)
+    count = 2 * t if nodes is None else nodes
+    truncation = truncation_bound(t, d=d, smoothness=smoothness, bound=bound, nodes=count)
+    noise = class_noise(
+        t, rows=rows, d=d, smoothness=smoothness, loss=loss, beta=beta, neighbors=neighbors, nodes=count
+    )
+    return truncation + d * bound / cells + bound * noise
+
+
+def class_noise(
+    t: int,
+    *,
+    rows: float,
+    d: int,
+    smoothness: int,
+    loss: PrivacyLoss,
+    beta: float,
+    neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
+    nodes: int,
+) -> float:
+    """Return what the noise of no (K, 1)-smooth query exceeds with probability 1 - β; see `class_accuracy`."""
+    pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
+    if pure and isinstance(loss, PureDP | ApproxDP):
+        moved = 2 if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1
+        scale = float(gammaincinv(t**d, 1 - beta / 2)) * moved / loss.epsilon / rows
+    else:
+        scale = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
+    sums = (_sums(t, d, order, nodes) for order in range(min(smoothness, MAX_ORDER) + 1))
+    return scale * min(math.sqrt(_uniform(*s, beta / 2) if pure else _gaussian(*s, beta)) for s in sums)
+
+
+def _uniform(first: float, second: float, largest: float, beta: float) -> float:  # noqa: ARG001 - as `_gaussian`
+    """Bound sum a u^2 for independent u uniform in [-1, 1] (Hoeffding)."""
+    return min(first, first / 3 + math.sqrt(math.log(1 / beta) * second / 2))
+
+
+def _gaussian(first: float, second: float, largest: float, beta: float) -> float:
+    """Bound sum a z^2 for independent standard normal z (Laurent, Massart 2000, lemma 1).
+
+    Discrete Gaussians are sub-Gaussian, so that they are within it too.
+    """
+    x = math.log(1 / beta)
+    return first + 2 * math.sqrt(second * x) + 2 * largest * x
+
+
+@lru_cache(maxsize=512)
+def _sums(t: int, d: int, order: int, nodes: int) -> tuple[float, float, float]:
+    """Return the sum, the sum of squares and the largest of 1 / w_m^2 over all degrees but the constant."""
+    inverse = 1 / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
+    return float(inverse.sum()), float((inverse**2).sum()), float(inverse.max())
+
+
+def ellipsoid(t: int, *, d: int, order: int, nodes: int) -> FloatArray:
+    """Return w_m^2, (t, ..., t): every (K, 1)-smooth query has sum w_m^2 c_m^2 <= 1, for each order up to K.
+
+    With λ(m) = (2N/π) sin(πm/2N), w_m^2 = 2^-(degrees of m that are not 0) sum_j λ(m_j)^(2 order) / (d b^2), b from
+    `chain_bound`; for order 0 the power of 2 alone (Parseval).
+    """
+    degrees = np.indices((t,) * d)
+    halved = 0.5 ** (degrees > 0).sum(axis=0)
+    if order == 0:
+        return np.asarray(halved)
+    rates = (2 * nodes / math.pi * np.sin(math.pi * degrees / (2 * nodes))) ** (2 * order)
+    return np.asarray(halved * rates.sum(axis=0) / (d * chain_bound(order) ** 2))
+
+
+@lru_cache(maxsize=MAX_ORDER + 1)
+def chain_bound(order: int) -> float:
+    """Return a bound, within 0.1 %, on the derivative of f(cos θ) of an order, where those of f up to it are at most 1.
+
+    The chain rule gives sum_i f^(i)(cos θ) p_i(θ); sum |p_i| is under its best signs a trigonometric polynomial of that
+    degree, whose maximum on a grid of step h is at least cos(order h / 2) times the true one.
+    """
+    steps = 64 * max(order, 1)
+    angles = np.arange(2 * steps) * (math.pi / steps)
+    frequencies = np.arange(-order, order + 1)
+    terms = [np.where(frequencies == 0, 1.0 + 0j, 0)]  # coefficients of e^(i m θ), one array for each p_i
+    for _ in range(order):
+        slopes = [1j * frequencies * p for p in terms] + [np.zeros_like(terms[0])]
+        chained = [np.zeros_like(terms[0])] + [_times_minus_sine(p) for p in terms]
+        terms = [a + b for a, b in zip(slopes, chained, strict=True)]
+    waves = np.exp(1j * angles[:, None] * frequencies)
+    most = float(sum(np.abs((waves @ p).real) for p in terms).max())
+    return most / math.cos(order * math.pi / steps / 2)
+
+
+def _times_minus_sine(p: FloatArray) -> FloatArray:
+    """Return the coefficients of -sin θ · p, -sin θ = (i/2)(e^(iθ) - e^(-iθ))."""
+    up, down = np.concatenate([[0], p[:-1]]), np.concatenate([p[1:], [0]])
+    return np.asarray(0.5j * (up - down))

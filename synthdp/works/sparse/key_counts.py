@@ -1,0 +1,177 @@
+"""What is asked of record keys: totals of sparse queries, how far a guess is off, and the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from synthdp.arrays import IntArray, Totals
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import Counting
+from synthdp.queries.norms import Norms, RecordBounds, expectations
+from synthdp.queries.supports import DENOMINATOR, SparseQuery
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseCounts:
+    """The totals of several sparse queries; make one by `of`.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    keys
+        Every key on which some query is not zero, once.
+    values
+        (k, m) sparse matrix of the queries' values on these keys, in 1024ths.
+    bounds
+        The exact sensitivity: the supports are public, so the most that one key adds to all queries is known.
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    values: csr_array
+    bounds: RecordBounds
+
+    @classmethod
+    def of(cls, queries: Sequence[SparseQuery]) -> SparseCounts:
+        """Return the totals of some queries.
+
+        Raises
+        ------
+        ParameterError
+            If there is no query, or they are about different columns.
+        """
+        columns = common_columns(queries)
+        place: dict[str, int] = {}
+        supports = [query.support() for query in queries]
+        where = [np.array([place.setdefault(key, len(place)) for key in s.keys], np.int64) for s in supports]
+        ends = np.concatenate([[0], np.cumsum([len(part) for part in where])])
+        values = csr_array(
+            (np.concatenate([support.values for support in supports]), np.concatenate(where), ends),
+            shape=(len(queries), len(place)),
+        )
+        return cls(columns, tuple(place), values, _exact_bounds(values))
+
+    @property
+    def k(self) -> int:
+        """Number of queries."""
+        return int(self.values.shape[0])
+
+    @property
+    def denominator(self) -> int:
+        """Values are in 1024ths."""
+        return DENOMINATOR
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return each query's total."""
+        occurring = np.fromiter((counts.get(key, 0) for key in self.keys), np.int64, len(self.keys))
+        return np.asarray(self.values @ occurring, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deviations:
+    """How far each of some guesses is from the total of its sparse query.
+
+    Parameters
+    ----------
+    queries
+        What is asked.
+    guesses
+        (k,) guessed totals, in 1024ths.
+    """
+
+    queries: SparseCounts
+    guesses: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guesses", expectations("guesses", self.guesses))
+        if self.guesses.shape != (self.queries.k,):
+            raise ParameterError("guesses must be one whole number per query")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns whose values make up the key."""
+        return self.queries.columns
+
+    @property
+    def k(self) -> int:
+        """Number of queries."""
+        return self.queries.k
+
+    @property
+    def denominator(self) -> int:
+        """Values are in 1024ths."""
+        return DENOMINATOR
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """|q - guess| moves no more than q."""
+        return self.queries.bounds
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return the absolute differences."""
+        return np.asarray(np.abs(self.queries.key_totals(counts) - self.guesses), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTotal(Counting):
+    """The number of rows, whatever their keys.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    """
+
+    columns: tuple[str, ...]
+
+    @property
+    def k(self) -> int:
+        """One answer."""
+        return 1
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """One row more or less; none when a row is replaced (stated as 1, since noise needs a positive scale)."""
+        return RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return the sum of counts."""
+        return np.array([sum(counts.values())], np.int64)
+
+
+def common_columns(queries: Sequence[SparseQuery]) -> tuple[str, ...]:
+    """Return the columns that all queries are about.
+
+    Raises
+    ------
+    ParameterError
+        If there is no query, or they differ.
+    """
+    if not queries:
+        raise ParameterError("queries must hold at least one sparse query")
+    columns = queries[0].columns
+    if any(query.columns != columns for query in queries):
+        raise ParameterError("all sparse queries must be about the same columns, in the same order")
+    return columns
+
+
+def _exact_bounds(values: csr_array) -> RecordBounds:
+    """Norms of the vector of all queries' values on one key, at most over keys, and of a difference of two.
+
+    All values are at least 0, so the difference of two keys' vectors has linf at most the larger linf, l1 at most the
+    sum of both and l2^2 at most the sum of both squares; neither is more than k coordinates of linf can make.
+    """
+    k, linf = int(values.shape[0]), int(values.max()) if values.nnz else 0
+    # Values are at most 1024: 64 bits hold the squares of 2^40 queries.
+    l1, squares = _largest_two(values.sum(axis=0)), _largest_two(values.multiply(values).sum(axis=0))
+    one, swap = (Norms.within(k, linf, l1=sum(l1[:i]), l2_squared=sum(squares[:i])) for i in (1, 2))
+    return RecordBounds(one, swap)
+
+
+def _largest_two(sums: IntArray) -> list[int]:
+    return [int(value) for value in np.sort(np.asarray(sums, np.int64).ravel())[::-1][:2]]

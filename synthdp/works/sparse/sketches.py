@@ -1,0 +1,210 @@
+"""Random projections of the vector of all record counts to T numbers, given by hash functions instead of a matrix.
+
+Each is a `KeyStatistic`: the private table sums it over its records; the public side projects a query by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, FloatArray, IntArray, Totals, frozen
+from synthdp.checks import whole
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import Counting
+from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import KeyStatistic
+from synthdp.queries.supports import Support
+from synthdp.randomness import Generator
+from synthdp.works.sparse.hashing import MERSENNE, PolynomialHash, fingerprints
+
+BITS = 60
+"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61."""
+
+MAX_DIMENSION = 2**24
+"""Most numbers that a projection may have: about a minute of noise."""
+
+_CHUNK = 2**22
+
+
+@runtime_checkable
+class Sketch(KeyStatistic, Protocol):
+    """A random projection u = A D of the counts D of all records, and the projections of queries."""
+
+    @property
+    def dimension(self) -> int:
+        """T, the number of projected coordinates."""
+        ...
+
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return <A q, u> for a sparse query q, and |A q|^2, the factor from the noise's variance to the answer's.
+
+        ``values`` are the (T,) projected counts u, noisy or exact, as `key_totals` scales them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountSketch(Counting):
+    """One random sign in one random coordinate for every record (Charikar, Chen, Farach-Colton 2002).
+
+    Unbiased; the error of a query q has variance at most |q|^2 |D|^2 / T, as for dense signs, from 4-wise independence.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    dimension
+        T.
+    places, signs
+        One hash function each.
+    salt
+        Of the fingerprints.
+    without
+        Keys that are left out: they were counted before.
+    """
+
+    columns: tuple[str, ...]
+    dimension: int
+    places: PolynomialHash
+    signs: PolynomialHash
+    salt: bytes
+    without: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def draw(
+        cls, columns: tuple[str, ...], dimension: int, *, independence: int, rng: Generator, without: frozenset[str]
+    ) -> CountSketch:
+        """Return a random sketch."""
+        places, signs = (PolynomialHash.draw(1, independence=independence, rng=rng) for _ in range(2))
+        return cls(columns, check_dimension(dimension), places, signs, rng.bytes(32), without)
+
+    @property
+    def k(self) -> int:
+        """T."""
+        return self.dimension
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """One record moves one coordinate by 1.
+
+        A replaced one moves two by 1, or, when both meet in one coordinate with opposite signs, that one by 2.
+        """
+        return RecordBounds.of(Norms(1, 1, 1))
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return the projected counts."""
+        keys = [key for key in counts if key not in self.without]
+        place, sign = self._columns_of(keys)
+        totals = np.zeros(self.dimension, np.int64)
+        np.add.at(totals, place, sign * np.array([counts[key] for key in keys], np.int64))
+        return totals
+
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return the sum of signed numbers at the places of the query's keys; keys that meet in one add up first."""
+        place, sign = self._columns_of(support.keys)
+        places, meeting = np.unique(place, return_inverse=True)
+        projected = np.bincount(meeting, weights=sign * support.weights)
+        return float(projected @ values[places]), float(projected @ projected)
+
+    def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
+        points = fingerprints(keys, salt=self.salt)
+        place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
+        sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)
+        return np.minimum(place.astype(np.int64), self.dimension - 1), sign
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignProjection(Counting):
+    """Random signs in every coordinate for every record: the projection of Blum and Roth, times sqrt(T).
+
+    Each hash value gives the signs of `BITS` coordinates.  The sketch is whole-numbered; `estimate` divides by T.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    dimension
+        T.
+    signs
+        One hash function for every `BITS` coordinates.
+    salt
+        Of the fingerprints.
+    without
+        Keys that are left out: they were counted before.
+    """
+
+    columns: tuple[str, ...]
+    dimension: int
+    signs: PolynomialHash
+    salt: bytes
+    without: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def draw(
+        cls, columns: tuple[str, ...], dimension: int, *, independence: int, rng: Generator, without: frozenset[str]
+    ) -> SignProjection:
+        """Return a random projection."""
+        functions = -(-check_dimension(dimension) // BITS)
+        signs = PolynomialHash.draw(functions, independence=independence, rng=rng)
+        return cls(columns, dimension, signs, rng.bytes(32), without)
+
+    @property
+    def k(self) -> int:
+        """T."""
+        return self.dimension
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """One record moves every coordinate by 1, a replaced one by up to 2."""
+        return RecordBounds.of(Norms.within(self.dimension, 1))
+
+    def key_totals(self, counts: Mapping[str, int]) -> Totals:
+        """Return the projected counts, times sqrt(T)."""
+        keys = [key for key in counts if key not in self.without]
+        totals = np.zeros(self.dimension, np.int64)
+        step = max(1, _CHUNK // self.dimension)
+        for start in range(0, len(keys), step):
+            some = keys[start : start + step]
+            summed = np.array([counts[key] for key in some], np.float64) @ self._signs_of(some)
+            totals += summed.astype(np.int64)  # exact: whole numbers far below 2^53
+        return totals
+
+    def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
+        """Return the inner product of the two projections, each 1/sqrt(T) of the whole-numbered one."""
+        projected = self._projected(support) / self.dimension
+        return float(projected @ values), float(projected @ projected)
+
+    def _projected(self, support: Support) -> FloatArray:
+        projected = np.zeros(self.dimension)
+        step = max(1, _CHUNK // self.dimension)
+        for start in range(0, len(support.keys), step):
+            signs = self._signs_of(support.keys[start : start + step])
+            projected += support.weights[start : start + step] @ signs
+        return projected
+
+    def _signs_of(self, keys: Sequence[str]) -> AnyArray:
+        """Return the (N, T) signs of some keys, one byte each."""
+        words = np.ascontiguousarray(self.signs.values(fingerprints(keys, salt=self.salt)).astype("<u8"))
+        bits = np.unpackbits(words.view(np.uint8).reshape(len(keys), -1, 8), axis=2, bitorder="little")[:, :, :BITS]
+        return frozen(1 - 2 * bits.reshape(len(keys), -1)[:, : self.dimension].astype(np.int8))
+
+
+def check_dimension(dimension: int) -> int:
+    """Refuse a dimension that cannot be stored.
+
+    Raises
+    ------
+    ParameterError
+        With its size.
+    """
+    dimension = whole("dimension", dimension, least=1)
+    if dimension > MAX_DIMENSION:
+        raise ParameterError(
+            f"dimension ({dimension:.3g}, {8 * dimension / 2**30:.3g} GiB) must be at most {MAX_DIMENSION}: "
+            "use a practical one, such as 100000"
+        )
+    return dimension

@@ -1,0 +1,165 @@
+"""Weights on record keys of a universe too large to list: a hash table of touched keys, and a number of untouched ones.
+
+Public data: it changes by noisy answers only, and neither its time nor its memory depends on the universe.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.checks import check_whole
+from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.queries.supports import Support
+
+STEPS = 200
+"""Halvings that end the search for an exponential tilt; doubles need fewer."""
+
+
+@dataclass(slots=True, eq=False)
+class SparseTable:
+    """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.
+
+    It starts uniform.  A new key takes one of the untouched slots (Blum, Roth 2011, section 3), so that ``slots``
+    records stand for a universe of any size.
+
+    Parameters
+    ----------
+    slots
+        s, how many different keys may be touched.
+    place
+        Where the weight of each touched key stands.
+    weights
+        Unnormalised weights of touched keys; longer than needed.
+    untouched_weight
+        Unnormalised weight of each untouched slot.
+    """
+
+    slots: int
+    place: dict[str, int] = field(default_factory=dict)
+    weights: FloatArray = field(default_factory=lambda: np.zeros(1024))
+    untouched_weight: float = 1.0
+    _total: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        check_whole("slots", self.slots)
+        known = len(self.place)
+        if known > min(self.slots, len(self.weights)) or not all(0 <= i < known for i in self.place.values()):
+            raise ParameterError("every touched key of a table of weights must have a slot and a weight of its own")
+        self._total = self._sum()
+
+    def __repr__(self) -> str:
+        return f"SparseTable({len(self.place)} of {self.slots} slots touched)"
+
+    @property
+    def untouched(self) -> int:
+        """Number of slots without a key."""
+        return self.slots - len(self.place)
+
+    @property
+    def touched_weights(self) -> FloatArray:
+        """Normalised weights of the touched keys, in the order of ``place``."""
+        return self.weights[: len(self.place)] / self._total
+
+    @property
+    def untouched_mass(self) -> float:
+        """Normalised weight of all untouched slots together."""
+        return self.untouched * self.untouched_weight / self._total
+
+    def copy(self) -> SparseTable:
+        """Return a table that changes on its own."""
+        return SparseTable(self.slots, dict(self.place), self.weights.copy(), self.untouched_weight)
+
+    def expectation(self, support: Support) -> float:
+        """Return the query's mean; keys that are not touched have the weight of an untouched slot."""
+        return self.mean(self.places(support), support.weights)
+
+    def mean(self, place: IntArray, values: FloatArray) -> float:
+        """Return the mean of a query whose keys are at ``place``, -1 for those that are not touched."""
+        weights = np.where(place >= 0, self.weights[place], self.untouched_weight)
+        return float(weights @ values) / self._total
+
+    def places(self, support: Support) -> IntArray:
+        """Return where the weights of the query's keys are: (m,), -1 for keys that would take a new slot."""
+        place = self.place
+        return np.fromiter((place.get(key, -1) for key in support.keys), np.int64, len(support.keys))
+
+    def touch(self, support: Support) -> IntArray:
+        """Give every key of the query a slot and return where they are: (m,).
+
+        Raises
+        ------
+        MechanismFailure
+            If slots run out: the paper's FAILURE.
+        """
+        places = self.places(support)
+        needed = int((places < 0).sum())
+        if needed > self.untouched:
+            raise MechanismFailure(
+                f"the query needs {needed} new slots and only {self.untouched} of {self.slots} are left: raise slots, "
+                "or ask queries with smaller supports"
+            )
+        if len(self.place) + needed > len(self.weights):
+            grown = np.zeros(max(2 * len(self.weights), len(self.place) + needed))
+            grown[: len(self.place)] = self.weights[: len(self.place)]
+            self.weights = grown
+        for i in np.flatnonzero(places < 0).tolist():
+            places[i] = self.place.setdefault(support.keys[i], len(self.place))
+            self.weights[places[i]] = self.untouched_weight
+        return places
+
+    def tilt(self, place: IntArray, values: FloatArray, *, by: float) -> None:
+        """Multiply weights by exp(by * value): a step of multiplicative weights, mass conserved by normalising."""
+        self.weights[place] *= np.exp(np.clip(by * values, -700.0, 700.0))
+        self._rescale()
+
+    def project(self, place: IntArray, values: FloatArray, *, target: float) -> None:
+        """Move to the nearest distribution, in relative entropy, whose mean of a query is ``target`` (I-projection).
+
+        For a query with values 0 and 1 and the present mean p the factor on its keys is a(1 - p) / (p(1 - a)).
+        """
+        inside = self.weights[place]
+        rest = max(self._total - float(inside.sum()), 0.0)
+        top = float(values.max(initial=0.0))
+        if top <= 0 or float(inside @ values) <= 0:
+            return
+        if rest <= 1e-12 * self._total:
+            rest = 1e-12 * self._total
+        target = min(max(target, 1e-12), top * (1 - 1e-9))
+        if np.all(values == top):
+            mass = float(inside.sum())
+            tilt = math.log(target / top / (1 - target / top) * rest / mass) / top
+        else:
+            tilt = _tilt_for(inside, values, rest=rest, target=target)
+        self.tilt(place, values, by=tilt)
+
+    def _sum(self) -> float:
+        return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
+
+    def _rescale(self) -> None:
+        """Recompute the sum, and bring it back to the number of slots before it leaves the range of floats."""
+        total = self._sum()
+        if not 1e-100 * self.slots < total < 1e100 * self.slots:
+            factor = self.slots / total
+            self.weights *= factor
+            self.untouched_weight *= factor
+            total = self._sum()
+        self._total = total
+
+
+def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: float) -> float:
+    """Return t with sum w v e^(tv) = target (rest + sum w e^(tv)), which rises in t, by bisection."""
+
+    def mean(tilt: float) -> float:
+        shift = max(0.0, tilt * float(values.max()))
+        tilted = weights * np.exp(tilt * values - shift)
+        return float(tilted @ values) / (rest * math.exp(-shift) + float(tilted.sum()))
+
+    low, high = -700.0, 700.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < target else (low, middle)
+    return (low + high) / 2

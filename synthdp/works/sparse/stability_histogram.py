@@ -1,0 +1,133 @@
+"""The stability histogram: counts of the records that occur often, from a universe of any size.
+
+The right default for conjunctions of nearly all literals, whose answers live on few frequent records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.checks import check_share
+from synthdp.curator.curator import Curator
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.row_count import row_total
+from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
+from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.record_keys import values_of
+from synthdp.queries.supports import SparseQuery
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
+from synthdp.works.sparse.key_counts import KeyTotal
+from synthdp.works.sparse.model import check_query
+
+
+@dataclass(frozen=True, slots=True)
+class StabilityHistogram(Spender):
+    """Release every record whose noisy count reaches a threshold, with that count.
+
+    Laplace noise of scale 1/epsilon and a threshold of about 1 + ln(1/2 delta)/epsilon for an added or removed row; of
+    scale 2/epsilon and about 1 + 2 ln(1/delta)/epsilon for a replaced one (Korolova, Kenthapadi, Mishra, Ntoulas 2009;
+    Bun, Nissim, Stemmer 2016).
+
+    Costs ``spend``, an (epsilon, delta) with delta above 0, for the curator's neighbours.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up a record; default: all of the curator's schema.
+    total_share
+        Share of the loss for the number of rows, where it is private.
+    spend
+        What it may cost.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> release = sd.StabilityHistogram().release(curator)
+    >>> bool(abs(release.answer(query).count - 1500) < 200)
+    True
+    """
+
+    columns: tuple[str, ...] | None = None
+    total_share: float = 0.02
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        check_share("total_share", self.total_share)
+
+    def release(
+        self,
+        curator: Curator,
+        *,
+        random_state: RandomState = None,  # noqa: ARG002 - nothing is sampled
+    ) -> Release[FrequentRecords]:
+        """Count the frequent records.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        columns = self.columns or curator.schema.names
+        loss = curator.cost(self.spend)
+        plan_histogram(loss, adjacency=curator.adjacency)  # refuses a loss without delta before anything is spent
+        curator.check(KeyTotal(columns))
+        account = curator.open_account(loss, currency=ApproxDP)
+        counted, rest = row_total(account, KeyTotal(columns), share=self.total_share)
+        total = counted.rows
+        histogram = account.histogram(columns, spend=rest)
+        return Release(
+            mechanism=type(self).__name__,
+            output=FrequentRecords(histogram=histogram, total=total),
+            loss=loss,
+            receipt=curator.receipt(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrequentRecords:
+    """Noisy counts of frequent records.
+
+    Parameters
+    ----------
+    histogram
+        The counts by key.
+    total
+        Number of rows, public or estimated.
+    """
+
+    histogram: KeyCounts
+    total: float
+
+    def __repr__(self) -> str:
+        return f"FrequentRecords({len(self.histogram.counts)} of about {self.total:.0f} rows)"
+
+    @property
+    def records(self) -> Mapping[tuple[str | None, ...], int]:
+        """Count by the texts of a record's values."""
+        return {values_of(key): count for key, count in self.histogram.counts.items()}
+
+    def answer(self, query: SparseQuery) -> SparseAnswer:
+        """Answer a sparse query by the released counts; records that were not released count as none.
+
+        ``stddev`` is the noise of the counts that were released; ``error`` bounds the whole, hidden records included,
+        each of which has fewer rows than the threshold and its noise.
+        """
+        check_query(query, self.histogram.columns)
+        support, plan = query.support(), self.histogram.plan
+        counts = np.array([self.histogram.counts.get(key, 0) for key in support.keys], np.float64)
+        weights = support.weights
+        stddev = plan.stddev * math.sqrt(float((weights[counts > 0] ** 2).sum()))
+        each = plan.scale * math.log(max(1, len(weights)) / (1 - CONFIDENCE))
+        hidden = (plan.threshold + each) * float(weights[counts == 0].sum())
+        error = each * float(weights[counts > 0].sum()) + min(hidden, self.total)
+        return SparseAnswer(
+            count=float(counts @ weights), total=self.total, stddev=stddev, error=error, origin=Origin.RELEASED
+        )

@@ -1,0 +1,336 @@
+"""Sparse multiplicative weights (Blum, Roth 2011, section 3): sparse queries, answered one by one as they come.
+
+A public table of weights guesses every answer; the curator's sparse vector says, at most c times, that a guess is off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from synthdp.arrays import NO_ARRAYS
+from synthdp.checks import check_one_of, check_share, whole
+from synthdp.curator.curator import Curator
+from synthdp.errors import FormatError, ParameterError, SynthDPError
+from synthdp.mechanisms.iterative import interact
+from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.row_count import row_total
+from synthdp.privacy.above_threshold import AboveThresholdAnswer
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document
+from synthdp.privacy.receipt import Receipt
+from synthdp.queries.supports import SparseQuery, Support
+from synthdp.release import Release
+from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
+from synthdp.works.sparse.bounds import smallest_slots
+from synthdp.works.sparse.construction import SparseConstruction, Update
+from synthdp.works.sparse.key_counts import KeyTotal
+from synthdp.works.sparse.model import SparseModel, WeightTarget, check_query
+from synthdp.works.sparse.session_files import learned, learned_arrays, table_document
+from synthdp.works.sparse.sparse_table import SparseTable
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import SparseVector
+
+
+@dataclass(frozen=True, slots=True)
+class SparseWeights(Spender):
+    """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
+
+    Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
+
+    Parameters
+    ----------
+    sparsity
+        m, the most keys on which a query may be non-zero.
+    max_updates
+        c, how many guesses may be found wrong; after that answers come from the public weights alone, unchecked.
+    columns
+        Columns whose values make up a record; default: all of the curator's schema.
+    accuracy
+        alpha, how far off a guess may be, as a fraction of the rows; default: the least at which few updates are wasted
+        on guesses that only noise takes above the threshold.
+    queries
+        For that default: about how many queries will be asked.
+    slots
+        s, how many different records may be asked about; default: the paper's, which outlast the updates.
+    update
+        ``"projection"``: the nearest weights with all noisy answers (I-projection); ``"paper"``: one step of
+        multiplicative weights by exp(+-alpha/2).
+    sweeps
+        For the projection: how many times round all noisy answers after each above-threshold answer.
+    alarm_share
+        Share of the loss for finding wrong guesses; the rest is for noisy answers.
+    total_share
+        Share of the loss for the number of rows, where it is private.
+    spend
+        What the session may cost.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"city": sd.Categorical(["Oslo", "Rome"]), "member": sd.Boolean()})
+    >>> table = pd.DataFrame({"city": ["Oslo"] * 1500 + ["Rome"] * 500, "member": [True, False] * 1000})
+    >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
+    >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
+    >>> session = sd.SparseWeights(sparsity=2, max_updates=3).open(curator)
+    >>> print(curator.remaining)  # the whole cost is paid when a session opens
+    None
+    >>> answer = session.ask(query)
+    >>> answer.origin.value in {"measured with noise", "public weights, checked against the table"}
+    True
+    """
+
+    sparsity: int = 256
+    max_updates: int = 60
+    columns: tuple[str, ...] | None = None
+    accuracy: float | None = None
+    queries: int = 10_000
+    slots: int | None = None
+    update: Update = "projection"
+    sweeps: int = 10
+    alarm_share: float = 0.8
+    total_share: float = 0.05
+    spend: Spend = Remaining()
+
+    def __post_init__(self) -> None:
+        for name in ("sparsity", "max_updates", "queries", "sweeps", "slots"):
+            value = getattr(self, name)
+            if value is not None:  # of Python's own type, which a saved session writes down
+                object.__setattr__(self, name, whole(name, value, least=1))
+        if self.accuracy is not None:
+            check_share("accuracy", self.accuracy)
+        check_one_of("update", self.update, ("projection", "paper"))
+        for name in ("alarm_share", "total_share"):
+            check_share(name, getattr(self, name))
+
+    def open(self, curator: Curator) -> SparseSession:
+        """Open a session.
+
+        Costs ``spend`` at once, for the curator's neighbours, whatever is asked afterwards.
+        """
+        columns = self.columns or curator.schema.names
+        loss = curator.cost(self.spend)
+        curator.check(KeyTotal(columns))
+        account = curator.open_account(loss, currency=ApproxDP)
+        counted, rest = row_total(account, KeyTotal(columns), share=self.total_share)
+        total = counted.rows
+        watch = account.watch(
+            columns,
+            max_alarms=self.max_updates,
+            spend=rest,
+            alarm_share=self.alarm_share,
+            threshold=None if self.accuracy is None else self.accuracy * total,
+            queries=self.queries,
+            step="sparse vector",
+        )
+        alpha = min(1.0, max(watch.threshold_rows / total, 1e-6))
+        slots = self.slots or smallest_slots(self.sparsity, alpha=alpha)
+        return SparseSession(
+            settings=self,
+            columns=columns,
+            total=total,
+            alpha=alpha,
+            watch=watch,
+            construction=self.construction(SparseTable(slots), total, alpha, []),
+            loss=loss,
+            receipt=curator.receipt(),
+        )
+
+    def construction(
+        self, table: SparseTable, total: float, alpha: float, measured: list[WeightTarget]
+    ) -> SparseConstruction:
+        """Return what is known of a table of so many rows, from weights and noisy answers."""
+        return SparseConstruction(
+            table=table, total=total, alpha=alpha, update_rule=self.update, sweeps=self.sweeps, measured=measured
+        )
+
+
+@dataclass(slots=True, kw_only=True, repr=False)
+class SparseSession:
+    """A stream of questions; made by `SparseWeights.open`.
+
+    Its whole cost was charged when it was opened. Several threads may ask it, in the process that opened it: they are
+    answered one after the other.
+
+    Parameters
+    ----------
+    settings
+        Of the mechanism.
+    columns
+        Columns whose values make up a record.
+    total
+        Number of rows, public or estimated.
+    alpha
+        How far off a guess may be, as a fraction.
+    watch
+        What finds wrong guesses, on the curator's side.
+    construction
+        The public weights and the noisy answers so far.
+    loss, receipt
+        What it cost.
+    """
+
+    settings: SparseWeights
+    columns: tuple[str, ...]
+    total: float
+    alpha: float
+    watch: SparseVector
+    construction: SparseConstruction
+    loss: PrivacyLoss
+    receipt: Receipt
+
+    def __repr__(self) -> str:
+        return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
+
+    @property
+    def table(self) -> SparseTable:
+        """The public weights."""
+        return self.construction.table
+
+    @property
+    def measured(self) -> list[WeightTarget]:
+        """The noisy answers so far."""
+        return self.construction.measured
+
+    @property
+    def updates(self) -> int:
+        """How many guesses were found wrong."""
+        return self.watch.alarms
+
+    @property
+    def error(self) -> float | None:
+        """Bound in rows on a checked guess, at confidence 0.95 for all of them; ``None`` when updates are used up."""
+        return None if self.watch.exhausted else self.watch.silence_bound(beta=1 - CONFIDENCE)
+
+    def ask(self, query: SparseQuery) -> SparseAnswer:
+        """Answer one query: by the public weights if their guess is good, else with noise, and learn from it.
+
+        Paid for when the session was opened.
+
+        Raises
+        ------
+        MechanismFailure
+            If slots run out: the paper's FAILURE.  Nothing is asked of the table then.
+        ParameterError
+            If the query is about other columns, or has a larger support than ``sparsity``.
+        PrivacyError
+            If the session was closed or saved, or in a forked process.
+        """
+        check_query(query, self.columns)
+        if query.sparsity > self.settings.sparsity:
+            raise ParameterError(
+                f"the query's support has {query.sparsity} keys, and sparsity ({self.settings.sparsity}) allows fewer: "
+                "raise sparsity when opening a session"
+            )
+        with self.watch.turn():
+            return self._ask(query.support())
+
+    def _ask(self, support: Support) -> SparseAnswer:
+        error = self.error  # before this query may use up the last update
+        step = interact(self.construction, self.watch, support, asked=support)
+        if step.found is not None:
+            return _measured_answer(step.found, self.total)
+        origin = Origin.WEIGHTS if step.checked else Origin.UNCHECKED
+        return SparseAnswer(count=step.guess, total=self.total, stddev=None, error=error, origin=origin)
+
+    def close(self) -> Release[SparseModel]:
+        """End the session and return the public weights.
+
+        What was paid for and not used is not given back.
+        """
+        self.watch.close()  # waits for the answers to other threads
+        error = self.error
+        model = SparseModel(columns=self.columns, table=self.table.copy(), total=self.total, error=error)
+        return Release(mechanism=type(self.settings).__name__, output=model, loss=self.loss, receipt=self.receipt)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """End the session and write it to a new folder, to be continued by `resume_session`, once.
+
+        If it cannot be written, or is interrupted before it was, nothing is left behind and the session goes on.
+
+        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table; publish
+        `close`'s release instead.
+
+        Raises
+        ------
+        FormatError
+            If the folder holds a session already, or cannot be written; the session goes on then.
+        PrivacyError
+            If the session was closed or saved, or in a forked process.
+        """
+        settings = asdict(self.settings)
+        del settings["spend"]
+        with self.watch.turn():
+            document = {
+                "settings": settings,
+                "columns": list(self.columns),
+                "total": self.total,
+                "alpha": self.alpha,
+                "loss": to_document(self.loss),
+                "receipt": self.receipt.to_document(),
+                **table_document(self.table),
+            }
+            self.watch.save(path, document, learned_arrays(self.table, self.measured))
+
+
+def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
+    return SparseAnswer(
+        count=found.count,
+        total=total,
+        stddev=found.stddev,
+        error=found.bound(beta=1 - CONFIDENCE),
+        origin=Origin.MEASURED,
+    )
+
+
+def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession:
+    """Continue a saved session on the table that it was opened on; it answers as if it had never been saved.
+
+    The session was paid for when it was opened.  A folder can be continued once; save again after.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    curator
+        Of the same table, with the same neighbours; its budget is not touched.
+
+    Raises
+    ------
+    DataError
+        If the table is another one.
+    FormatError
+        If the folder is not a saved session.
+    PrivacyError
+        If it was continued already, or the curator's neighbours are others.
+    """
+    with curator.resume_watch(path) as saved:
+        document = saved.document
+        try:
+            table, measured = learned(document, saved.arrays)
+            settings, loss = dict(document["settings"]), from_document(document["loss"])
+            settings["columns"] = None if settings["columns"] is None else tuple(settings["columns"])
+            mechanism, total, alpha = (
+                SparseWeights(**settings, spend=loss), float(document["total"]), float(document["alpha"])
+            )  # fmt: skip
+            return SparseSession(
+                settings=mechanism,
+                columns=tuple(document["columns"]),
+                total=total,
+                alpha=alpha,
+                watch=saved.watch,
+                construction=mechanism.construction(table, total, alpha, measured),
+                loss=loss,
+                receipt=Receipt.from_document(document["receipt"]),
+            )
+        except SynthDPError:
+            raise
+        except (*NO_ARRAYS, TypeError):
+            raise FormatError(f"'{path}' is not a saved session") from None
