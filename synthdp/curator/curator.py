@@ -246,7 +246,7 @@ class Curator:
         with self._vault.turn() as table:
             check_question(table, queries)
         if spend is not None:
-            calibrate(self.adjacency.sensitivity(queries), self.cost(spend), k=queries.k)
+            self._vault.answering.plan(queries, self.cost(spend), adjacency=self.adjacency, law=None)
 
     def measure(
         self,
