@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from synthdp.nonprivate.compare import compare as compare
     from synthdp.nonprivate.draft import draft as draft
     from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
+    from synthdp.nonprivate.risk import nonprivate_risk as nonprivate_risk
     from synthdp.planning.dry_run import plan as plan
     from synthdp.planning.plan import Plan as Plan
     from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
@@ -252,6 +253,7 @@ _HOME = {
     "net_bound": "synthdp.works.net.net",
     "draft": "synthdp.nonprivate.draft",
     "nonprivate_evaluate": "synthdp.nonprivate.evaluate",
+    "nonprivate_risk": "synthdp.nonprivate.risk",
     "plan": "synthdp.planning.dry_run",
     "quantile": "synthdp.answers.questions",
     "r_of_k": "synthdp.works.polynomials.conjunctions",
@@ -372,6 +374,7 @@ __all__ = [
     "mean",
     "net_bound",
     "nonprivate_evaluate",
+    "nonprivate_risk",
     "overlap",
     "plan",
     "quantile",

@@ -1,4 +1,4 @@
-"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error."""
+"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error; 1 where a test fails."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from synthdp.cli.plan import plan
 from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
+from synthdp.cli.risk import risk
 from synthdp.cli.schema import schema
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.schema.csv_format import CsvFormat
@@ -77,6 +78,7 @@ main.add_command(plan)
 main.add_command(answer)
 main.add_command(report)
 main.add_command(nonprivate_evaluate)
+main.add_command(risk)
 main.add_command(ledger_command)
 main.add_command(page)
 
