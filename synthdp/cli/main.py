@@ -22,6 +22,7 @@ from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
 from synthdp.cli.progress import progress_bar
+from synthdp.cli.publish import publish as publish_command
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.risk import risk
@@ -79,6 +80,7 @@ main.add_command(answer)
 main.add_command(report)
 main.add_command(nonprivate_evaluate)
 main.add_command(risk)
+main.add_command(publish_command)
 main.add_command(ledger_command)
 main.add_command(page)
 

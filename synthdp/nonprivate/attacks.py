@@ -26,7 +26,7 @@ GUESSES, CONDITIONS = 4_000, (3, 8)
 """Guesses tried to single somebody out, and how many conditions each has; most are of no use, as they fit many rows."""
 
 TREES, LEAF, DEEP = 50, 5, 16
-"""The attacker's random forest: trees, fewest rows of a leaf, and levels; a test of Adult stays below 10 processor seconds."""
+"""The attacker's random forest: trees, fewest rows of a leaf, and levels; Adult takes some seconds."""
 
 GAIN, TOLERANCE = 0.3, 0.05
 """When RAPID counts a prediction as a disclosure: normalised gain of a label, relative error of a number (its authors')."""

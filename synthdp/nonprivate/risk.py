@@ -255,8 +255,8 @@ def nonprivate_risk(
     >>> import pandas as pd
     >>> import synthdp as sd
     >>> rng = np.random.default_rng(0)
-    >>> people = pd.DataFrame({"age": rng.integers(90, size=400), "size": rng.normal(170, 10, 400), "ill": rng.random(400) < 0.3})
-    >>> copied = sd.nonprivate_risk(people[:200], people[:200], people[200:], keys=["age", "size"], target="ill")
+    >>> table = pd.DataFrame({"age": rng.integers(90, size=400), "pay": rng.normal(size=400), "ill": rng.random(400) < 0.3})
+    >>> copied = sd.nonprivate_risk(table[:200], table[:200], table[200:], keys=["age", "pay"], target="ill")
     >>> copied.passed
     False
     """
