@@ -22,11 +22,17 @@ SynthDPError
 UserWarning
 ├── DraftWarning                 a schema was read off the rows, without noise
 ├── DiscoveryWarning             noise hid the range or the levels of a column that nobody declared
+├── SalvageWarning               a release failed after it was paid for; what is left of it is simpler
 ├── MisfitWarning                values that do not fit the schema were left out of a release
 └── UnprotectedLabelsWarning     real labels are about to stand beside synthetic rows
 """
 
 from __future__ import annotations
+
+NOTHING_SPENT = "nothing was spent"
+"""What became of the budget where a release was refused, or failed before its first answer."""
+
+_BUDGET = "budget: "
 
 
 class SynthDPError(Exception):
@@ -123,9 +129,25 @@ class MisfitWarning(UserWarning):
     """More values than noise explains do not fit the schema; they were left out of the release."""
 
 
+class SalvageWarning(UserWarning):
+    """A part of a release failed after it was paid for: what was measured is kept, and what it is made by is simpler."""
+
+
 class UnprotectedLabelsWarning(UserWarning):
     """Real labels are about to stand beside synthetic rows; nothing protects them."""
 
 
 class DraftWarning(UserWarning):
     """A schema was read off the rows, without noise: it is as private as they are."""
+
+
+def tell_of_budget(error: BaseException, sentence: str) -> None:
+    """Add to an error what became of the budget, unless it says so already; a traceback and the command line show it."""
+    if budget_told(error) is None:
+        error.add_note(_BUDGET + sentence)
+
+
+def budget_told(error: BaseException) -> str | None:
+    """Return what an error says of the budget, if anything."""
+    notes = [note for note in getattr(error, "__notes__", ()) if note.startswith(_BUDGET)]
+    return notes[0].removeprefix(_BUDGET) if notes else None

@@ -179,14 +179,15 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
     """
 
     def value(one: Any, expected: Any) -> Any:
+        expected = plain_type(expected)
         origin, parts = get_origin(expected), get_args(expected)
         if origin in (Union, UnionType):
             return choice(one, parts)
         if origin is np.ndarray:
             return array(one, parts[1])
-        if origin is not None and issubclass(origin, Mapping):
+        if isinstance(origin, type) and issubclass(origin, Mapping):
             return {value(key, parts[0]): value(part, parts[1]) for key, part in listed(one)}
-        if origin in (tuple, frozenset) or (origin is not None and issubclass(origin, Sequence)):
+        if isinstance(origin, type) and issubclass(origin, (tuple, frozenset, Sequence)):
             return origin_of(origin)(several(listed(one), parts))
         return plain(one, expected)
 
@@ -233,6 +234,25 @@ def read(document: Any, hint: Any, arrays: Mapping[str, AnyArray], special: Mapp
         raise FormatError("a value of a release is of a type that it must not have")
 
     return value(document, hint)
+
+
+def plain_type(hint: Any) -> Any:
+    """Return the type that an alias stands for, and any other type as it is.
+
+    From Python 3.12 on a type may be declared by an object that is no class: NumPy 2.5 declares ``NDArray`` so.
+    """
+    alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    while hasattr(alias, "__value__"):
+        hint = _filled(alias, get_args(hint))
+        alias = hint if hasattr(hint, "__type_params__") else get_origin(hint)
+    return hint
+
+
+def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
+    """Return what an alias stands for, with its parameters replaced by ``parts``."""
+    given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
+    free = getattr(alias.__value__, "__parameters__", ())
+    return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__
 
 
 def listed(one: Any) -> list[Any]:

@@ -15,10 +15,17 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a new, empty file of the same ending beside ``path``; it takes its place when all went well.
 
     Nothing is left behind otherwise.  If ``path`` exists and is not a file but a device, say, it is given itself.
+
+    Parameters
+    ----------
+    path
+        The place.
+    private
+        Whether only the owner may read the file, from its first byte on.
 
     Raises
     ------
@@ -30,11 +37,23 @@ def replacing(path: Path) -> Iterator[Path]:
         return
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{path.suffix}")
     try:
-        beside.touch(exist_ok=False)
+        beside.touch(0o600 if private else 0o666, exist_ok=False)
         yield beside
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a text that tells of private rows: only the owner may read the file, from its first byte on.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made or moved.
+    """
+    with replacing(path, private=True) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -18,6 +18,11 @@ UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
 
 
+LEAST_STDDEV = 1e-9
+"""Standard deviation, in whole numbers, that is stated where that of Laplace noise is smaller: a tolerance, for programs
+divide by it."""
+
+
 class Distribution(Protocol):
     """The arithmetic of one law of noise; ``scale`` is that of `Noise`, ``k`` the length of the vector."""
 
@@ -41,7 +46,7 @@ class _Laplace:
     """P(z) ∝ exp(-|z| / scale), each coordinate by itself."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002 - the same for every length
-        return 1 / (math.sqrt(2) * math.sinh(0.5 / scale)) if scale > 0.01 else 0.0
+        return max(1 / (math.sqrt(2) * math.sinh(0.5 / max(scale, 0.01))), LEAST_STDDEV)
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
         return -math.log(miss) / math.sqrt(2)

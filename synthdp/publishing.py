@@ -6,13 +6,14 @@ Each file is whole or not at all, in the form that its ending names.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
@@ -22,7 +23,7 @@ from synthdp.release import Release
 from synthdp.report.card import privacy_card
 from synthdp.report.page import card_page
 from synthdp.schema.schema import Schema
-from synthdp.storage import check_place, fingerprint
+from synthdp.storage import check_place, fingerprint, load, save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ def publish(
     """Make a release of private rows and write what is to be published; return how many synthetic rows there are.
 
     What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid for, so
-    that what follows can be made again, by `write_results`, without another spend.
+    that what follows can be made again, by `write_results`, without another spend.  If writing fails and nobody asked for
+    it to be saved, it is saved beside the table or, where that cannot be, in a folder for temporary files.
 
     Costs the loss of ``release``, for its neighbours.
 
@@ -118,14 +120,57 @@ def publish(
     SynthDPError
         In one sentence; of a spend that was refused nothing is left behind.
     """
-    with places.opened() as scratch:
-        made = release.fit(source)
-        if places.release is not None:
-            made.save(places.release)
-        return _write(
-            made.release_, scratch, rows=rows, target=release.target, escape_formulas=escape_formulas,
-            random_state=release.random_state, on_progress=on_progress,
-        )  # fmt: skip
+    made: Release[Any] | None = None
+    try:
+        with places.opened() as scratch:
+            made = release.fit(source).release_
+            if places.release is not None:
+                save(made, places.release)
+            return _write(
+                made, scratch, rows=rows, target=release.target, escape_formulas=escape_formulas,
+                random_state=release.random_state, on_progress=on_progress,
+            )  # fmt: skip
+    except Exception as error:
+        if made is not None:
+            tell_of_budget(error, kept_in(made, places.release, beside=places.table))
+        raise
+
+
+def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
+    """Save a paid release, of which something could not be written, in the first place that takes it; say where.
+
+    Parameters
+    ----------
+    release
+        What was paid for.
+    asked
+        Where it may lie already.
+    beside
+        What could not be written.
+    """
+    place = next((place for place in _safe_places(asked, beside) if _is_saved(release, place)), None)
+    where = f"{release.receipt.total} is spent, {release.receipt.record}"
+    if place is None:
+        return f"{where}; the release could not be saved anywhere"
+    return (
+        f"{where}; the release is saved in '{place}': `synthdp sample '{place}'` draws rows from it at no further cost"
+    )
+
+
+def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
+    if asked is not None:
+        yield asked
+    yield beside.with_name(beside.name + ".release")
+    yield Path(tempfile.mkdtemp(prefix="synthdp-")) / "release"
+
+
+def _is_saved(release: Release[Any], place: Path) -> bool:
+    """Return whether a release lies in a place, after it was saved there if it was not."""
+    with suppress(Exception):
+        if not place.exists():
+            save(release, place)
+        return fingerprint(load(place)) == fingerprint(release)
+    return False
 
 
 def write_results(
@@ -159,7 +204,7 @@ def _write(
     """Write the table, the receipt, the card and the report, each where it is wanted."""
     on_progress(Progress(stage="drawing rows", done=0, total=1))
     count = release.output.rows if rows is None else rows
-    release.output.sample_to(places.table, rows=count, random_state=random_state, escape_formulas=escape_formulas)
+    release.sample_to(places.table, rows=count, random_state=random_state, escape_formulas=escape_formulas)
     for path in (places.receipt, places.card):
         if path is not None:
             path.write_text(receipt_text(release, path.suffix), encoding="utf-8")
@@ -176,17 +221,17 @@ def without_source(schema: Schema) -> tuple[str, ...]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise.
 
-    Its folder is made if only that one is missing.
+    Its folder is made if only that one is missing.  A ``private`` file is one that only its owner may read.
     """
     if path.is_dir():
         raise DataError(f"'{path}' is a folder: give a file name")
     new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(exist_ok=True)
-        with replacing(path) as scratch:
+        with replacing(path, private=private) as scratch:
             try:
                 yield scratch
             except FormatError as error:

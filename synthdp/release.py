@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
-from synthdp.errors import ParameterError
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
+from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.receipt import Receipt
 from synthdp.randomness import RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 if TYPE_CHECKING:
@@ -23,6 +29,36 @@ if TYPE_CHECKING:
     from synthdp.pictures.picture import Picture
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+def model_of_single_columns(
+    schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
+) -> tuple[SyntheticModel, tuple[str, ...]]:
+    """Return the model of independent columns by what was measured of each, and what to say of it.
+
+    Parameters
+    ----------
+    schema
+        The columns, all declared.
+    measured
+        Noisy answers.
+    rows
+        The number of rows, if it is known.
+    """
+    found = single_columns(schema, measured, rows=rows)
+    model = SyntheticModel(
+        schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,
+        refinements=tuple(Refinement.trivial(axis) for axis in found.domain.axes), format=TableFormat.default(schema),
+    )  # fmt: skip
+    notes = ["columns are independent of each other: no relation between them is in the table"]
+    if found.unknown:
+        notes.append(f"nothing was measured of: {', '.join(found.unknown)}; their values are uniform and mean nothing")
+    return model, tuple(notes)
+
+
+def _warn_of_salvage(note: str) -> None:
+    with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
+        warnings.warn(note, SalvageWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,15 +120,62 @@ class Release(Generic[OutputT_co]):
         """
         return misfit_shares(self.model, self.measurements)
 
-    def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw synthetic rows from the output, as often as wanted.
+    def salvaged(self, what: str, error: Exception | None) -> Release[OutputT_co]:
+        """Return the same release, which says on its receipt that something failed, and warn of it; unchanged for no error.
+
+        Parameters
+        ----------
+        what
+            Failed, as the beginning of a sentence.
+        error
+            Why; only its type is said, for messages of other packages may quote anything.
+        """
+        if error is None:
+            return self
+        note = f"SALVAGED: {what} failed ({type(error).__name__}); what was measured is kept, and this is made of it"
+        _warn_of_salvage(note)
+        return replace(self, receipt=self.receipt.noted(note))
+
+    def simplest(self) -> Release[Any]:
+        """Return the release whose columns are independent of each other: what can be drawn where this one cannot.
 
         Raises
         ------
         ParameterError
             If the output is not a table.
         """
-        return self._method("sample")(rows, **options)
+        from synthdp.sampling.database_model import DatabaseModel
+
+        if isinstance(self.output, DatabaseModel):
+            laws = self.output.histories
+            alone = {key: replace(law, factors=[]) for key, law in laws.conditionals.items()}
+            return replace(self, output=replace(self.output, histories=replace(laws, conditionals=alone)))
+        model, like = self.model, cast("Release[Any]", self)
+        made, notes = model_of_single_columns(model.schema, self.measurements, rows=model.total)
+        return replace(like, output=replace(made, format=model.format), receipt=self.receipt.noted(*notes))
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
+        """Draw synthetic rows from the output, as often as wanted.
+
+        Parameters
+        ----------
+        rows
+            How many; default: the noisy estimate of the table's.
+        options
+            As of the output; see `SyntheticModel.sample`.  ``given`` may also be a condition, or a list of some, as `answer`
+            takes them, such as ``"age > 30 and sex == 'F'"``; each part that ``and`` joins speaks of one column.
+
+        Warns
+        -----
+        SalvageWarning
+            If drawing fails, and the rows come from independent columns instead.
+
+        Raises
+        ------
+        ParameterError
+            If the output is not a table.
+        """
+        return self._drawn("sample", rows, **options)
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables that differ as widely as what is known about the private rows, for `combine`.
@@ -193,7 +276,7 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If the output is not a table.
         """
-        self._method("sample_to")(path, **options)
+        self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
         """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
@@ -241,6 +324,32 @@ class Release(Generic[OutputT_co]):
         from synthdp.pictures.picture import picture_of
 
         return picture_of(self.model, self.measurements, column, by)
+
+    def _drawn(self, name: str, *given: Any, **options: Any) -> Any:
+        """Draw rows by a method of the output, or of the simplest one if that fails other than by a refusal."""
+        if options.get("given") is not None and self._method(name):
+            options["given"] = self._allowed(options["given"])
+        try:
+            return self._method(name)(*given, **options)
+        except Exception as error:
+            if isinstance(error, SynthDPError) and not isinstance(error, InternalError):
+                raise
+            simplest = self.simplest().salvaged("drawing rows from the model", error)
+            return getattr(simplest.output, name)(*given, **options)
+
+    def _allowed(self, given: Any) -> Mapping[str, Any]:
+        """Return what rows must have, by column; texts are conditions as `answer` takes them."""
+        from synthdp.answers.conditions import allowed_by
+
+        if isinstance(given, Mapping):
+            return given
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            raise ParameterError(
+                "given must map columns to values, or be a condition such as \"age > 30 and sex == 'F'\""
+            )
+        schema: Any = getattr(self.output, "schema", None) or self.model.schema
+        return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
         method = getattr(self.output, name, None)

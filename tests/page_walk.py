@@ -87,6 +87,7 @@ class Hand:
 
     def open(self, link: str) -> None:
         self.page.goto(link)
+        self.page.wait_for_url(lambda url: "/start/" not in url and url.startswith("http"))
         self.base = re.match(r"http://[^/]+/[^/]+", self.page.url)[0]
 
     def see(self, path: str) -> None:

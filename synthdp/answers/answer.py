@@ -153,7 +153,7 @@ class Asker:
             name: [grouping.labels[g] for g in row]
             for name, grouping, row in zip(question.columns, groupings, cells, strict=True)
         }
-        order = np.argsort([grouping.column for grouping in groupings])
+        order = np.argsort([grouping.column for grouping in groupings], kind="stable")
         ordered = tuple(groupings[i] for i in order)
         flat = np.arange(math.prod(shape)).reshape(shape).transpose(order).ravel()  # cells of the ordered table
         estimate, stddev, measured = self._cells(ordered)

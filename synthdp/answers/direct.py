@@ -81,7 +81,7 @@ class Direct:
             for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
                 ordered = tuple(sorted(clique))
                 shaped = counts.reshape([self.model.domain.shape[j] for j in clique])
-                flat = shaped.transpose(np.argsort(clique)).ravel()
+                flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
                 found.append(NoisyTable(clique=ordered, counts=flat, stddev=measured.stddev))
         return found
 

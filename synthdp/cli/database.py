@@ -11,9 +11,9 @@ import click
 
 from synthdp.cli.progress import progress_bar
 from synthdp.cli.reading import table_at
-from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
-from synthdp.publishing import receipt_text, whole_file
+from synthdp.publishing import kept_in, receipt_text, whole_file
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
@@ -69,15 +69,19 @@ def release_database(
     sources: dict[str, Source] = {name: table_at(path, told, schema.tables[name].csv) for name, path in files.items()}
     with progress_bar() as on_progress:
         made = DatabaseRelease(schema=schema, random_state=seed, on_progress=on_progress, **promise).fit(sources)
-    written = write_tables(made.sample(rows), out, endings={name: path.suffix for name, path in files.items()})
-    if receipt is not None:
-        with whole_file(receipt) as scratch:
-            scratch.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
-    if report is not None:
-        with whole_file(report) as scratch:
-            made.report(scratch)
-    if save is not None:
-        made.save(save)
+    try:
+        if save is not None:
+            made.save(save)
+        written = write_tables(made.sample(rows), out, endings={name: path.suffix for name, path in files.items()})
+        if receipt is not None:
+            with whole_file(receipt) as scratch:
+                scratch.write_text(receipt_text(made.release_, receipt.suffix), encoding="utf-8")
+        if report is not None:
+            with whole_file(report) as scratch:
+                made.report(scratch)
+    except Exception as error:
+        tell_of_budget(error, kept_in(made.release_, save, beside=out))
+        raise
     _tell(written, out, receipt=made.receipt_, as_json=as_json)
 
 

@@ -17,7 +17,6 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
-from synthdp.cli.database import is_database, release_database, sample_database
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
@@ -27,7 +26,7 @@ from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.risk import risk
 from synthdp.cli.schema import schema
-from synthdp.errors import DataError, ParameterError, SynthDPError
+from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
@@ -48,7 +47,7 @@ class OneLine(click.Group):
             try:
                 return super().invoke(ctx)
             except SynthDPError as error:
-                click.echo(f"synthdp: {error}", err=True)
+                click.echo(f"synthdp: {error}{_told(error)}", err=True)
                 ctx.exit(2)
             except click.UsageError as error:
                 if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -56,15 +55,26 @@ class OneLine(click.Group):
                 command = error.ctx.command_path if error.ctx is not None else "synthdp"
                 click.echo(f"synthdp: {' '.join(error.format_message().split())} See: {command} --help", err=True)
                 ctx.exit(2)
-            except KeyboardInterrupt:
-                click.echo("synthdp: interrupted; what the ledger recorded counts as spent", err=True)
+            except KeyboardInterrupt as error:
+                click.echo(f"synthdp: interrupted; what the ledger recorded counts as spent{_told(error)}", err=True)
                 ctx.exit(130)
             except BrokenPipeError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(0)
             except OSError as error:
-                click.echo(f"synthdp: '{error.filename}' cannot be used: {error.strerror}", err=True)
+                click.echo(f"synthdp: '{error.filename}' cannot be used: {error.strerror}{_told(error)}", err=True)
                 ctx.exit(2)
+            except Exception as error:
+                if budget_told(error) is None or isinstance(error, click.exceptions.Exit | click.ClickException):
+                    raise
+                click.echo(f"synthdp: failed by a {type(error).__name__}{_told(error)}", err=True)
+                ctx.exit(2)
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error says of the budget, to stand behind it."""
+    told = budget_told(error)
+    return "" if told is None else f" ({told})"
 
 
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -206,6 +216,7 @@ def release(
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
       synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
     """
+    from synthdp.cli.database import is_database, release_database
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options
     from synthdp.publishing import Places, publish, without_source
@@ -280,6 +291,7 @@ def sample(
       synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.conditions import allowed_by
+    from synthdp.cli.database import sample_database
     from synthdp.publishing import check_ending, whole_file
     from synthdp.sampling.database_model import DatabaseModel
     from synthdp.storage import load

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from synthdp.progress import Progress, ProgressCallback, silent
 
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
     """Draw progress on a terminal, nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield silent

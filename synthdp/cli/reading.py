@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.schema import Schema
-from synthdp.tables.source import Source
-from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.files import is_csv, is_excel, source_at
+
+if TYPE_CHECKING:
+    from synthdp.schema.schema import Schema
+    from synthdp.tables.source import Source
 
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
@@ -55,6 +55,9 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     ParameterError
         If the options say something of a file that says itself how it is read.
     """
+    from synthdp.tables.sources.csv import CsvSource
+    from synthdp.tables.sources.files import is_csv, is_excel, source_at
+
     if (told.delimiter or told.encoding) and not is_csv(path):
         raise ParameterError(f"a delimiter and an encoding are for CSV files; '{path}' is none")
     if told.missing and not (is_csv(path) or is_excel(path)):
@@ -64,7 +67,7 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     if isinstance(source, CsvSource):
         found = [
             f"delimiter {source.csv.delimiter!r}" if known.delimiter is None and source.csv.delimiter != "," else "",
-            f"encoding {source.csv.encoding}" if known.encoding is None and source.csv.encoding != "utf-8" else "",
+            f"encoding {source.csv.encoding}" if known.encoding is None and source.csv.encoding is not None else "",
         ]
         said = " and ".join(filter(None, found))
         if said:

@@ -178,7 +178,7 @@ def nonprivate_evaluate(
     with progress_bar() as on_progress:
         found = synthdp.nonprivate_evaluate(*tables, read_as(schema, told), target=target, on_progress=on_progress)
     if out is not None:
-        with whole_file(out) as scratch:
+        with whole_file(out, private=True) as scratch:
             found.write(scratch)
     click.echo(json.dumps(found.to_document(), ensure_ascii=False) if as_json else str(found))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from synthdp.errors import SynthDPError
-from synthdp.nonprivate.draft import ColumnReview, Draft
-from synthdp.schema.column import Column
-from synthdp.schema.known_columns import suggested
-from synthdp.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from synthdp.nonprivate.draft import ColumnReview, Draft
+    from synthdp.schema.column import Column
 
 KEYS = {"a": "accept", "c": "change", "k": "known", "d": "drop", "s": "skip", "q": "quit"}
 ASKED = "  ".join(f"[{word[0]}]{word[1:]}" for word in KEYS.values())
@@ -36,6 +36,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
       synthdp schema review schema.json
       synthdp schema review schema.json --accept-all --by "J. Smith"
     """
+    from synthdp.nonprivate.draft import Draft
+
     draft = Draft.read(path)
     if accept_all:
         count = len(draft.unreviewed)
@@ -110,6 +112,8 @@ def _change(one: ColumnReview) -> None:
 
 def _adopt(one: ColumnReview) -> None:
     """Ask which column that everybody knows it is."""
+    from synthdp.schema.schema import Schema
+
     fitting = _fitting(one.name, one.column)
     known = _asked(f"    known column [{fitting[0] if fitting else 'none'}]: ").strip()
     one.set(Schema.known(known or (fitting[0] if fitting else "none"), nullable=one.column.nullable))
@@ -117,6 +121,9 @@ def _adopt(one: ColumnReview) -> None:
 
 def _fitting(name: str, column: Column) -> list[str]:
     """Return the names of the known columns that a column's name suggests, if they can hold what was drafted."""
+    from synthdp.schema.known_columns import suggested
+    from synthdp.schema.schema import Schema
+
     return [known for known in suggested(name) if _can_hold(Schema.known(known), column)]
 
 
@@ -177,5 +184,5 @@ def _asked(question: str) -> str:
 def _write(draft: Draft, path: Path) -> None:
     from synthdp.publishing import whole_file
 
-    with whole_file(path) as scratch:
+    with whole_file(path, private=True) as scratch:
         draft.write(scratch)

@@ -12,10 +12,8 @@ import click
 from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
+from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
-from synthdp.schema.schema import Schema
-from synthdp.schema.schema_json import column_document, from_document
-from synthdp.tables.documents import document_lines, document_text
 
 PATH = click.Path(path_type=Path)
 LOUD = (
@@ -44,6 +42,9 @@ def known(names: Sequence[str]) -> None:
       synthdp schema known
       synthdp schema known month country
     """
+    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema_json import column_document
+
     if names:
         entries = [column_document(name, Schema.known(name)) for name in names]
         click.echo(json.dumps(entries, indent=2, ensure_ascii=False))
@@ -105,7 +106,10 @@ def draft(
         click.echo(text, nl=False)
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        if table is not None:
+            write_private(out, text)
+        else:
+            out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FormatError(f"'{out}' cannot be written: {error.strerror}") from None
     count = len(document["columns"])
@@ -115,13 +119,9 @@ def draft(
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
-    from synthdp.nonprivate.draft_reading import known_encoding
     from synthdp.nonprivate.draft_schema import draft_schema
 
-    known = known_encoding(path, told)
-    if known != told:
-        click.echo(f"synthdp: '{path}' is not all UTF-8 text: it is read as {known.encoding}; see --encoding", err=True)
-    document = draft_schema(table_at(path, known), without=without, missing=told.missing or None)
+    document = draft_schema(table_at(path, told), without=without, missing=told.missing or None)
     for one in document.get("left_out", []):
         click.echo(f"synthdp: left out: {one['name']}, {one['why']}", err=True)
     if "csv" in document:
@@ -133,6 +133,9 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
 def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
     """Return the document of a public description, checked as a schema."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
+    from synthdp.schema.schema import Schema
+    from synthdp.schema.schema_json import from_document
+    from synthdp.tables.documents import document_lines, document_text
 
     if json_schema is not None:
         source = f"JSON Schema '{json_schema}'"

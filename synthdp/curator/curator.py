@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, final
 
-from synthdp.arrays import IntArray
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
 from synthdp.curator.vault import Vault
-from synthdp.errors import ParameterError, PrivacyError
+from synthdp.errors import (
+    NOTHING_SPENT,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    SalvageWarning,
+    tell_of_budget,
+)
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.assumptions import assumptions
@@ -121,6 +128,7 @@ class Curator:
             schema=private.schema if schema is None or isinstance(schema, Schema) else schema,
             ledger=None if ledger is None else ledger.path.name,  # a receipt is published: where the file lies is not
             dataset=None if ledger is None else self._dataset,
+            place=None if ledger is None else ledger.path,
         )
         self._vault = Vault(private, terms, extra_columns=extra_columns)
 
@@ -134,8 +142,18 @@ class Curator:
     def __enter__(self) -> Curator:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):  # whoever interrupts a release may have seen more of it than an error says
+            with suppress(LedgerError):
+                self.give_back()
+        if error is not None:
+            tell_of_budget(error, self.became)
+        try:
+            self.close()
+        except Exception as failed:  # noqa: BLE001 - what was answered is paid for
+            with suppress(SalvageWarning):
+                note = f"encoded rows in a folder for temporary files could not be removed ({type(failed).__name__})"
+                warnings.warn(note, SalvageWarning, stacklevel=2)
 
     @property
     def schema(self) -> Schema:
@@ -190,7 +208,8 @@ class Curator:
         if not self.adjacency.rows_are_public:
             raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
         with self._vault.turn() as table:
-            return table.rows()
+            self._vault.rows = float(table.rows())
+            return int(self._vault.rows)
 
     def cost(self, spend: Spend) -> PrivacyLoss:
         """Return a spend in this curator's currency, without spending it."""
@@ -249,8 +268,11 @@ class Curator:
         loss = self.cost(spend)
         plan = calibrate(self.adjacency.sensitivity(queries), loss, k=queries.k, law=law)
         item = plan.item(step, loss, denominator=queries.denominator)
-        values = self._spend(item, lambda table: plan.noised(table.exact(queries)))
-        return Measurements(queries=queries, values=values, resolution=plan.resolution, noise=plan.noise)
+
+        def answer(table: PrivateTable) -> list[Measurements]:
+            return [plan.measured(queries, table.exact(queries))]
+
+        return self._measure_each([item], answer)[0]
 
     def measure_each(
         self,
@@ -297,14 +319,11 @@ class Curator:
             for plan, step, loss, one in zip(plans, steps, losses, queries, strict=True)
         ]
 
-        def answer(table: PrivateTable) -> list[IntArray]:
-            return [plan.noised(exact) for plan, exact in zip(plans, table.exact_each(queries), strict=True)]
+        def answer(table: PrivateTable) -> list[Measurements]:
+            found = zip(plans, queries, table.exact_each(queries), strict=True)
+            return [plan.measured(one, exact) for plan, one, exact in found]
 
-        values = self._spend_each(items, answer)
-        return [
-            Measurements(queries=one, values=noisy, resolution=plan.resolution, noise=plan.noise)
-            for one, noisy, plan in zip(queries, values, plans, strict=True)
-        ]
+        return self._measure_each(items, answer)
 
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
@@ -470,9 +489,29 @@ class Curator:
             if careful:
                 rows = table.rows() if self.adjacency.rows_are_public else None
                 expected, loss = forecast(table.schema, table.adjacency, loss, spend=spend_inside, rows=rows)
+                self._vault.rows = expected.rows
                 if expected.is_coarse:
                     return expected
             found = discover(table.schema, table.adjacency, loss, spend=spend_inside, takes=takes)
+            table.schema, self._vault.rows = found.schema, found.rows
+            return found
+
+    def skip_discovery(self, why: str, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
+        """Complete the schema without a question, as if nothing had been found: for what a failed discovery leaves.
+
+        Costs nothing.
+
+        Parameters
+        ----------
+        why
+            For the receipt: what kept the discovery from ending.
+        takes
+            As of `discover`.
+        """
+        from synthdp.curator.discovery import nothing_found
+
+        with self._vault.turn() as table:
+            found = nothing_found(table.schema, why, takes)
             table.schema = found.schema
             return found
 
@@ -506,17 +545,18 @@ class Curator:
         early = EarlyEnds.of(loss, currency, thresholds=thresholds, shares=ends)
         with self._vault.turn():
             entry = self._charge(loss, what="account")
-            if entry is not None and self._ledger is not None:
-                self._vault.unsettled.append((self._ledger, entry))
+            if self._ends is None:
+                self._vault.reserved.append((self._ledger, entry))
         account = Curator(self._vault, budget=early.budget)
         account._ends = (early, self._ledger, entry)
         return account
 
-    def give_up(self) -> PrivacyLoss:
-        """Forget the rows, write what this account has cost into the ledger, and return it.
+    def give_up(self) -> PrivacyLoss | None:
+        """Forget the rows, write what this account has cost into the ledger, and return it; ``None`` for nothing.
 
-        It is less than was reserved if the account has spent no more of its budget than one of the shares that were named
-        when it was opened (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
+        It is nothing if the account was asked nothing: its entry is returned.  It is less than was reserved if the account
+        has spent no more of its budget than one of the shares that were named when it was opened, and nothing else was
+        reserved for the data set since (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -529,12 +569,64 @@ class Curator:
             raise PrivacyError("only an account inside another budget can be given up")
         early, ledger, entry = self._ends
         with self._vault.turn():
+            self._vault.close()
+            if not self._account.spent:
+                if ledger is not None and entry is not None:
+                    ledger.give_back(entry)
+                    self._vault.entries.remove(entry)
+                    self._vault.reserved = [one for one in self._vault.reserved if one[1] is not entry]
+                return None
             spent = sum(part[0] for part in self._account.spent) / components(self.budget)[0]
             cost = early.cost(spent)
             if ledger is not None and entry is not None:
-                ledger.commit(entry, cost)
-            self._vault.close()
+                cost = ledger.commit(entry, cost) or cost
+            self._vault.cost = cost
         return cost
+
+    @property
+    def measured(self) -> tuple[Measurements, ...]:
+        """Every noisy answer to a statistic so far, in all accounts: also those of a program that failed later."""
+        return tuple(self._vault.measured)
+
+    @property
+    def about_rows(self) -> float:
+        """About how many rows there are: the public number where it was asked for, or what a discovery told; else 0."""
+        return self._vault.rows
+
+    @property
+    def charges(self) -> int:
+        """How many spends were charged to this budget."""
+        return len(self._account.spent)
+
+    @property
+    def became(self) -> str:
+        """What became of the budget so far, in a sentence for whom a release failed."""
+        vault = self._vault
+        if not vault.entries:
+            return f"{vault.cost} is spent, and no ledger records it" if vault.items else NOTHING_SPENT
+        numbers = ", ".join(map(str, vault.entries))
+        several = "entries" if len(vault.entries) > 1 else "entry"
+        return f"{vault.cost} is in the ledger as {several} {numbers}: `synthdp ledger {vault.terms.place}` shows it"
+
+    def give_back(self) -> bool:
+        """Give back what was reserved, if no answer was given for it, and say whether there was such a thing.
+
+        What no answer was given for cost nobody any privacy: what is known is that a program failed, and how, which
+        depends on public facts (docs/proofs/early-ends.md).  The rows are forgotten, so that none ever will be given.
+
+        Costs nothing: it ends a spend that was charged before.
+        """
+        with self._vault.turn():
+            if not self._vault.reserved:
+                return self._vault.given_back
+            self._vault.close()
+            self._vault.given_back = True
+            for ledger, entry in self._vault.reserved:
+                if ledger is not None and entry is not None:
+                    ledger.give_back(entry)
+                    self._vault.entries.remove(entry)
+            self._vault.reserved.clear()
+            return True
 
     def close(self) -> None:
         """Forget the rows: every later question raises `RoomClosedError`."""
@@ -573,31 +665,65 @@ class Curator:
         except BaseException:
             self._account.refund(loss)
             raise
-        self._vault.entries.append(entry)
+        self._vault.entries.append(int(entry))  # a receipt names it, and whoever reads that does not hold it
         return entry
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
         """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
         return self._spend_each([item], answer)
 
+    def _measure_each(
+        self, items: Sequence[Item], answer: Callable[[PrivateTable], list[Measurements]]
+    ) -> list[Measurements]:
+        """Charge some steps, compute their noisy answers, and keep these, whatever becomes of the program that asked."""
+
+        def kept(table: PrivateTable) -> list[Measurements]:
+            found = answer(table)
+            self._vault.measured += found
+            return found
+
+        return self._spend_each(items, kept)
+
     def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
-        """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt."""
+        """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt.
+
+        What fails in between takes its answers with it, and the steps cost nothing.
+        """
         with self._vault.turn() as table:
             trial = Account(self.budget, [*self._account.spent])
             for item in items:
                 trial.charge(item.loss)
-            entries = []
-            for item in items:
-                entries.append(self._charge(item.loss, what=item.step))
-                self._vault.items.append(item)
-            result = answer(table)
-            for entry in entries:
-                if entry is not None and self._ledger is not None:
-                    self._ledger.commit(entry)
-            while self._vault.unsettled:
-                ledger, number = self._vault.unsettled.pop()
-                ledger.commit(number)
+            before = len(self._vault.items), len(self._vault.measured), len(self._vault.entries)
+            charged: list[tuple[Item, int | None]] = []
+            try:
+                for item in items:
+                    charged.append((item, self._charge(item.loss, what=item.step)))
+                    self._vault.items.append(item)
+                result = answer(table)
+                self._settle(self._vault.entries[before[2] :])
+            except Exception:
+                self._forget_since(before, charged)
+                raise
             return result
+
+    def _settle(self, entries: Sequence[int]) -> None:
+        """Mark what an answer was given for as used: its own entries, and those of the accounts that it is paid from."""
+        if self._ledger is not None:
+            for entry in entries:
+                self._ledger.commit(entry)
+        for ledger, number in self._vault.reserved:
+            if ledger is not None and number is not None:
+                ledger.commit(number)
+        self._vault.reserved.clear()
+
+    def _forget_since(self, before: tuple[int, int, int], charged: Sequence[tuple[Item, int | None]]) -> None:
+        """Undo the steps of a question that failed: no answer was given, and what was drawn for it is gone."""
+        items, measured, entries = before
+        for item, entry in charged:
+            self._account.refund(item.loss)
+            if self._ledger is not None and entry is not None:
+                self._ledger.give_back(entry)
+        del self._vault.items[items:], self._vault.measured[measured:], self._vault.entries[entries:]
 
 
 def _guarded(

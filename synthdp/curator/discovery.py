@@ -44,6 +44,7 @@ from synthdp.privacy.key_histogram import HistogramPlan, plan_histogram
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item
+from synthdp.queries.norms import Norms
 from synthdp.schema.columns import (
     DISCOVERED,
     Categorical,
@@ -196,25 +197,30 @@ def discover(
     rare: list[str] = []
     least: dict[str, float] = {}
     rows: dict[str, float] = {}
+    answered: list[Item] = []
+
+    def asked(item: Item, answer: Callable[[PrivateTable], T]) -> T:
+        result: T = spend(item, answer)
+        answered.append(item)
+        return result
+
     for name, part in parts_of(schema, loss).items():
-        column = schema[name]
-        if isinstance(column, Untyped):
-            column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
-            part = part.fraction(1 - KIND_SHARE)
-        complete: Column | None = column
-        if isinstance(column, Categorical):
-            levels, plan = plan_levels(schema, part, loss, adjacency)
-            complete, held = _with_levels(name, column, levels, plan, spend)
-            rare += [] if complete else [name]
-            least[name], rows[name] = plan.threshold / plan.resolution, held
-        elif not column.is_complete:
-            complete, least[name], rows[name] = _with_bounds(adjacency, name, column, part, spend)
-            rangeless += [] if complete else [name]
-            if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
-                complete = _as_decimals(complete)
+        try:
+            column, complete, fewest, held = _look_at(schema, adjacency, name, part, loss, asked)
+        except Exception as error:
+            if not answered:  # nothing is spent yet
+                raise
+            column, complete, fewest, held = schema[name], None, math.inf, 0.0
+            notes.append(
+                f"column {name!r}: SALVAGED: a question about it failed ({type(error).__name__}); the others were asked"
+            )
+        if complete is None:
+            (rare if isinstance(column, Categorical) else rangeless).append(name)
+        least |= {} if fewest == math.inf else {name: fewest}
+        rows[name] = held
         found[name] = replace(complete or _hidden(column), source=DISCOVERED)
         if complete and not column.is_complete:
-            notes.append(_said(name, complete, least[name]))
+            notes.append(_said(name, complete, fewest))
     hidden = (*rangeless, *rare)
     rest = _without(hidden, schema.replace(found), takes)
     seen = tuple(name for name in found if name not in hidden)
@@ -222,6 +228,42 @@ def discover(
         rest, seen, tuple(rangeless), tuple(rare), tuple(notes),
         rows=max(rows.values(), default=0.0), least=float(np.mean([*least.values(), *[0.0] * (not least)])),
     )  # fmt: skip
+
+
+def _look_at(
+    schema: Schema, adjacency: Adjacency, name: str, part: PrivacyLoss, loss: PrivacyLoss, spend: PaidRead[Any]
+) -> tuple[Column, Column | None, float, float]:
+    """Find what one column leaves open.
+
+    Returns
+    -------
+    The column with its type; the same completed, or ``None`` if nothing was found; how many rows are needed to be found, and
+    about how many hold what was found.
+    """
+    column = schema[name]
+    if isinstance(column, Untyped):
+        column = _typed(adjacency, name, column, part.fraction(KIND_SHARE), spend)
+        part = part.fraction(1 - KIND_SHARE)
+    if isinstance(column, Categorical):
+        levels, plan = plan_levels(schema, part, loss, adjacency)
+        complete, held = _with_levels(name, column, levels, plan, spend)
+        return column, complete, plan.threshold / plan.resolution, held
+    if column.is_complete:
+        return column, column, math.inf, 0.0
+    complete, fewest, held = _with_bounds(adjacency, name, column, part, spend)
+    if complete and isinstance(schema[name], Untyped) and column.quantity == "number":
+        complete = _as_decimals(complete)
+    return column, complete, fewest, held
+
+
+def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> Discovered:
+    """Return what there is without a discovery: columns that are open are left out, or mean nothing; see `discover`."""
+    hidden = schema.undeclared
+    rest = _without(
+        hidden, schema.replace({name: replace(_hidden(schema[name]), source=DISCOVERED) for name in hidden}), takes
+    )
+    rare = tuple(name for name in hidden if isinstance(schema[name], Categorical))
+    return Discovered(rest, (), tuple(name for name in hidden if name not in rare), rare, (why,))
 
 
 def _hidden(column: Column) -> Column:
@@ -375,7 +417,8 @@ def noisy_histogram(
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
     """Return the least noise of a histogram, in one bin of which each row is counted at most once."""
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
-    return calibrate(adjacency.histogram, loss, k=bins, law=law)
+    moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
+    return calibrate(moved, loss, k=bins, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:

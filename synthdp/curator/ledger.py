@@ -28,8 +28,8 @@ class Entry:
     Parameters
     ----------
     number, dataset, loss, what, state, moment
-        Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent) or
-        ``"committed"``; when (UTC).
+        Running number; the data set's name; what was spent; on what; ``"reserved"`` (counts as spent), ``"committed"`` or
+        ``"returned"`` (counts for nothing: no answer was given); when (UTC).
     adjacency
         The neighbours that the loss was spent for; ``None`` in entries of ledgers that did not record them (version 1).
     key
@@ -46,11 +46,20 @@ class Entry:
     key: str | None = None
 
 
+class Reservation(int):
+    """The number of an entry, in the hands of the account that it was reserved for.
+
+    Another number that equals it may be known to anybody; an entry is made smaller or returned for this very object alone.
+    """
+
+    __slots__ = ()
+
+
 class Ledger:
     """The spends of all releases on named data sets.
 
     A spend is reserved, and synced to disk, before the data is read, and committed afterwards.  One that was reserved
-    by a process that died counts as spent.
+    by a process that died counts as spent.  One whose release failed before the first answer is returned.
 
     The spends of a data set are added up, so all of them must be for the same neighbours: the same ``neighbors`` and
     ``privacy_unit``.  How many rows of a unit are used may differ, for each such loss bounds what all rows of the unit
@@ -96,14 +105,16 @@ class Ledger:
         self.path = Path(path)
         self.key, self.note = key, note
         self._file = LedgerFile(path=self.path, place=self.path.absolute(), seconds=seconds)
+        self._held: dict[int, tuple[Reservation, str]] = {}
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
-    def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str, adjacency: Adjacency = _ONE_ROW) -> int:
+    def reserve(self, dataset: str, loss: PrivacyLoss, *, what: str, adjacency: Adjacency = _ONE_ROW) -> Reservation:
         """Write a spend before it happens and return its number.
 
-        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.
+        Costs ``loss``, for the neighbours ``adjacency`` of the release that asks.  Whoever holds the very number that is
+        returned, and nobody who knows its digits, may make the entry smaller once, or return it.
 
         Warns
         -----
@@ -136,37 +147,67 @@ class Ledger:
                 self._check(db, dataset, loss, cap)
             moment = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
             said = what if self.note is None else self.note
-            row = (dataset, json.dumps(to_document(loss)), said, "reserved", moment, _text(adjacency), self.key)
+            text = json.dumps(to_document(loss))
+            row = (dataset, text, said, "reserved", moment, _text(adjacency), self.key)
             insert = (
                 "INSERT INTO spends (dataset, loss, what, state, moment, adjacency, key) VALUES (?, ?, ?, ?, ?, ?, ?)"
             )
-            return int(db.execute(insert, row).lastrowid or 0)
+            held = Reservation(db.execute(insert, row).lastrowid or 0)
+        self._held[int(held)] = held, text
+        return held
 
-    def commit(self, number: int, loss: PrivacyLoss | None = None) -> None:
-        """Mark a reserved spend as used.
+    def commit(self, number: int, loss: PrivacyLoss | None = None) -> PrivacyLoss | None:
+        """Mark a reserved spend as used; return what is written, if a ``loss`` is given.
 
-        Costs what was reserved, or less if a smaller ``loss`` is given.
+        Costs what was reserved, or less if a smaller ``loss`` is given and the entry is the last one of its data set: what
+        others reserved while it was open may have been answered in turns with it, and then it stays as it is
+        (docs/proofs/early-ends.md).
 
         Parameters
         ----------
         number
-            Of the entry.
+            Of the entry; with a ``loss``, the very number that `reserve` returned.
         loss
-            What was spent, if less than was reserved and nothing more ever will be.
+            What was spent, if less than was reserved and nothing more ever will be.  This is said once.
 
         Raises
         ------
         LedgerError
-            If it is not there: the file was removed or replaced since.  If ``loss`` is more than was reserved; nothing is
-            written then.
+            If it is not there: the file was removed or replaced since.  If ``loss`` is more than was reserved, or comes from
+            one who does not hold the entry, or is the second; nothing is written then.
         """
+        written = None
         with self._file.writing() as db:
             if loss is not None:
-                self._lower(db, number, loss)
-            if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (number,)).rowcount != 1:
+                written = self._lower(db, number, loss)
+            if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (int(number),)).rowcount != 1:
                 raise LedgerError(
                     f"ledger '{self.path}' has lost entry {number}: the file was replaced, so what it counts is too low"
                 )
+        if loss is not None:
+            del self._held[int(number)]
+        return written
+
+    def give_back(self, number: int) -> None:
+        """Mark a spend as returned: it counts for nothing any more.
+
+        Costs less than nothing, so that only a curator may ask for it, which knows that it has given no answer under this
+        entry, and never will.
+
+        Parameters
+        ----------
+        number
+            Of the entry: the very number that `reserve` returned.
+
+        Raises
+        ------
+        LedgerError
+            If the caller does not hold the entry, or it was made smaller or returned already; nothing is written then.
+        """
+        with self._file.writing() as db:
+            self._check_held(db, number)
+            db.execute("UPDATE spends SET state = 'returned' WHERE id = ?", (int(number),))
+        del self._held[int(number)]
 
     def set_cap(
         self,
@@ -253,14 +294,14 @@ class Ledger:
             return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
     def entries(self, dataset: str | None = None, *, key: str | None = None) -> list[Entry]:
-        """Return the spends, oldest first, of one data set or of all; with a key, the one under it, if there is one."""
+        """Return the spends, oldest first, of one data set or of all; with a key, the one under it that counts, if any."""
         query = "SELECT id, dataset, loss, what, state, moment, adjacency, key FROM spends ORDER BY id"
         with self._file.reading() as db:
             rows = db.execute(query).fetchall()
         return [
             Entry(number, name, self._loss(loss), what, state, moment, self._adjacency(adjacency), found)
             for number, name, loss, what, state, moment, adjacency, found in rows
-            if dataset in (None, name) and key in (None, found)
+            if dataset in (None, name) and (key is None or (key == found and state != "returned"))
         ]
 
     def datasets(self) -> list[str]:
@@ -271,23 +312,32 @@ class Ledger:
     def _check_unspent(self, db: sqlite3.Connection) -> None:
         if self.key is None:
             return
-        row = db.execute("SELECT id, moment FROM spends WHERE key = ?", (self.key,)).fetchone()
+        row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
         if row is not None:
             raise LedgerError(
                 f"ledger '{self.path}' has a spend under this key already, entry {row[0]} of {row[1]}: nothing was spent "
                 "again"
             )
 
-    def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> None:
-        """Write a smaller loss into an entry, if it is there."""
-        row = db.execute("SELECT loss FROM spends WHERE id = ?", (number,)).fetchone()
-        if row is None:
-            return
-        reserved = self._loss(row[0])
+    def _check_held(self, db: sqlite3.Connection, number: int) -> tuple[str, PrivacyLoss]:
+        """Return the data set of an entry, and what is reserved, for the one who holds it and nobody else."""
+        row = db.execute("SELECT dataset, loss FROM spends WHERE id = ?", (int(number),)).fetchone()
+        held, text = self._held.get(int(number), (None, ""))
+        if row is None or held is not number or row[1] != text:
+            why = "it is not there" if row is None else "only the account that reserved it may, and once"
+            raise LedgerError(f"entry {int(number)} of ledger '{self.path}' cannot be made smaller or returned: {why}")
+        return str(row[0]), self._loss(text)
+
+    def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> PrivacyLoss:
+        """Write a smaller loss into an entry that no other one of its data set has followed; return what is written."""
+        dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
         if any(spent > most * (1 + ROUNDING) for spent, most in both):
             raise LedgerError(f"entry {number} of ledger '{self.path}' has reserved {reserved}, less than {loss}")
-        db.execute("UPDATE spends SET loss = ? WHERE id = ?", (json.dumps(to_document(loss)), number))
+        if db.execute("SELECT 1 FROM spends WHERE dataset = ? AND id > ? LIMIT 1", (dataset, int(number))).fetchone():
+            return reserved
+        db.execute("UPDATE spends SET loss = ? WHERE id = ?", (json.dumps(to_document(loss)), int(number)))
+        return loss
 
     def _found(self, db: sqlite3.Connection, dataset: str) -> tuple[Adjacency | None, PrivacyLoss | None] | None:
         """Return the neighbours and the cap of a data set that is in the ledger."""
@@ -299,7 +349,9 @@ class Ledger:
     ) -> None:
         """Write which neighbours a data set is counted for, unless a spend was made for others."""
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit)
-        query = "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL LIMIT 1"
+        query = (
+            "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL AND state != 'returned' LIMIT 1"
+        )
         recorded = db.execute(query, (dataset,)).fetchone()
         if recorded is not None:
             self._check_same(dataset, self._adjacency(*recorded), adjacency)
@@ -326,7 +378,9 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
-        capped = [name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name")]
+        capped = [
+            name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
+        ]
         meant = _close(dataset, _names(db)) or capped[:3]
         hint = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
         warnings.warn(
@@ -353,7 +407,7 @@ class Ledger:
 
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
         """Return the numbers of all spends on a data set, in the currency of its cap."""
-        rows = db.execute("SELECT loss FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]
         try:
             return [components(in_currency(loss, type(cap))) for loss in losses]
@@ -392,7 +446,7 @@ def _text(adjacency: Adjacency) -> str:
 
 
 def _names(db: sqlite3.Connection) -> list[str]:
-    return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name")]
+    return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name").fetchall()]
 
 
 def _close(name: str, names: list[str]) -> list[str]:

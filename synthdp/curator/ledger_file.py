@@ -11,16 +11,26 @@ from pathlib import Path
 from synthdp.errors import LedgerError
 from synthdp.files import sync_folder
 
-VERSION = 3
+VERSION = 4
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
 _SPENDS = """
 CREATE TABLE spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed')), moment TEXT NOT NULL, adjacency TEXT,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'returned')), moment TEXT NOT NULL, adjacency TEXT,
     key TEXT)"""
-_ONE_SPEND_A_KEY = "CREATE UNIQUE INDEX one_spend_a_key ON spends (key)"  # those without a key are not compared
+_ONE_SPEND_A_KEY = (  # those without a key are not compared; one that was returned may be made again
+    "CREATE UNIQUE INDEX one_spend_a_key ON spends (key) WHERE state != 'returned'"
+)
 _FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS, _ONE_SPEND_A_KEY)
-_FROM_VERSION_2 = ("ALTER TABLE spends ADD COLUMN key TEXT", _ONE_SPEND_A_KEY, "DELETE FROM meta")
+_FROM_VERSION_3 = (  # in which no spend was ever returned
+    "ALTER TABLE spends RENAME TO spends_3",
+    _SPENDS,
+    "INSERT INTO spends SELECT id, dataset, loss, what, state, moment, adjacency, key FROM spends_3",
+    "DROP TABLE spends_3",  # and its index with it
+    _ONE_SPEND_A_KEY,
+    "DELETE FROM meta",
+)
+_FROM_VERSION_2 = ("ALTER TABLE spends ADD COLUMN key TEXT", *_FROM_VERSION_3)
 _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps instead of one of data sets
     _DATASETS,
     "INSERT INTO datasets (name, cap) SELECT dataset, loss FROM caps",
@@ -29,7 +39,7 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
     "ALTER TABLE spends ADD COLUMN adjacency TEXT",
     *_FROM_VERSION_2,
 )
-_STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2}
+_STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
 _CLOSED = "cannot be opened: check the folder and its permissions"
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
@@ -105,8 +115,8 @@ class LedgerFile:
             raise LedgerError(f"ledger '{self.path}' cannot be synced to disk: check its folder") from None
 
     def _version(self, db: sqlite3.Connection) -> int | None:
-        """Return the version of the file, ``None`` if it is empty."""
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        """Return the version of the file, ``None`` if it is empty; rows are fetched, for an open cursor keeps a lock."""
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master").fetchall()}
         if not tables:
             return None
         if not {"meta", "spends"} <= tables:

@@ -16,11 +16,17 @@ OTHERS = ("other", "other values", "(other)", "(other values)")
 
 
 def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
-    """Return levels in order; of those that are written alike, such as 1 and "1", the most frequent, which comes first."""
-    by_text: dict[str, Level] = {}
+    """Return levels in order; of those that are written alike or equal, the most frequent, which comes first.
+
+    1 and "1" are written alike, 1 and True are equal.
+    """
+    texts: set[str] = set()
+    different: dict[Level, None] = {}
     for level in levels:
-        by_text.setdefault(str(level), level)
-    return tuple(sorted(by_text.values(), key=lambda level: (type(level).__name__, level)))
+        if str(level) not in texts and level not in different:
+            texts.add(str(level))
+            different[level] = None
+    return tuple(sorted(different, key=lambda level: (type(level).__name__, level)))
 
 
 def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:

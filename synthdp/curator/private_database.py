@@ -21,7 +21,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout,
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
-from synthdp.tables.source import Source
+from synthdp.tables.source import CheckedSource, Source
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
@@ -107,7 +107,7 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
     Raises
     ------
     DataError
-        If a table or a column is missing.
+        If a table or a column is missing, or a source gives counts only: rows of a person are joined here.
     """
     schema = layout.schema
     if not isinstance(tables, Mapping):
@@ -121,6 +121,8 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
     sources = {name: source_of(tables[name], one) for name, one in schema.tables.items()}
     extra: list[str] = []
     for name, source in sources.items():
+        if isinstance(source, CheckedSource):
+            source.check_values()
         for key in schema.keys_of(name):
             if key not in source.names:
                 raise DataError(

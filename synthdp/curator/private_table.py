@@ -16,6 +16,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
 from synthdp.curator.contribution import Bounding, first_rows, rows_of
 from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.domain.discretize import domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
@@ -25,6 +26,7 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
+from synthdp.queries.total import Total
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema
@@ -187,6 +189,8 @@ class PrivateTable:
 
         It may leave only where the number of rows is public.
         """
+        if isinstance(self.source, SummingSource) and not self.schema.undeclared:
+            return int(self.exact(Total(domain_of(self.schema, bins=1)))[0])
         if self.schema.undeclared:  # values without a grid cannot be coded, but they can be counted
             return sum(self.key_counts(self.schema.names[:1]).values())
         return sum(len(block[0]) for block in self._grid_indices().blocks())
@@ -350,17 +354,19 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
 
 
 def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
-    """Check that a table has the columns that make up a record's key.
+    """Check that a table has the columns that make up a record's key, and that their values can be read.
 
     Raises
     ------
     DataError
-        Naming the first missing column.
+        Naming the first missing column, or if the source gives counts only.
     """
     source = table.open()
     missing = [name for name in columns if name not in source.names]
     if missing:
         raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
+    if isinstance(source, CheckedSource):
+        source.check_values()
 
 
 def _blocks_of_indices(

@@ -10,6 +10,7 @@ from threading import RLock
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import PrivacyError
+from synthdp.measurements import Measurements
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import Item, Terms
 from synthdp.schema.schema import Schema
@@ -43,12 +44,22 @@ class Vault:
         What was spent on what, in order.
     entries
         Numbers of the entries in the ledger.
-    unsettled
-        Accounts that are reserved in a ledger; the first answer from one of them commits them.
+    reserved
+        Accounts of the curator's own budget under which nothing was answered yet, each with its ledger and entry, if there
+        is one; the first answer from any of them commits all.
+    measured
+        Every noisy answer to a statistic so far: what a program that fails is still left with.
+    given_back
+        Whether all that was reserved was given back: nothing will be answered any more.
+    rows
+        About how many rows there are: their public number, or as a discovery told; 0 if neither was asked for.
+    cost
+        What all answers cost: what was agreed, or less where an account was given up.
     """
 
     __slots__ = (
-        "_lock", "_process", "_table", "entries", "extra_columns", "items", "terms", "unsettled",
+        "_lock", "_process", "_table", "cost", "entries", "extra_columns", "given_back", "items", "measured", "reserved",
+        "rows", "terms",
     )  # fmt: skip
 
     def __init__(self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...]) -> None:
@@ -56,7 +67,11 @@ class Vault:
         self._process, self._lock = _this_process(), RLock()
         self.items: list[Item] = []
         self.entries: list[int] = []
-        self.unsettled: list[tuple[Ledger, int]] = []
+        self.reserved: list[tuple[Ledger | None, int | None]] = []
+        self.measured: list[Measurements] = []
+        self.rows = 0.0
+        self.given_back = False
+        self.cost = terms.total
 
     @property
     def schema(self) -> Schema:

@@ -73,7 +73,7 @@ class Components:
                 table = np.multiply.outer(table, part.marginal(tuple(inside))).ravel()
                 order += [columns[i] for i in inside]
         shaped = table.reshape([self.shape[j] for j in order])
-        return np.ascontiguousarray(shaped.transpose(np.argsort(order))).ravel()
+        return np.ascontiguousarray(shaped.transpose(np.argsort(order, kind="stable"))).ravel()
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
         """Draw the rows of every part; their order carries nothing, so that parts are independent."""

@@ -250,7 +250,7 @@ def _eliminated_marginal(model: Graphical, clique: Clique, max_cells: int) -> Ta
             columns += part_columns
             product = np.multiply.outer(product, part.ravel()).ravel()
     table = product.reshape([tree.shape[a] for a in columns])
-    return np.ascontiguousarray(table.transpose(np.argsort(columns))).ravel()
+    return np.ascontiguousarray(table.transpose(np.argsort(columns, kind="stable"))).ravel()
 
 
 def _lowest(tree: JunctionTree, below: Sequence[set[int]], root: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
@@ -16,10 +16,12 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.refusals import EPSILONS
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.mechanisms.salvage import first_that_works
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
@@ -111,6 +113,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.on_progress = on_progress
 
+    @tells_of_budget
     def fit(self, X: Mapping[str, Any], y: Any = None) -> DatabaseRelease:  # noqa: ARG002
         """Ask the curator of the tables and keep its answers; no row is kept.
 
@@ -140,15 +143,21 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
         )
+        extra = curator.extra_columns
         with curator:
             mechanism = RelatedTables(on_progress=self.on_progress or silent)
-            release = mechanism.release(curator, random_state=self.random_state)
-        ignored = [f"column {name!r} is not in the schema and was ignored" for name in curator.extra_columns]
-        suited = {name: form.suited(outer_schema(schema, name)) for name, form in formats.items()}
-        model = replace(release.output, formats=suited)
-        self.release_: Release[Any] = replace(release, output=model, receipt=release.receipt.noted(*ignored))
-        self.schema_, self.receipt_ = schema, self.release_.receipt
+            release: Release[Any] = mechanism.release(curator, random_state=self.random_state)
+
+        def finished() -> Release[Any]:
+            ignored = [f"column {name!r} is not in the schema and was ignored" for name in extra]
+            suited = {name: form.suited(outer_schema(schema, name)) for name, form in formats.items()}
+            model = replace(release.output, formats=suited)
+            return replace(release, output=model, receipt=release.receipt.noted(*ignored))
+
+        made, failed = first_that_works(finished, lambda: release)
         self._one: SyntheticRelease | None = None
+        self.release_: Release[Any] = made.salvaged("bringing the tables to the form of the private ones", failed)
+        self.schema_, self.receipt_ = schema, self.release_.receipt
         return self
 
     def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
@@ -162,12 +171,17 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.release_, self.receipt_, self.schema_ = one.release_, one.receipt_, schema
         return self
 
+    @tells_of_budget
     def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
         """Fit, and return synthetic tables like those of ``X``: same columns, order, types and library."""
         return self.fit(X).sample(self.n_rows)
 
     def sample(
-        self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
+        self,
+        rows: int | None = None,
+        *,
+        random_state: RandomState = None,
+        given: Mapping[str, Any] | str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Draw synthetic persons with all their rows; free, as often as wanted.
 
@@ -179,7 +193,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             Seed; default: the estimator's.
         given
             Values that the persons must have, by column of the root table, or of their first rows in a table that has an
-            order, as ``visits[1].cost``; see `SyntheticModel.sample`.
+            order, as ``visits[1].cost``; see `SyntheticModel.sample`.  Or a condition on the root table's columns.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
@@ -323,7 +337,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return schema, loss
 

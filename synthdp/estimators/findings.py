@@ -58,7 +58,7 @@ def refuse_undiscovered(found: Discovered, account: Curator) -> None:
     """
     said = _undiscovered(found)
     if said is not None:
-        raise DiscoveryError(f"no release was made, and {account.give_up()} was spent: {said}")
+        raise DiscoveryError(f"no release was made, and {account.give_up() or 'nothing'} was spent: {said}")
 
 
 def _undiscovered(found: Discovered) -> str | None:

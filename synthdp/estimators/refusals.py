@@ -30,7 +30,7 @@ def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, l
         warnings.warn(
             f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

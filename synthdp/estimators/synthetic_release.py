@@ -15,11 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.error_bars.misfit_shares import unproven_points
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
+from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.findings import (
     discovery_notes,
     ignored_notes,
@@ -32,6 +33,7 @@ from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_nois
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.salvage import after_the_spend, first_that_works, release_of, say
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -50,6 +52,7 @@ from synthdp.tables.sources.resolve import is_spark, source_of
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.analysis import Analysis
+    from synthdp.curator.curator import Discovered
     from synthdp.pictures.picture import Picture
     from synthdp.planning import Plan
 
@@ -213,6 +216,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.on_progress = on_progress
 
+    @tells_of_budget
     def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
         """Ask the curator of ``X`` once and keep its answers; no row is kept.
 
@@ -266,35 +270,67 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ledger=self.ledger,
             dataset=self.dataset,
         )
+        extra = curator.extra_columns
         with curator:
             refuses = self.undiscovered == REFUSE
             ends = discovery_ends(self.domain_budget) if refuses and schema.undeclared else ()
             whole = account_of(curator, mechanism, schema, ends=ends)
-            unknown: tuple[str, ...] = ()
+            found: Discovered | None = None
             if schema.undeclared:
                 tell(Progress(stage="discovery", done=0, total=1))
-                found = whole.discover(
-                    spend=discovery_part(whole.budget, self.domain_budget),
-                    takes=lambda rest: not self._array and needed <= {*rest.outputs} and takes(mechanism, rest),
-                    careful=refuses,
-                )
+                found = self._discovered(whole, mechanism, needed, careful=refuses)
                 if refuses:
                     refuse_undiscovered(found, whole)
-                unknown = discovery_notes(found)
-                warn_of_undiscovered(found, stacklevel=3)
-            release = mechanism.release(whole, random_state=self.random_state)
-        ignored = ignored_notes(curator.extra_columns, self.privacy_unit)
-        misfits = release.misfits
-        receipt = release.receipt.noted(*ignored, *unknown, *misfit_notes(misfits), *notes)
-        model = without_points(release.model, unproven_points(release.model, release.measurements))
-        model = replace(model, format=format.suited(model.schema))
-        self.release_: Release[SyntheticModel] = replace(release, output=model, loss=loss, receipt=receipt)
-        self.schema_ = model.schema
+            release = release_of(
+                mechanism,
+                whole,
+                lambda: mechanism.release(whole, random_state=self.random_state),
+                paid=found is not None,
+            )
+
+        def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
+            misfits = release.misfits
+            unknown = () if found is None else discovery_notes(found)
+            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *notes)
+            model = without_points(release.model, unproven_points(release.model, release.measurements))
+            return _suited(release, model, format, loss, said), misfits
+
+        def unfinished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
+            return _suited(release, release.model, format, loss, notes), dict.fromkeys(release.model.schema)
+
+        (made, misfits), failed = first_that_works(finished, unfinished)
+        self.release_: Release[SyntheticModel] = made.salvaged("a look at values that do not fit", failed)
+        self.schema_ = self.release_.output.schema
         self._known = None if self.schema is None else schema
-        self.receipt_, self.misfits_ = receipt, misfits
-        warn_of_misfits(misfits, stacklevel=3)
+        self.receipt_, self.misfits_ = self.release_.receipt, misfits
+
+        def undiscovered() -> None:
+            if found is not None:
+                warn_of_undiscovered(found, stacklevel=6)
+
+        say(undiscovered, lambda: warn_of_misfits(misfits, stacklevel=6))
         return self
 
+    def _discovered(
+        self, account: Curator, mechanism: TableMechanism, needed: set[str | None], *, careful: bool
+    ) -> Discovered:
+        """Discover what the schema leaves open; where that fails after an answer, go on without the open columns."""
+
+        def suits(rest: Schema) -> bool:
+            return not self._array and needed <= {*rest.outputs} and takes(mechanism, rest)
+
+        return after_the_spend(
+            account,
+            lambda: account.discover(
+                spend=discovery_part(account.budget, self.domain_budget), takes=suits, careful=careful
+            ),
+            lambda error: account.skip_discovery(
+                f"SALVAGED: the discovery failed ({type(error).__name__}); the open columns are as if nothing was found",
+                takes=suits,
+            ),
+        )
+
+    @tells_of_budget
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
         """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
 
@@ -325,7 +361,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self.fit(X).sample(self.n_rows)
         if self.n_rows is None and self.privacy_unit is not None:
             raise ParameterError(UNCOUNTABLE)
-        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=3)
+        warnings.warn(UNPAIRED + RESTATED * (self.n_rows is None), UnprotectedLabelsWarning, stacklevel=4)
         if self.n_rows is not None:
             return self.fit(X).sample(self.n_rows)
         rows = number_of_labels(X, y)
@@ -334,6 +370,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             check_enough_keys(schema, rows)
         return self._fit(X, schema=schema, neighbors="replace_one", notes=(PAIRED,)).sample(rows)
 
+    @tells_of_budget
     def fit_resample(
         self, X: Any, y: Any, *, target: str | None = None, label: Column | None = None, nullable: bool = True
     ) -> tuple[Any, Any]:
@@ -404,7 +441,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows: int | None = None,
         *,
         random_state: RandomState = None,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[str, Any] | str | Sequence[str] | None = None,
         method: str = "systematic",
     ) -> Any:
         """Draw synthetic rows; free, as often as wanted.
@@ -416,7 +453,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the rows must have, by column; see `SyntheticModel.sample`.
+            Values that the rows must have, by column, or a condition such as ``"age > 30"``; see `Release.sample`.
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows.
         """
@@ -612,7 +649,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return loss
 
@@ -624,6 +661,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             progress = self.on_progress or silent
             return mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
         return mechanism_given(self.mechanism, options=options, **settings)
+
+
+def _suited(
+    release: Release[Any], model: SyntheticModel, form: TableFormat, loss: PrivacyLoss, said: Sequence[str]
+) -> Release[SyntheticModel]:
+    """Return a release whose rows have the form of the private table, and whose receipt says a little more."""
+    output = replace(model, format=form.suited(model.schema))
+    return replace(release, output=output, loss=loss, receipt=release.receipt.noted(*said))
 
 
 for _method in ("transform", "fit_transform"):  # only now: scikit-learn wraps them when the class is made

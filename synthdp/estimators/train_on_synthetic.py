@@ -17,6 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.tables.estimator_input import (
@@ -93,6 +94,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.target = target
         self.n_rows = n_rows
 
+    @tells_of_budget
     def fit(self, X: Any, y: Any) -> TrainOnSynthetic:
         """Release ``X`` with ``y`` and train on the synthetic rows.
 
@@ -112,13 +114,16 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_rows is not None:
             release.set_params(n_rows=self.n_rows)
         kind = Categorical() if is_classifier(self) else Continuous()
-        rows, labels = release.fit_resample(X, y, target=self.target, label=kind, nullable=accepts.allow_nan)
-        self.release_ = release
+        try:
+            rows, labels = release.fit_resample(X, y, target=self.target, label=kind, nullable=accepts.allow_nan)
+        finally:
+            if hasattr(release, "release_"):  # paid for, whatever came afterwards
+                self.release_ = release
         self.synthetic_, _ = join_label(rows, labels, name=self.target, typed=True)
         classes = _classes(labels) if is_classifier(self) else labels
         model = clone(self._inner())
         if is_classifier(self) and len(np.unique(np.asarray(classes))) < 2:  # noise may leave one class
-            warnings.warn(ONE_CLASS, UserWarning, stacklevel=2)
+            warnings.warn(ONE_CLASS, UserWarning, stacklevel=3)
             model = DummyClassifier()
         self.estimator_ = model.fit(rows, classes)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
@@ -151,6 +156,10 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is None:
             return float(self.estimator_.score(self._trained_columns(X), y))
         return float(self.estimator_.score(self._trained_columns(X), y, sample_weight=sample_weight))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether there is a model; a release may be there without one."""
+        return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Tags:
         """Take over what the model says of itself, with noise in its scores."""

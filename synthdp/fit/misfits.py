@@ -108,7 +108,7 @@ def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list
     found = []
     for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
         shaped = counts.reshape([queries.domain.shape[j] for j in clique])
-        flat = shaped.transpose(np.argsort(clique)).ravel()
+        flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
         found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
     return found
 
@@ -119,7 +119,7 @@ def noisy_effects(queries: Interactions, answers: FloatArray, stddev: float) -> 
     for clique, values, shape, scale in zip(
         queries.cliques, queries.split(answers), queries.shapes, queries.scales, strict=True
     ):
-        flat = values.reshape(shape).transpose(np.argsort(clique)).ravel()
+        flat = values.reshape(shape).transpose(np.argsort(clique, kind="stable")).ravel()
         found.append(NoisyEffect(clique=tuple(sorted(clique)), values=flat, stddev=stddev / scale))
     return found
 
@@ -179,7 +179,7 @@ def answers_without_misfits(
     found = [without_misfits(table, kept, misfits, total=total) for table in tables]
     shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
     counts = [
-        table.counts.reshape(shape).transpose(np.argsort(np.argsort(clique))).ravel()
+        table.counts.reshape(shape).transpose(np.argsort(np.argsort(clique, kind="stable"), kind="stable")).ravel()
         for table, shape, clique in zip(found, shapes, queries.cliques, strict=True)
     ]
     return np.concatenate(counts), np.repeat([table.stddev for table in found], queries.sizes)

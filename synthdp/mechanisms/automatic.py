@@ -12,6 +12,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Mechanism, Spender
 from synthdp.mechanisms.row_count import count_rows
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
@@ -59,6 +60,7 @@ class Automatic(Spender):
         """Return the schema unchanged: all columns are released; refuse what `AdaptiveMarginals` refuses."""
         return self._adaptive(self.spend).output_schema(schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Choose, ask the curator, and return a model to sample.
 

@@ -33,6 +33,7 @@ from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -139,6 +140,7 @@ class L1Fit(Spender):
         check_rules(schema)
         return schema
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 

@@ -14,6 +14,9 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.schema.spacing import LARGEST_EXACT
 
+SHARED = 10
+"""A draft names a value that at least so many rows have: one that fewer have could point at somebody."""
+
 MOST_DECIMALS = 12
 ACCIDENT = 1e-3
 """Chance below which it is no accident that numbers of so many digits are all multiples of a step."""
@@ -110,10 +113,11 @@ def _chance(step: int, decimals: int) -> float:
 def few_values(counts: Mapping[Any, int]) -> list[float]:
     """Return all numbers of a column, in order, if they are few, repeat often and leave most of their range empty.
 
-    Such as logarithms of small counts: as levels they stay the only values there are.
+    Each of them must be one that many rows have.  Such as logarithms of small counts: as levels they stay the only values
+    there are.
     """
     values = sorted(counts)
-    if len(values) > MOST_VALUES or sum(counts.values()) < OFTEN * len(values):
+    if len(values) > MOST_VALUES or sum(counts.values()) < OFTEN * len(values) or min(counts.values()) < SHARED:
         return []
     lattice = lattice_of(values)
     room = math.inf if lattice is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / lattice.spacing

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, overload
 
 from synthdp.errors import DraftWarning, ParameterError, SchemaError
-from synthdp.nonprivate.draft_reading import known_encoding
+from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
-from synthdp.schema.column import DRAFTED, Column, is_drafted
-from synthdp.schema.csv_format import CsvFormat
+from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
@@ -32,6 +31,9 @@ from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
 """The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
+
+READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone")
+"""What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
 
 WARNING = (
     "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
@@ -104,9 +106,7 @@ def _names(table: object) -> tuple[str, ...]:
 
 
 def _opened(table: object) -> Source:
-    if isinstance(table, (str, PathLike)):
-        return source_at(table, csv=known_encoding(table, CsvFormat()))
-    return source_of(table)
+    return source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
 
 
 def _drafted(
@@ -226,14 +226,14 @@ class Draft:
         """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
         return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
 
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the draft to a JSON file, which only its owner may read."""
+        write_private(Path(path), self.to_json())
+
     @classmethod
     def from_json(cls, text: str, *, source: str = "the draft") -> Draft:
         """Read a draft, reviewed in part or not at all, from JSON text."""
         return cls(parsed(text, source=source), source=source)
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the draft to a JSON file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Draft:
@@ -371,7 +371,8 @@ class ColumnReview:
         """Change the column and accept it.
 
         If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
-        and not replaced as a whole is called drafted in the receipt.  One new bound beside a drafted step is moved
+        and not replaced as a whole is called drafted in the receipt: bounds or levels, or the settings beside them, such as
+        whether a value may be missing.  One new bound beside a drafted step is moved
         outwards to the next value that the step reaches from the other bound.
 
         Parameters
@@ -394,10 +395,22 @@ class ColumnReview:
         new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
         if column is None and "source" not in settings and _has_new_bounds(old, new):
             new = replace(new, source=DECLARED)
-        self._draft._replace(
-            self.name, column_document(self.name, new) | {"reviewed": True, "source": new.source or DECLARED}
-        )
+        source = new.source or DECLARED
+        if column is None and not is_drafted(new):
+            source = with_drafted(source.partition(ALSO_DRAFTED)[0], self._still_drafted(settings))
+        self._draft._replace(self.name, column_document(self.name, new) | {"reviewed": True, "source": source})
         return self
+
+    def _still_drafted(self, settings: Collection[str]) -> list[str]:
+        """Return the names of what was read off the rows and is not among new settings."""
+        old = self._draft._entry(self.name)  # noqa: SLF001
+        _, also, names = str(old.get("source", "")).partition(ALSO_DRAFTED)
+        if also:
+            return [name for name in names.split(", ") if name not in settings]
+        if not is_drafted(self.column):
+            return []
+        read = {"nullable", *old} - ({"type"} if self._draft.schema.csv is None else set())
+        return [name for name in READ_OFF if name in read and name not in settings]
 
     def drop(self) -> None:
         """Leave the column out."""

@@ -5,32 +5,25 @@ NOT private: what comes out is as private as the table.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
-from synthdp.errors import FormatError
+from synthdp.nonprivate.digits import SHARED
 from synthdp.nonprivate.draft_kinds import is_moment, kind_of_moments, kind_of_objects
 from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Integer
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.public_documents import whole_number
 from synthdp.tables.columns.parse import declared
-from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source, TextSource
-from synthdp.tables.sources.csv_detect import OLDER, detected
-from synthdp.tables.sources.files import is_csv
 
 MOST_LEVELS = 100
 """Longest list of levels that a draft writes out of any column."""
@@ -92,6 +85,11 @@ class Seen:
         return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
 
     @property
+    def shared(self) -> list[Any]:
+        """The values that a draft may name, the most frequent ones first."""
+        return [value for value, count in self.counts.most_common() if count >= SHARED]
+
+    @property
     def is_listable(self) -> bool:
         """Whether the values are few enough for a list of levels."""
         different = len(self.counts)
@@ -126,10 +124,10 @@ def read_table(
     sure
         Whether what that lists as missing is so in every column.
     """
-    kinds = _kinds(source, names)
-    seen = _all_seen(source, [name for name in names if not kinds or name in kinds], kinds)
-    if kinds or not isinstance(source, TextSource):
-        return seen, kinds
+    if not isinstance(source, TextSource):
+        kinds = _kinds(source, names)
+        return _all_seen(source, [name for name in names if not kinds or name in kinds], kinds), kinds
+    seen = _all_seen(source, names, dict.fromkeys(names, Categorical()))
     spelled = () if csv is None else csv.missing
     read = {name: _texts_read(one, spelled, frozenset() if sure else DOUBTFUL_MISSING) for name, one in seen.items()}
     return {name: one for name, (one, _) in read.items()}, {name: kind for name, (_, kind) in read.items()}
@@ -173,7 +171,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
     gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
     kind = _kind_of_texts([text for text in seen.counts if text not in gone])
     if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
-        levels = seen.without(text for text in gone if text.strip() not in doubtful)
+        levels = seen.without(text for text in gone if text.strip() not in doubtful or seen.counts[text] < SHARED)
         return (levels if levels.is_listable else seen.without(gone)), kind
     return seen.without(gone).read_as(kind), kind
 
@@ -211,30 +209,6 @@ def _is_number(word: str) -> bool:
         return math.isfinite(float(word))
     except ValueError:
         return False
-
-
-def known_encoding(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
-    """Return how a file is read, with the encoding in which ALL of it is text, if its first line would suggest another.
-
-    NOT private: an encoding is not a secret, but it is found by reading all rows.
-    """
-    file = Path(path)
-    if known.encoding is not None or not is_csv(file) or not file.is_file():
-        return known
-    found = detected(file, known)
-    with instead_of(OSError, EOFError, zlib.error, say=FormatError(f"CSV file '{path}' cannot be read")):
-        return known if _is_text_in(file, found.encoding or "utf-8") else replace(known, encoding=OLDER)
-
-
-def _is_text_in(file: Path, encoding: str) -> bool:
-    opener = gzip.open if file.name.endswith(".gz") else open
-    try:
-        with opener(file, "rt", encoding=encoding) as text:
-            while text.read(1 << 20):
-                pass
-    except UnicodeError:
-        return False
-    return True
 
 
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:

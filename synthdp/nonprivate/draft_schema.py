@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.errors import DataError, ParameterError, SchemaError
-from synthdp.nonprivate.digits import exact_lattice, few_values, heaps_of, lattice_of, settings_of
+from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
@@ -39,13 +39,16 @@ _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
 
+_OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
+
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
     'the columns, put in what is known WITHOUT the table, say in "source" where it is known from (a codebook, a law), and '
     'set "reviewed" to true for each. Where "source" stays as it is, the receipt says that bounds or levels were drafted '
-    "from the table and accepted."
+    "from the table and accepted. Where only the bounds or levels are known, name at its end the settings that stay as they "
+    'were drafted: "a law; drafted from the table: nullable, step".'
 )
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
@@ -55,6 +58,10 @@ OF_BOUNDS = (
 OF_LEVELS = (
     "The levels are those that occur in this table. That a rare one occurs at all can point at one person. Put here the "
     "published list of codes, in full. Or set levels to null, and frequent ones are discovered under part of the budget."
+)
+OF_RARE = (
+    f" {{rare}} more, which fewer than {SHARED} rows have each, are not written here: without a published list they become "
+    "'other', or are discovered."
 )
 OF_MANY = (
     f"More than {MOST_LEVELS} different texts, most of them rare: frequent ones are discovered under part of the budget, "
@@ -193,11 +200,8 @@ def _said(kind: Column, seen: Seen) -> str:
     said = f"{seen.rows:,} rows{holes}{strange}; {len(seen.counts):,} different"
     if not seen.present:
         return said
-    common = ", ".join(f"{_shown(kind, value)} ({count:,})" for value, count in seen.counts.most_common(3))
-    ends = ""
-    if kind.measured:
-        ends = f" from {_shown(kind, min(seen.counts))} to {_shown(kind, max(seen.counts))}"
-    return f"{said}{ends}; most often {common}"
+    common = ", ".join(f"{_shown(kind, value)} ({seen.counts[value]:,})" for value in seen.shared[:3])
+    return f"{said}; most often {common}" if common else said
 
 
 def _shown(kind: Column, value: Any) -> str:
@@ -210,7 +214,7 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
     match kind:
         case Boolean():
             return {"type": "boolean", "comment": OF_TRUTH}
-        case Integer() if len(seen.counts) <= 2 and set(seen.counts) <= {0, 1, 2}:
+        case Integer() if len(seen.shared) == len(seen.counts) <= 2 and set(seen.counts) <= {0, 1, 2}:
             return {"type": "categorical", "levels": sorted(seen.counts), "comment": OF_LEVELS}
         case Integer() if seen.names_rows and (_NAMES_ROWS.search(name) or _is_dense(seen)):
             return {"type": "identifier", "comment": OF_IDENTIFIERS}
@@ -234,7 +238,21 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
         case _ if not seen.is_listable:
             return {"type": "categorical", "levels": None, "other": "other", "comment": OF_MANY}
         case _:
-            return {"type": "categorical", "levels": sorted(seen.counts, key=_order), "comment": OF_LEVELS}
+            return _levels(seen)
+
+
+def _levels(seen: Seen) -> Entry:
+    """Return the levels that many rows have; the rest are "other", or all are discovered if the rest are most rows."""
+    levels = sorted(seen.shared, key=_order)
+    rare = len(seen.counts) - len(levels)
+    if not rare:
+        return {"type": "categorical", "levels": levels, "comment": OF_LEVELS}
+    texts = all(isinstance(level, str) for level in seen.counts)
+    other = {"other": next(name for name in _OTHERS if name not in levels)} if texts else {}
+    comment = OF_LEVELS + OF_RARE.format(rare=rare)
+    if not texts or 2 * sum(seen.counts[level] for level in levels) < seen.present:
+        return {"type": "categorical", "levels": None, **other, "comment": comment}
+    return {"type": "categorical", "levels": levels, **other, "comment": comment}
 
 
 def _is_dense(seen: Seen) -> bool:
@@ -272,7 +290,7 @@ def _numbers(name: str, seen: Seen, *, whole: bool) -> Entry:
 
 def _stands_apart(code: int, seen: Seen) -> bool:
     """Say whether a number that forms use as a code occurs often, as an extreme, and far from other values."""
-    if seen.counts.get(code, 0) < max(2, seen.present / 1000) or len(seen.counts) < 4:
+    if seen.counts.get(code, 0) < max(SHARED, seen.present / 1000) or len(seen.counts) < 4:
         return False
     rest = [value for value in seen.counts if value not in _CODES]
     if not rest:

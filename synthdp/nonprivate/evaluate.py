@@ -22,6 +22,7 @@ from synthdp.arrays import AnyArray
 from synthdp.domain.conform import conform
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, SchemaError
+from synthdp.files import write_private
 from synthdp.markup import render
 from synthdp.nonprivate.measures import (
     SHARP,
@@ -97,7 +98,7 @@ class NonprivateEvaluation:
         }
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a page with a red banner.
+        """Write a page with a red banner, which only its owner may read.
 
         Raises
         ------
@@ -105,7 +106,7 @@ class NonprivateEvaluation:
             If the file cannot be written.
         """
         with instead_of(OSError, say=lambda error: DataError(f"'{path}' cannot be written: {_why(error)}")):
-            Path(path).write_text(_page(self), encoding="utf-8")
+            write_private(Path(path), _page(self))
 
 
 def _why(error: BaseException) -> object:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.schema.column import Column
+from synthdp.schema.column import Column, with_drafted
 from synthdp.schema.public_documents import whole_number
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import VERSION, column_document
@@ -27,7 +27,12 @@ TYPES = {**MEASURED, **LABELLED}
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 """A comma or a point before three digits stands for thousands in some countries, for decimals in others."""
 
-FIELDS = ("how", "type", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
+STEPS = {
+    "D": "days", "h": "hours", "min": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds",
+}  # fmt: skip
+STEPPED = ("datetime", "time", "duration")
+
+FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +95,7 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
                 f"A {MEASURED[kind]} has no digits after the point: choose another type, or leave them out."
             )
         entry["decimals"] = number_of(decimals)
-    return entry | _steps("datetime", kind, guess) | _source(typed)
+    return _in_steps(entry | _source(typed), typed, guess if kind == "datetime" else {})
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
@@ -106,13 +111,19 @@ def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[st
 def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
     kind = typed.get("type", "")
     if kind in MEASURED:
-        return {"name": name, "type": kind} | _steps(guess.get("type", ""), kind, guess)
+        entry = {"name": name, "type": kind, "source": "not known"}
+        return _in_steps(entry, typed, guess if guess.get("type") == kind else {})
     return {"name": name, "type": "categorical", "levels": None, "other": "other"}
 
 
-def _steps(kind: str, chosen: str, guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return in which steps, and in which zone, the file tells time, if a type was chosen for which that is known."""
-    return {key: guess[key] for key in ("resolution", "zone") if key in guess and chosen == kind}
+def _in_steps(entry: dict[str, Any], typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry with the steps and the zone in which times are told: as typed, else as the rows have them.
+
+    What the rows have is named in the source, and so on the receipt.
+    """
+    steps = {"resolution": typed["resolution"]} if typed.get("resolution") and entry["type"] in STEPPED else {}
+    read = {key: guess[key] for key in ("resolution", "zone") if key in guess and key not in steps}
+    return entry | steps | read | {"source": with_drafted(entry["source"], read)}
 
 
 def _source(typed: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
@@ -38,6 +38,14 @@ GONE = "This page was opened by another link. Look at the terminal where synthdp
 STRANGE = "This request does not come from the page itself. Nothing was done."
 TOO_LARGE = "The form is too large. Nothing was done."
 BROKEN = "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows."
+
+
+def forward(address: str) -> str:
+    """Return a page that leads to an address at once."""
+    return (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
+        f'<title>synthdp</title><p><a href="{address}">Open the page</a></p></html>\n'
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +76,11 @@ class Guard:
     def link(self) -> str:
         """The address that opens the page, once."""
         return f"{self.origin}/start/{self._link}"
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether the link was used."""
+        return self._link is None
 
     @property
     def cookie(self) -> str:
@@ -109,20 +122,25 @@ class Guard:
             return PlainTextResponse(STRANGE, 405)
         if any(origin != self.origin for origin in origins) or (scope["method"] == "POST" and not origins):
             return PlainTextResponse(STRANGE, 403)
-        if not set(headers.getlist("sec-fetch-site")) <= {"same-origin", "none"}:
+        opens = scope["path"].startswith("/start/")  # which the file that holds the link asks for, a site of its own
+        if not opens and not set(headers.getlist("sec-fetch-site")) <= {"same-origin", "none"}:
             return PlainTextResponse(STRANGE, 403)
         crumbs = [crumb.strip() for text in headers.getlist("cookie") for crumb in text.split(";")]
         own = f"{self.cookie}={self.token}"
         known = any(hmac.compare_digest(crumb.encode(), own.encode()) for crumb in crumbs)
-        return None if known or scope["path"].startswith("/start/") else PlainTextResponse(GONE, 403)
+        return None if known or opens else PlainTextResponse(GONE, 403)
 
     def _open(self, scope: Scope) -> Response:
-        """Swap the link of the start for a cookie, once."""
+        """Swap the link of the start for a cookie, once.
+
+        The answer is a page that goes on by itself: after a redirect of a visit that another site began, as the file with
+        the link is, a browser would keep the cookie back.
+        """
         offered = scope["path"].removeprefix("/start/").encode()
         if scope["method"] != "GET" or self._link is None or not hmac.compare_digest(offered, self._link.encode()):
             return PlainTextResponse(GONE, 403)
         self._link = None
-        answer = RedirectResponse(f"{self.base}/", 303)
+        answer = HTMLResponse(forward(f"{self.base}/"))
         answer.set_cookie(self.cookie, self.token, path=self.base, httponly=True, samesite="strict")
         return answer
 

@@ -32,7 +32,7 @@ FILES = {
 }  # fmt: skip
 """What is published, and what each file is; a file's number is its place here."""
 
-SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent"}
+SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent", "returned": "not spent"}
 QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from synthdp.checks import whole
 from synthdp.errors import DataError, SchemaError
-from synthdp.page.answers import TYPES, answer_of, from_document, in_words, number_of, rule_of
+from synthdp.page.answers import STEPS, TYPES, answer_of, from_document, in_words, number_of, rule_of
 from synthdp.page.jobs import Job
 from synthdp.page.project import DOCUMENTS, TABLES
 from synthdp.page.site import Site, fields, many, numbered
@@ -120,7 +120,7 @@ async def column(site: Site, request: Request) -> Response:
     sources = {answer["typed"].get("source", "") for answer in state["answers"].values()}
     return site.show(
         "column", column=one, place=int(number), count=len(site.project.columns), typed=typed, drawer=drawer, known=known,
-        ticked=site.said.get("ticked", []), types=TYPES, price=_price(state), saved=saved is not None,
+        ticked=site.said.get("ticked", []), types=TYPES, steps=STEPS, price=_price(state), saved=saved is not None,
         sources=sorted(sources - {""}),
     )  # fmt: skip
 

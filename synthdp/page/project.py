@@ -85,8 +85,7 @@ class Project:
             text = json.dumps(
                 {"version": 1, "current": self.current, "tables": self.tables}, ensure_ascii=False, indent=1
             )
-            with replacing(self.folder / FILE) as scratch, scratch.open("w", encoding="utf-8") as file:
-                scratch.chmod(0o600)
+            with replacing(self.folder / FILE, private=True) as scratch, scratch.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

@@ -14,14 +14,15 @@ from pathlib import Path
 import uvicorn
 
 from synthdp.errors import DataError
+from synthdp.files import write_private
 from synthdp.page.app import application
-from synthdp.page.guard import Guard
+from synthdp.page.guard import Guard, forward
 from synthdp.page.jobs import Jobs
 from synthdp.page.project import Project
 from synthdp.page.site import Site
 
 IDLE_SECONDS = 3600.0
-LOCK = ".synthdp-page.lock"
+LOCK, OPENER = ".synthdp-page.lock", ".synthdp-page.html"
 
 
 def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_seconds: float = IDLE_SECONDS) -> None:
@@ -47,6 +48,7 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
         project = Project.opened(folder)
         door.bind(("127.0.0.1", 0))
         guard = Guard(door.getsockname()[1])
+        opener = project.folder / OPENER
         site = Site(project, guard.base, guard.form, Jobs(project.folder))
         guard.app = application(site)
 
@@ -64,16 +66,30 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
                     await asyncio.sleep(0.01)
                 say(guard.link)
                 if browser:
-                    webbrowser.open(guard.link)
+                    _open(opener, guard.link)
                 while not running.done():
                     await asyncio.wait([running], timeout=min(1.0, idle_seconds))
+                    if guard.is_opened:
+                        opener.unlink(missing_ok=True)
                     if not site.jobs.busy and time.monotonic() - site.last > idle_seconds:
                         server.should_exit = True
                 await running
             finally:
+                opener.unlink(missing_ok=True)
                 await site.jobs.stop()
 
         asyncio.run(until_idle())
+
+
+def _open(opener: Path, link: str) -> None:
+    """Open a link that nobody else may know: every user of the machine can read what a browser is started with.
+
+    So it is started with a file that only its owner may read, and that leads to the link.  Where none can be written, the
+    link is in the terminal.
+    """
+    with contextlib.suppress(OSError):
+        write_private(opener, forward(link))
+        webbrowser.open(opener.as_uri())
 
 
 @contextlib.contextmanager

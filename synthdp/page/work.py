@@ -51,10 +51,9 @@ def reason_of(error: OSError) -> str:
 
 def source_of_request(request: Request) -> Source:
     """Return the rows that a request is about, read as its schema or draft says."""
-    from synthdp.nonprivate.draft_reading import known_encoding
     from synthdp.tables.sources.files import source_at
 
-    return source_at(request["path"], csv=known_encoding(request["path"], CsvFormat(**request.get("csv") or {})))
+    return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}))
 
 
 def read(request: Request, tell: Tell) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.schema.columns import DISCOVERED, Column, is_drafted
+from synthdp.schema.columns import ALSO_DRAFTED, DISCOVERED, DRAFTED, Column, is_drafted
 from synthdp.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from synthdp.schema.relation import Relation
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
+AT_RISK = ": they may tell of single rows, which no noise protects from that"
 ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
 
 
@@ -74,19 +75,32 @@ def _declared(schema: Schema) -> list[str]:
     lines = [
         _known_from(schema[names[0]], "all columns" if names == read else ", ".join(names)) for names in known.values()
     ]
-    return lines + _missing(schema)
+    return lines + _also_drafted(schema, read) + _missing(schema)
+
+
+def _also_drafted(schema: Schema, read: list[str]) -> list[str]:
+    """Return a line for each list of settings that were read off the rows beside bounds or levels that were not."""
+    known: dict[str, list[str]] = {}
+    for name in read:
+        source = str(schema[name].source)
+        settings = source.partition(ALSO_DRAFTED)[2]
+        if name in schema.undeclared and is_drafted(schema[name]):
+            settings = "all settings"
+        if settings:
+            known.setdefault(settings, []).append(name)
+    return [
+        f"{settings} of {', '.join(names)} were {DRAFTED} and accepted{AT_RISK}" for settings, names in known.items()
+    ]
 
 
 def _known_from(column: Column, names: str) -> str:
     which = f"bounds and levels of {names}"
     if is_drafted(column):
         accepted = "" if "accepted" in str(column.source) else " and accepted"
-        return (
-            f"{which} were {column.source}{accepted}: they may tell of single rows, which no noise protects from that"
-        )
+        return f"{which} were {column.source}{accepted}{AT_RISK}"
     if column.source == DISCOVERED:
         return f"{which} were {DISCOVERED} by an earlier release: what it cost is not counted here"
-    source = "" if column.source is None else f" (source: {column.source})"
+    source = "" if column.source is None else f" (source: {column.source.partition(ALSO_DRAFTED)[0]})"
     return f"{which} were declared and do not come from this table{source}"
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, IntArray
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.measurements import Noise, NoiseLaw
+from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import accounting, composition, noise
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
 from synthdp.queries.norms import Norms
+from synthdp.queries.protocol import KeyStatistic, Statistic
 
 LEAST_SIGMA = 2**20
 """Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
@@ -58,6 +59,14 @@ class Calibration:
             case NoiseLaw.GAUSSIAN:
                 return noise.discrete_gaussian(values, scale=self.noise.scale)
         return noise.linf_knorm(values, scale=self.noise.scale)
+
+    def measured(self, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
+        """Return the answers to a statistic with noise, as they leave the curator.
+
+        Costs the loss that this was calibrated for.
+        """
+        values = self.noised(exact)
+        return Measurements(queries=queries, values=values, resolution=self.resolution, noise=self.noise)
 
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int = 1) -> Item:
         """Return the line of a receipt, for a vector in which ``denominator`` stands for 1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthdp.markup import render
@@ -70,12 +71,15 @@ class Terms:
         What was declared.
     ledger, dataset
         Where the spend is recorded, if anywhere: the file's name without its folder, and the data's name in it.
+    place
+        Where the ledger lies, as its user named it: for messages to this user, and never on a receipt.
     """
 
     total: PrivacyLoss
     schema: Schema | DatabaseSchema
     ledger: str | None
     dataset: str | None
+    place: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
     """Return the flat table of the columns ``kept``, summed out of one whose axes are ``columns``."""
     axes = [columns.index(j) for j in kept]
     rest = tuple(axis for axis in range(len(columns)) if axis not in axes)
-    order = np.argsort(np.argsort(axes))
+    order = np.argsort(np.argsort(axes, kind="stable"), kind="stable")
     return np.asarray(table.sum(axis=rest).transpose(order)).ravel()
 
 

@@ -22,6 +22,9 @@ Quantity: TypeAlias = Literal["number", "moment", "length", "clock", "label", "t
 DRAFTED = "drafted from the table"
 """How the source of a column begins whose bounds or levels were read off the rows; who accepts it may add a name."""
 
+ALSO_DRAFTED = f"; {DRAFTED}: "
+"""What stands in a source before the names of settings that were read off the rows although bounds or levels were not."""
+
 DISCOVERED = "discovered under noise"
 """The source of a column whose bounds or levels a release found and paid for."""
 
@@ -280,6 +283,12 @@ def is_drafted(column: Column) -> bool:
     return column.source is not None and column.source.strip().casefold().startswith(DRAFTED)
 
 
+def with_drafted(source: str, settings: Iterable[str]) -> str:
+    """Return a source of bounds or levels that also names the settings which were read off the rows and accepted."""
+    named = ", ".join(settings)
+    return f"{source}{ALSO_DRAFTED}{named}" if named else source
+
+
 def check_column(name: str, column: object) -> None:
     """Check one declared column.
 
@@ -309,7 +318,12 @@ def number(value: Any) -> int | float:
 
 
 def _is_short_text(text: object) -> bool:
-    return isinstance(text, str) and bool(text.strip()) and text.isprintable() and len(text) <= LONGEST_SOURCE
+    return (
+        isinstance(text, str)
+        and bool(text.strip())
+        and text.isprintable()
+        and len(text.partition(ALSO_DRAFTED)[0]) <= LONGEST_SOURCE
+    )
 
 
 def values_as_tuple(name: str, values: object) -> tuple[Any, ...]:

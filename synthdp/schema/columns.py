@@ -8,6 +8,7 @@ levels left out (``None``) are unknown: they must be discovered under part of th
 from __future__ import annotations
 
 from synthdp.schema.column import (
+    ALSO_DRAFTED,
     COLUMN_TYPES,
     DISCOVERED,
     DRAFTED,
@@ -18,13 +19,15 @@ from synthdp.schema.column import (
     is_complete,
     is_drafted,
     register,
+    with_drafted,
 )
 from synthdp.schema.labels import Boolean, Categorical, Identifier, Ordinal, Untyped
 from synthdp.schema.numbers import Continuous, Decimal, Integer
 from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time
 
 __all__ = [
-    "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean", "Categorical", "Column",
-    "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer", "Level", "Ordinal", "Time", "Untyped",
-    "check_column", "is_complete", "is_drafted", "register",
+    "ALSO_DRAFTED", "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean",
+    "Categorical", "Column", "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer",
+    "Level", "Ordinal", "Time", "Untyped", "check_column", "is_complete", "is_drafted", "register",
+    "with_drafted",
 ]  # fmt: skip

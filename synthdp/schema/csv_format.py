@@ -27,7 +27,8 @@ class CsvFormat:
     delimiter
         One character between fields; ``None`` for what the first line suggests, on the command line, else a comma.
     encoding
-        The name of a text encoding, a byte-order mark is skipped in UTF-8; ``None`` likewise, else UTF-8.
+        The name of a text encoding, a byte-order mark is skipped in UTF-8; ``None`` for what the first line suggests, on the
+        command line, else as for `CsvSource`.
     missing
         Texts that stand for a missing value, besides the empty one and with spaces around or not.  The text of a
         declared level is that level all the same.

@@ -103,6 +103,10 @@ class CheckedSource(Source, Protocol):
         """Refuse a schema, or a column of units, by names, types and declarations alone."""
         ...
 
+    def check_values(self) -> None:
+        """Refuse if values do not leave the source, for what asks for rows or their keys."""
+        ...
+
 
 @runtime_checkable
 class EncodingSource(Source, Protocol):

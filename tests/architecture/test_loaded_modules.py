@@ -102,3 +102,19 @@ def test_the_tables_of_works_are_light() -> None:
         f"synthdp.works.{one.name}" for one in pkgutil.iter_modules(importlib.import_module("synthdp.works").__path__)
     }
     assert set(found.stdout.split()) == {"synthdp.registered", "synthdp.works"} | names
+
+
+HELP = """
+import sys
+from click.testing import CliRunner
+from synthdp.cli.main import main
+for asked in (["--help"], ["--version"], ["schema", "--help"], ["release", "--help"]):
+    assert CliRunner().invoke(main, asked).exit_code == 0
+print(*{name.split(".")[0] for name in sys.modules} & {"numpy", "pandas", "scipy", "sklearn", "opendp", "rich", "cvxpy"})
+"""
+
+
+def test_help_and_version_load_no_library_that_only_commands_need() -> None:
+    code = f"import sys; sys.path.insert(0, {str(Path(synthdp.__file__).parents[1])!r})\n{HELP}"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout.split()) == (0, []), found.stderr

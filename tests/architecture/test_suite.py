@@ -1,6 +1,8 @@
 """The suite itself: whose warnings fail a test, why a test is skipped, and which Pythons it is run on."""
 
 import ast
+import importlib.machinery
+import importlib.util
 import os
 import re
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +87,106 @@ def test_every_test_that_is_skipped_says_why() -> None:
     assert silent == []
 
 
+PROPERTY = """
+from pathlib import Path
+from hypothesis import given, settings, strategies as st
+
+seen = []
+
+@settings(max_examples=1000)
+@given(st.integers())
+def test_property(value):
+    seen.append(value)
+
+def test_what_was_tried():
+    Path("tried.txt").write_text(repr(seen), encoding="utf-8")
+"""
+
+
+def tried(folder: Path, before: str, *options: str) -> str:
+    """Run a property in a process of its own, where some code was loaded before; return its examples."""
+    test = folder / "test_property.py"
+    test.write_text(before + PROPERTY, encoding="utf-8")
+    (folder / "loaded.py").write_text(f"NUMBERS = {[7 * 10**i + i for i in range(20)]}", encoding="utf-8")
+    paths = os.pathsep.join([str(ROOT / "tests"), str(folder)])
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": str(len(before))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", *options]
+    command += ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}", str(test)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (folder / "tried.txt").read_text(encoding="utf-8")
+
+
+def test_the_quick_suite_tries_the_same_examples_whatever_was_loaded_before(tmp_path: Path) -> None:
+    assert tried(tmp_path, "") == tried(tmp_path, "import loaded\n")
+    assert not (tmp_path / ".hypothesis" / "examples").exists()
+
+
+def test_the_slow_suite_tries_other_examples_each_time(tmp_path: Path) -> None:
+    first, again = (tried(tmp_path, "", "--hypothesis-profile", "random") for _ in range(2))
+    assert first != again
+
+
+GENERATORS = {"default_rng", "generator", "Generator", "RandomState", "Random", "SeedSequence"}
+SHARED = """
+import numpy as np
+RNG = np.random.default_rng(0)
+KEPT = {"rng": Random(3)}
+TABLE = np.random.default_rng(1).random(3)
+def table(rng=np.random.default_rng(2)):
+    return np.random.default_rng(3)
+class Test:
+    rng: object = generator(4)
+@fixture(scope="module")
+def one():
+    return default_rng(5)
+@fixture
+def other():
+    return default_rng(6)
+@cache
+def third():
+    rng = default_rng(7)
+    return rng.random()
+"""
+
+
+def shared_generators(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield where a generator is made that more than one test can draw from: at import, or kept by a fixture or a cache.
+
+    One that is used at once, as in ``default_rng(0).random(3)``, is kept by nobody.
+    """
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            at_import = [
+                *node.args.defaults,
+                *filter(None, node.args.kw_defaults),
+                *getattr(node, "decorator_list", []),
+            ]
+            yield from shared_generators(ast.Module(at_import, []))
+            marks = " ".join(map(ast.unparse, getattr(node, "decorator_list", [])))
+            if "cache" in marks or "scope=" in marks:
+                given = [one.value for one in ast.walk(node) if isinstance(one, ast.Return | ast.Yield) and one.value]
+                yield from shared_generators(ast.Module(given, []))
+            continue
+        makes_one = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in GENERATORS
+        if makes_one and not isinstance(tree, ast.Attribute):
+            yield node
+        yield from shared_generators(node)
+
+
+def test_the_search_for_shared_generators_finds_them() -> None:
+    assert [call.lineno for call in shared_generators(ast.parse(SHARED))] == [3, 4, 6, 9, 12]
+
+
+def test_no_two_tests_share_a_generator() -> None:
+    """Or what one test sees would depend on which tests ran before it, and ``-k`` would change the data."""
+    shared = []
+    for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):
+        found = shared_generators(ast.parse(path.read_text(encoding="utf-8")))
+        shared += [f"{path.relative_to(ROOT)}:{call.lineno}" for call in found]
+    assert shared == []
+
+
 def test_the_workflow_runs_every_python_that_the_project_names() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = set(re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"])))
@@ -91,3 +194,27 @@ def test_the_workflow_runs_every_python_that_the_project_names() -> None:
     run = set(re.findall(r'"(3\.\d+)"', re.search(r"python: \[(.*)\]", workflow).group(1)))
     assert named <= run
     assert min(named, key=lambda minor: int(minor[2:])) == project["requires-python"].removeprefix(">=")
+
+
+def matrix() -> Any:
+    loader = importlib.machinery.SourceFileLoader("matrix", str(ROOT / ".ci" / "matrix"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("matrix", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_every_level_of_a_setting_is_tried_on_whatever_processor_runs_the_cells() -> None:
+    known = matrix()
+    anywhere = [level for kind, level in known.PROCESSORS.items() if kind not in known.NEEDS]
+    tried = {setting: {level[setting] for level in anywhere} for setting in anywhere[0]}
+    assert tried["threads"] == {1, 2, 8}
+    assert tried["disabled"] == {known.ALL, ""}
+    assert tried["locale"] > {known.COMMAS}
+    assert tried["zone"] == {known.EAST, known.WEST}
+    assert len(tried["hashes"]) == 2
+    assert {level["core"] for level in known.PROCESSORS.values()} == {"Prescott", "Haswell", "SkylakeX", "Zen"}
+
+
+def test_the_workflow_runs_every_kind_of_processor() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert re.search(r"kind: \[(.*)\]", workflow).group(1).split(", ") == list(matrix().PROCESSORS)

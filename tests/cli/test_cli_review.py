@@ -70,7 +70,9 @@ def test_a_review_goes_column_by_column(folder: Path) -> None:
         "city": sd.Categorical(["Oslo", "Bergen", "Tromsø"], nullable=True),
         "since": sd.Datetime("2021-03-01", "2021-03-28", resolution="D"),
     }
-    assert [column.source for column in schema.values()] == ["common knowledge", *["drafted from the table"] * 2]
+    assert [column.source for column in schema.values()] == [
+        "common knowledge; drafted from the table: type, nullable", *["drafted from the table"] * 2,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

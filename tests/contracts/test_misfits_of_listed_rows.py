@@ -24,10 +24,16 @@ PROPORTIONS = {"a": 0.5, "b": 0.3, "c": 0.2}
 SCHEMA = sd.Schema({"level": sd.Categorical(list(PROPORTIONS)), "flag": sd.Boolean()})
 DOMAINS = {"joined": releasable_domain(sd.domain_of(SCHEMA)), "apart": sd.domain_of(SCHEMA)}
 
-RNG = np.random.default_rng(8)
-WHOLE = pd.DataFrame({"level": RNG.choice(list("abc"), ROWS, p=list(PROPORTIONS.values())).astype(object)})
-WHOLE["flag"] = RNG.random(ROWS) < np.where(WHOLE["level"] == "a", 0.8, 0.3)
-STRUCK = WHOLE.assign(level=WHOLE["level"].where(RNG.random(ROWS) >= 0.3, "typing error"))
+
+def whole_and_struck() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A table, and the same table where three of ten levels are typing errors."""
+    rng = np.random.default_rng(8)
+    whole = pd.DataFrame({"level": rng.choice(list("abc"), ROWS, p=list(PROPORTIONS.values())).astype(object)})
+    whole["flag"] = rng.random(ROWS) < np.where(whole["level"] == "a", 0.8, 0.3)
+    return whole, whole.assign(level=whole["level"].where(rng.random(ROWS) >= 0.3, "typing error"))
+
+
+WHOLE, STRUCK = whole_and_struck()
 FITS = STRUCK["level"] != "typing error"
 COUNTS = STRUCK["level"][FITS].value_counts()[list(PROPORTIONS)]
 

@@ -1,7 +1,7 @@
 """Files that are cut short, change or vanish, and full disks: one clear error, nothing left behind.
 
-The ledger shows a spend exactly when rows were, or may have been, read: what is found when a table is opened costs
-nothing; what is found while it is read costs the whole spend, and asking again is refused.
+The ledger shows a spend before a row is read: what is found when a table is opened costs nothing; what is found while
+it is read, before the first answer, is given back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from synthdp.cli import reading
 from synthdp.cli.main import main
 from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
-from synthdp.errors import BudgetExceededError, DataError, FormatError, LedgerError, SynthDPError
+from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
 from synthdp.storage import load
 from synthdp.tables.sources import files
@@ -194,7 +194,7 @@ def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault,
 
 
 @pytest.mark.parametrize(("door", "fault"), READ)
-def test_a_fault_that_is_found_while_reading_costs_the_spend_and_asking_again_is_refused(
+def test_a_fault_that_is_found_while_reading_gives_the_spend_back_for_no_answer_was_given(
     door, fault, folder, disk, tmp_path
 ):
     entry, ledger = DOORS[door], Ledger(tmp_path / "l.sqlite")
@@ -205,10 +205,10 @@ def test_a_fault_that_is_found_while_reading_costs_the_spend_and_asking_again_is
     with pytest.raises(SynthDPError) as caught:
         ask(source, ledger)
     assert_clear(caught.value)
-    assert [(spend.loss, spend.state) for spend in ledger.entries("people")] == [(BUDGET, "reserved")]
+    assert [(spend.loss, spend.state) for spend in ledger.entries("people")] == [(BUDGET, "returned")]
+    assert budget_told(caught.value) == NOTHING_SPENT
+    assert ledger.left("people") == BUDGET
     assert list(disk.iterdir()) == []
-    with pytest.raises(BudgetExceededError):
-        ask(source, ledger)
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -252,13 +252,15 @@ def test_the_command_line_refuses_such_a_table_in_one_line_for_nothing(door, fau
 
 
 @pytest.mark.parametrize(("door", "fault"), [pair for pair in READ if pair[0] in SEVERAL])
-def test_the_command_line_leaves_nothing_but_the_spend_when_reading_fails(door, fault, folder, monkeypatch):
+def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_given_back(
+    door, fault, folder, monkeypatch
+):
     written = DOORS[door].write(folder)
     source = files.source_at(folder / COMMANDS[door])
     monkeypatch.setattr(reading, "source_at", lambda path, csv: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
-    assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["reserved"]
+    assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["returned"]
 
 
 @contextlib.contextmanager
@@ -281,7 +283,7 @@ def test_a_disk_that_is_full_while_encoded_rows_are_kept_is_one_clear_error_and_
     with full_disk(100_000), pytest.raises(DataError, match="encoded rows cannot be kept in") as caught:
         ask(table_of(200_000), ledger)
     assert_clear(caught.value)
-    assert [spend.state for spend in ledger.entries()] == ["reserved"]
+    assert [spend.state for spend in ledger.entries()] == ["returned"]
     assert list(disk.iterdir()) == []
 
 

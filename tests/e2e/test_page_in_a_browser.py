@@ -22,6 +22,7 @@ from page_walk import ROOT, Hand, browser, needs_browser, served
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
+from synthdp.page.guard import forward
 
 pytestmark = [needs_browser, pytest.mark.slow]
 
@@ -308,6 +309,17 @@ def test_the_address_cannot_be_opened_in_another_browser(walked):
     with contextlib.closing(hand.page.context.browser.new_context()) as stranger:
         told = stranger.new_page().goto(hand.page.url)
         assert told.status == 403
+
+
+def test_a_file_that_leads_to_the_link_opens_the_page(tmp_path):
+    """As the command starts a browser; the file is another site, from which no cookie would be sent after a redirect."""
+    folder = write_wards(tmp_path / "hospital")
+    with served(folder) as (link, _), browser() as context:
+        (tmp_path / "open.html").write_text(forward(link))
+        hand = Hand(context.new_page())
+        hand.open((tmp_path / "open.html").as_uri())
+        hand.see("table")
+        assert "wards.csv" in hand.text
 
 
 def test_a_form_on_another_site_cannot_post_here(walked, folder, tmp_path):

@@ -87,7 +87,17 @@ def test_a_declared_table_is_never_refused_however_small(tmp_path: Path) -> None
     assert spent(release) == sd.ApproxDP(0.1, 1e-9)
 
 
-@pytest.mark.parametrize("settings", [{"delta": 0.0}, {"neighbors": "replace_one"}, {"mechanism": "l1_fit"}], ids=str)
+def test_a_refusal_before_the_first_private_answer_costs_nothing(tmp_path: Path) -> None:
+    """Under replace_one the number of rows is public, and the forecast alone says that they are too few."""
+    release = refusing(tmp_path, epsilon=1.0, neighbors="replace_one")
+    assert "nothing was spent" in refusal(release, table(60)[["n"]])
+    assert [entry.state for entry in release.ledger.entries("d")] == ["returned"]
+    assert release.ledger.left("d") == sd.ApproxDP(10.0, 1e-6)
+    with pytest.raises(DiscoveryError, match="nothing was spent"):
+        release.set_params(ledger=None, dataset=None).fit(table(60)[["n"]])
+
+
+@pytest.mark.parametrize("settings", [{"delta": 0.0}, {"mechanism": "l1_fit"}], ids=str)
 def test_every_currency_gets_a_part_of_epsilon_back(settings: dict[str, object], tmp_path: Path) -> None:
     release = refusing(tmp_path, epsilon=0.5, **settings)
     refusal(release, table(60)[["n"]])

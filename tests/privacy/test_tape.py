@@ -36,9 +36,6 @@ from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.resolve import source_of
 
-BLANK_ROWS_COME_BACK = {("excel", "after blank rows")}
-"""Pairs that are red until `ExcelSource` decides row by row what a blank row is."""
-
 NO_ROWS = "the first of all"
 """A table of one row beside one of none: an estimator refuses the latter, as its receipt assumes; a curator answers."""
 
@@ -47,11 +44,7 @@ Case = tuple[str, str, str, str]
 
 
 def pairs_of(source: str) -> list[Case]:
-    return [
-        (source, *rest)
-        for rest in itertools.product(rows_for(source), PROMISES, schemas_for(source))
-        if (source, rest[0]) not in BLANK_ROWS_COME_BACK
-    ]
+    return [(source, *rest) for rest in itertools.product(rows_for(source), PROMISES, schemas_for(source))]
 
 
 def in_turns(source: str) -> list[Case]:
@@ -60,7 +53,7 @@ def in_turns(source: str) -> list[Case]:
     return [
         (source, name, promises[(at + i) % len(promises)], schemas[(at + i // 3) % len(schemas)])
         for i, name in enumerate(rows_for(source))
-        if (i + at) % 3 == 0 and (source, name) not in BLANK_ROWS_COME_BACK
+        if (i + at) % 3 == 0
     ]
 
 
@@ -201,7 +194,9 @@ def test_all_that_leaves_any_release_is_equal_on_neighbours(mechanism, tmp_path)
     at = list(MECHANISMS).index(mechanism)
     cases = [case for source in SOURCES for i, case in enumerate(pairs_of(source)) if i % 17 == at]
     cases = [case for i, case in enumerate(cases) if (i + at) % 4 == 0 and case[1] != NO_ROWS]
-    check(cases, released(mechanism, pages=True), tmp_path, refused=0.8)  # what a mechanism does not take it refuses alike
+    check(
+        cases, released(mechanism, pages=True), tmp_path, refused=0.8
+    )  # what a mechanism does not take it refuses alike
 
 
 # The command line

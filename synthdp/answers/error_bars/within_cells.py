@@ -54,7 +54,7 @@ def tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
             continue
         means = [np.zeros(0) if i == j else _means(cells[i][there], sizes[i], x[there]) for i in range(len(sizes))]
         explained = [0.0 if i == j else float((m[cells[i]] ** 2).mean()) for i, m in enumerate(means)]
-        chosen = np.argsort(explained)[::-1][: min(PREDICTORS, len(sizes) - 1)]
+        chosen = np.argsort(-np.array(explained), kind="stable")[: min(PREDICTORS, len(sizes) - 1)]
         if not len(chosen):
             continue
         features = np.stack([means[i][cells[i]] for i in chosen])

@@ -19,7 +19,7 @@ from synthdp.arrays import Answers, Codes, FloatArray, IntArray, Weights, frozen
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
-from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, uniform_codes
+from synthdp.fit.explicit.pricing import CoordinateAscent, Priced, Pricer, exceeds, uniform_codes
 from synthdp.fit.explicit.problem import checked_answers, expected_noise, row_weights
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.solver import FitResult, FitStatus
@@ -258,6 +258,6 @@ def _largest_feature(basis: ProductBasis) -> float:
 
 def _helpful(priced: Priced, *, threshold: float, known: AbstractSet[tuple[int, ...]]) -> IntArray:
     """Return the priced points that violate the dual and are not in the program yet."""
-    above = priced.codes[priced.scores > threshold].astype(np.int64)
+    above = priced.codes[exceeds(priced.scores, threshold)].astype(np.int64)
     new = [code for code in above.tolist() if tuple(code) not in known]
     return np.array(new, dtype=np.int64).reshape(-1, priced.codes.shape[1])

@@ -169,4 +169,4 @@ def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntAr
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows
-    return rows[np.argpartition(-scores[rows], count - 1)[:count]]
+    return rows[np.argsort(-scores[rows], kind="stable")[:count]]

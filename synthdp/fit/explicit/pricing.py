@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, IntArray
+from synthdp.arrays import BoolArray, Codes, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.product_basis import ProductBasis
@@ -19,6 +19,9 @@ from synthdp.randomness import Generator
 
 _CHUNK = 1 << 21
 """Scores held at once while enumerating: 16 MB."""
+
+ROUNDING = 1e-12
+"""Tolerance: share of a score by which two sums of the same terms may differ; processors add them in different orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +43,11 @@ class Priced:
     bound: float
 
 
+def exceeds(scores: FloatArray, threshold: float) -> BoolArray:
+    """Return which scores lie above a threshold by more than rounding; an equal one lies nowhere above it."""
+    return scores > threshold + ROUNDING * np.maximum(1.0, np.abs(scores))
+
+
 class Pricer(Protocol):
     """Search a grid for points of high score."""
 
@@ -57,7 +65,7 @@ class Pricer(Protocol):
         incumbents
             (c, d) points that carry weight now, a good place to start from.
         threshold
-            The score that a point must exceed to help.
+            The score that a point must exceed to help, by more than rounding: see `exceeds`.
         count
             The most points to return.
         rng
@@ -170,7 +178,7 @@ class MixedInteger:
         from synthdp.fit.explicit.pricing_milp import maximise
 
         found = self.heuristic.price(basis, y, incumbents=incumbents, threshold=threshold, count=count, rng=rng)
-        if found.scores[0] > threshold:
+        if exceeds(found.scores[:1], threshold).any():
             return found
         code, bound = maximise(basis, y, seconds=self.seconds)
         score = float(y @ basis.features(code[None, :])[:, 0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -52,6 +52,7 @@ from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
+from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -165,6 +166,7 @@ class AdaptiveMarginals(Spender):
         self._checked(schema)
         return schema
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Ask the curator, fit, and return a model to sample.
 
@@ -180,17 +182,21 @@ class AdaptiveMarginals(Spender):
         workload = self._checked(curator.schema)
         rng = generator(random_state)
         loss = curator.cost(self.spend)
-        known = self._learn(curator.open_account(loss), workload, rng)
+        known, stopped = last_of(self._learn(curator.open_account(loss), workload, rng))
         self._tell("fit")
-        distribution = fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
+        distribution, failed = first_that_works(
+            lambda: fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng),
+            lambda: fit_tree(known, self.fit),
+        )
         model = SyntheticModel(
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
             total=known.total, format=TableFormat.default(curator.schema),
         )  # fmt: skip
         receipt = curator.receipt(notes=model.notes)
-        return Release(
+        release = Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
+        return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
 
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
@@ -198,21 +204,28 @@ class AdaptiveMarginals(Spender):
         check_rules(schema)
         return workload
 
-    def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Knowledge:
-        """Count rows, measure every column, then select and measure tables until the budget is spent."""
+    def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
+        """Count rows, measure every column, then select and measure tables until the budget is spent.
+
+        Yields what is known after each stage.
+        """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
         known, rounds = self._measure_columns(account, budget, count, workload)
+        yield known
         apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
         best = self._optimum_of_groups(known, workload) if rounds and apart else None
         if best is not None and best.pays:
             self._tell("pairs")
-            return measure_interactions(known, account, best)
+            yield measure_interactions(known, account, best)
+            return
         if rounds and len(known.domain) > self.wide:
             self._tell("pairs")
             known = measure_wide(known, account, workload, screen=self.screen)
+            yield known
             rounds = []
         if rounds and known.total <= self.particles.size:  # else the rows would outnumber those that are reweighted
             known = measure_second_moments(known, account, workload)
+            yield known
         triples = triples_that_matter(known, workload) if rounds else []
         if triples and len(rounds) > 1 and self.second_stage is None:
             rounds = ROUNDS_WITH_TRIPLES
@@ -245,7 +258,8 @@ class AdaptiveMarginals(Spender):
                 )  # fmt: skip
             else:
                 known = measure_tables(known, account, batch, candidates)
-        return measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
+            yield known
+        yield measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount, workload: Workload

@@ -67,7 +67,7 @@ def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
 def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
     """Return a mask of the groups of some columns over the kept groups of all, with axes of size 1 for the others."""
     inside = mask[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
-    order = np.argsort(clique)
+    order = np.argsort(clique, kind="stable")
     sizes = dict(zip(clique, inside.shape, strict=True))
     return np.asarray(inside.transpose(order).reshape([sizes.get(j, 1) for j in range(len(kept))]))
 

@@ -143,7 +143,7 @@ def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend
     """
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
     starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
-    order = np.argsort(starts)
+    order = np.argsort(starts, kind="stable")
     rises, falls = np.cumsum((costs * wanted)[order]), np.cumsum((costs * before)[order])
     rise = LEAST_PART * float(rises[-1])
     lines = (spend + falls) / (rise + (1 - LEAST_PART) * rises)

@@ -8,18 +8,18 @@ The rest is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
-from synthdp.errors import ParameterError
+from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.related.scaling import Target, fit_histories
 from synthdp.fit.related.shrinkage import by_period, towards
 from synthdp.fit.related.smoothing import smoothed
@@ -35,6 +35,7 @@ from synthdp.mechanisms.related.candidates import (
     unusual,
 )
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of, regular_cells
+from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
@@ -94,6 +95,7 @@ class RelatedTables(Spender):
         if len(self.sweeps) != 2 or min(self.sweeps) < 1:
             raise ParameterError("sweeps must be two whole numbers of at least 1")
 
+    @salvaged(lambda _, curator, measured: single_attributes(curator, measured))
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DatabaseModel]:
         """Ask the curator, fit, and return a model to sample.
 
@@ -116,25 +118,35 @@ class RelatedTables(Spender):
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
         budget = BudgetAllocation.of(account)
+        known, stopped = last_of(self._learn(account, layout, budget, rng))
+        self._tell("fit")
+        _, failed = first_that_works(lambda: self._fit(known, rng, sweeps=self.sweeps[1]), lambda: None)
+        model = DatabaseModel(
+            layout=layout, histories=known.model, total=known.total, formats=format_of_database(layout.schema)
+        )
+        receipt = curator.receipt(notes=model.notes)
+        release = Release(
+            mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers
+        )
+        return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
+
+    def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
+        """Measure every attribute, what stays, and what a screening chooses; yields what is known after each stage."""
         known = self._one_ways(account, layout, budget)
+        yield known
         stays = always(layout, known.groupings)
         if stays:
             self._tell("what stays")
             known = self._measured(account, known, stays, rng, share=STAYS, step="what stays")
+            yield known
             self._fit(known, rng, sweeps=self.sweeps[0])
         others = candidates(layout, known.groupings)
         if others:
             self._tell("screening")
             chosen, known = _screened(account, known, others, self._persons(known, rng), share=SCREENING)
+            yield known
             self._tell("tables")
-            known = self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
-        self._tell("fit")
-        self._fit(known, rng, sweeps=self.sweeps[1])
-        model = DatabaseModel(
-            layout=layout, histories=known.model, total=known.total, formats=format_of_database(layout.schema)
-        )
-        receipt = curator.receipt(notes=model.notes)
-        return Release(mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers)
+            yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
 
     def _one_ways(self, account: Curator, layout: Layout, budget: BudgetAllocation) -> _Known:
         """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
@@ -146,11 +158,7 @@ class RelatedTables(Spender):
         found = account.measure(queries, spend=part.loss, step="one-way tables of persons")
         noisy = queries.split(found.answers)
         stddevs = found.stddev * queries.denominator / queries.ones
-        states = noisy[0][0]
-        alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
-        total_persons = max(1.0, float(alive.sum()))
-        model = Histories(layout, {})
-        known = _Known(layout, model, {}, {}, {}, total_persons, left, (found,), ())
+        known = _Known(layout, Histories(layout, {}), {}, {}, {}, _persons(noisy), left, (found,), ())
         for one, counted, stddev in zip(every, noisy[odd:], stddevs[odd:], strict=True):
             known.add(one, counted, float(stddev))
         return known
@@ -258,11 +266,7 @@ class _Known:
 
     def add(self, one: Attribute, noisy: FloatArray, stddev: float) -> None:
         """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""
-        axis = self.layout.axis(one.table, one.name)
-        releasable = axis.releasable
-        if one.counts >= 0:  # no more rows than a parent row may have, whatever noise says of such patterns
-            rows = self.layout.rows_of_count(one.counts)
-            releasable = releasable & (rows <= self.layout.tables[one.counts].at_most)
+        axis, releasable = self.layout.axis(one.table, one.name), _releasable(self.layout, one)
         root = one.table == 0
         least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0 if root else 1.5 if noisy.shape[1] <= 30 else 0.7
 
@@ -283,9 +287,7 @@ class _Known:
         counts = counts + 1e-9 * releasable
         key = one.table, one.name
         self.ones[key] = counts
-        logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
-        base = np.where(releasable, logs, IMPOSSIBLE)
-        self.model.conditionals[key] = Conditional(one.table, one.name, base)
+        self.model.conditionals[key] = _alone(one, counts, releasable)
         if one.counts >= 0:
             self.groupings[key] = count_groupings(self.layout, one.counts)
         else:
@@ -293,6 +295,41 @@ class _Known:
                 str(name): grouping_of(axis, counts, stddev, groups=groups, name=name)
                 for name, groups in GROUPS.items()
             }
+
+
+def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
+    """Return persons whose attributes are independent of each other, by the first answers alone."""
+    layout, queries = curator.layout, measured[0].queries
+    if not isinstance(queries, PersonTables):
+        raise InternalError("the first question about persons is for their one-way tables")
+    noisy, model = queries.split(measured[0].answers), Histories(layout, {})
+    for one, counts in zip(attributes(layout), noisy[len(unusual(layout)) :], strict=True):
+        releasable = _releasable(layout, one)
+        model.conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
+    formats = format_of_database(layout.schema)
+    made = DatabaseModel(layout=layout, histories=model, total=_persons(noisy), formats=formats)
+    return made, ("values are independent of each other: no relation between them is in the tables",)
+
+
+def _persons(noisy: Sequence[FloatArray]) -> float:
+    """Return about how many persons there are, by the table of their states; at least 1."""
+    states = noisy[0][0]
+    alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
+    return max(1.0, float(alive.sum()))
+
+
+def _releasable(layout: Layout, one: Attribute) -> BoolArray:
+    """Return which cells of an attribute are drawn: no more rows than a parent row may have, whatever noise says."""
+    releasable = layout.axis(one.table, one.name).releasable
+    if one.counts >= 0:
+        releasable = releasable & (layout.rows_of_count(one.counts) <= layout.tables[one.counts].at_most)
+    return releasable
+
+
+def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
+    """Return the law of an attribute before any relation is known, by estimated counts."""
+    logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
+    return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
 
 
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
@@ -366,7 +403,7 @@ def _screened(
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
     sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
-    order = np.argsort(-gains / np.sqrt(sizes))[:MOST_CHOSEN]
+    order = np.argsort(-gains / np.sqrt(sizes), kind="stable")[:MOST_CHOSEN]
     best, picked = -math.inf, order[:0]
     for j in range(1, len(order) + 1):
         some = order[:j]

@@ -44,7 +44,7 @@ class CsvSource:
 
     A row is a record of the file as its quotes divide it.  No content of a row is refused, because a refusal would
     reveal it: fields that a row lacks are missing values, fields beyond the header are left out, and blank lines are
-    skipped.  A field with bytes that are invalid in the encoding, or with anything else that its column's declaration
+    skipped.  A field with bytes that are invalid in a named encoding, or with anything else that its column's declaration
     does not foresee, is a value that the column cannot hold.  A quote that is not closed as the rules say, or only
     after
     `MOST_LINES` lines, is read as if its line stood alone, so that a stray quote spoils one row and not the file.
@@ -61,7 +61,8 @@ class CsvSource:
     delimiter
         One character between fields.
     encoding
-        A byte-order mark is skipped in UTF-8.
+        A byte-order mark is skipped in UTF-8.  ``None`` is UTF-8, and bytes that are none are read as cp1252, field by
+        field, so that no row decides how another is read; in a column that names rows or persons they stay bytes.
     escaped_formulas
         Whether texts were written with ``write_csv(..., escape_formulas=True)``.
 
@@ -92,16 +93,20 @@ class CsvSource:
         *,
         missing: Collection[str] = (),
         delimiter: str = ",",
-        encoding: str = "utf-8",
+        encoding: str | None = None,
         escaped_formulas: bool = False,
     ) -> None:
         self._missing = frozenset({"", *checked_missing(missing)})
         self._spelled = self._missing
         check_delimiter(delimiter)
-        check_encoding(encoding)
+        if encoding is not None:
+            check_encoding(encoding)
         self.path = Path(path)
         self._delimiter = delimiter
-        self._encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in {"utf-8", "utf8"} else encoding
+        self._told = encoding
+        self._encoding = encoding or "utf-8"
+        if self._encoding.lower().replace("_", "-") in {"utf-8", "utf8"}:
+            self._encoding = "utf-8-sig"
         self._escaped = escaped_formulas
         self._header_fields, self._is_empty = self._check()
 
@@ -127,7 +132,7 @@ class CsvSource:
     def csv(self) -> CsvFormat:
         """How the file is read, as a schema records it."""
         missing = sorted(self._spelled - {""})
-        return CsvFormat(self._delimiter, self._encoding.removesuffix("-sig"), tuple(missing))
+        return CsvFormat(self._delimiter, self._told, tuple(missing))
 
     def with_missing(self, texts: Collection[str]) -> CsvSource:
         """Return a source in which more texts stand for a missing value, but not as the name of a row or a person.
@@ -156,6 +161,7 @@ class CsvSource:
                     name: read_texts(
                         name, field, columns.get(name),
                         named=self._missing, missing=self._spelled, plain=_unescaped if self._escaped else None,
+                        older=self._told is None,
                     )
                     for name, field in zip(wanted, fields, strict=True)
                 }  # fmt: skip

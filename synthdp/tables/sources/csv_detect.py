@@ -12,12 +12,10 @@ from pathlib import Path
 from synthdp.errors import FormatError
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
+from synthdp.tables.sources.csv_fields import OLDER
 
 DELIMITERS = (",", ";", "\t", "|")
 """What is looked for, the first in case of doubt."""
-
-OLDER = "cp1252"
-"""The encoding of a header that is not UTF-8: what Windows writes in western Europe and America."""
 
 _LONGEST_HEADER = 1 << 20
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -33,7 +31,7 @@ def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
     """
     header = b"" if known.delimiter and known.encoding else _first_line(Path(path))
     encoding = known.encoding or _encoding(header)
-    delimiter = known.delimiter or _delimiter(header.decode(encoding, errors="replace"))
+    delimiter = known.delimiter or _delimiter(header.decode(encoding or "utf-8", errors="replace"))
     return CsvFormat(delimiter, encoding, known.missing)
 
 
@@ -47,17 +45,20 @@ def _first_line(path: Path) -> bytes:
     opener = gzip.open if path.name.endswith(".gz") else open
     with instead_of(EOFError, OSError, zlib.error, say=say), opener(path, "rb") as file:
         line = bytes(file.readline(_LONGEST_HEADER))
-        return line if not line.startswith(_WIDE) else line + bytes(file.read(_LONGEST_HEADER))
+        if line.startswith(_WIDE):
+            return line + bytes(file.read(_LONGEST_HEADER))
+        return (line.splitlines() or [b""])[0]  # where lines end in carriage returns alone, that was not one line
 
 
-def _encoding(header: bytes) -> str:
+def _encoding(header: bytes) -> str | None:
+    """Return the encoding that a header is in; ``None`` for UTF-8, after which other bytes may follow."""
     if header.startswith(_WIDE):
         return "utf-16"
     try:
         header.decode("utf-8")
     except UnicodeDecodeError:
         return OLDER
-    return "utf-8"
+    return None
 
 
 def _delimiter(text: str) -> str:

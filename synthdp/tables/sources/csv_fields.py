@@ -20,6 +20,14 @@ from synthdp.schema.csv_format import is_missing
 from synthdp.tables.columns.parse import declared, text_of_level
 from synthdp.tables.columns.plain import text_or_opaque
 from synthdp.tables.refusals import reading
+from synthdp.tables.sources.csv_records import KEPT_BYTE
+
+OLDER = "cp1252"
+"""The encoding of bytes that are no UTF-8: what Windows writes in western Europe and America."""
+
+_OLDER_BYTES = {
+    KEPT_BYTE + byte: text for byte in range(0x80, 0x100) if (text := bytes([byte]).decode(OLDER, errors="ignore"))
+}
 
 
 class TextColumn:
@@ -78,6 +86,7 @@ def read_texts(
     named: Collection[str],
     missing: Collection[str],
     plain: Callable[[str], str] | None = None,
+    older: bool = False,
 ) -> RawColumn:
     """Return texts as the values of a declared column, or as labels if none is declared.
 
@@ -95,17 +104,23 @@ def read_texts(
         Those that do so in other columns, with spaces around them or not.
     plain
         What every text is brought to first.
+    older
+        Whether bytes that are no UTF-8 are those of `OLDER`, except in a column that names rows or persons, where different
+        bytes stay different.
     """
     texts = found.levels if plain is None else [plain(text) for text in found.levels]
+    codes = found.codes
     if column is None or column.names_rows:
         kept = np.array([text not in named for text in texts] or [True])
     else:
+        if older and not all(map(str.isascii, texts)):
+            texts, codes = _of_older(texts, codes)
         levels = _level_texts(column)
         kept = np.array([text in levels or not is_missing(text, missing) for text in texts] or [True])
     number = np.where(kept, np.cumsum(kept) - 1, -1)
     with reading(name):
         known = [text_or_opaque(text) for text, keep in zip(texts, kept, strict=False) if keep]
-        labels = Labels(known, number[found.codes])
+        labels = Labels(known, number[codes])
         return labels if column is None else declared(labels, column)
 
 
@@ -124,6 +139,13 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
         if name and name in names[:place]:
             raise DataError(f"columns {names.index(name) + 1} and {place + 1} of {where} have the same name")
     return names
+
+
+def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArray]:
+    """Return texts in which the bytes that are no UTF-8 are read as `OLDER`, each different one once."""
+    place: dict[str, int] = {}
+    new = np.array([place.setdefault(text.translate(_OLDER_BYTES), len(place)) for text in texts], np.int64)
+    return [*place], new[codes]
 
 
 def _fitted(record: list[str], width: int) -> list[str]:

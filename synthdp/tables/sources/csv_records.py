@@ -14,6 +14,9 @@ MOST_LINES = 10_000
 """Lines of the longest quoted field; a quote that is not closed by then was none."""
 
 _LONGEST_FIELD = 2**31 - 1
+KEPT_BYTE = 0xDC00
+"""The lone surrogate of a byte is so much more than the byte."""
+
 _KEEPING_BYTES = "synthdp.keeping_bytes"
 
 
@@ -62,7 +65,7 @@ def _kept_bytes(error: UnicodeError) -> tuple[str, int]:
     """Return bytes that are not text as lone surrogates, which no text has: different bytes stay different."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+    return "".join(chr(KEPT_BYTE + byte) for byte in error.object[error.start : error.end]), error.end
 
 
 codecs.register_error(_KEEPING_BYTES, _kept_bytes)

@@ -10,8 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from synthdp.domain.encoder import RawColumn
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.schema.columns import Column
@@ -27,7 +25,8 @@ _BATCH_ROWS = 1_024
 class ExcelSource:
     """The rows of the first sheet of an Excel file, whose first line names the columns; held in memory.
 
-    A cell is read as its text, and that as the schema declares: no cell says how another is read.
+    A cell is read as its text, and that as the schema declares: no cell says how another is read.  A row without any text
+    below the names is no row, wherever it stands.
 
     Parameters
     ----------
@@ -51,8 +50,8 @@ class ExcelSource:
         self._missing = frozenset({"", *checked_missing(missing)})
         self._spelled = self._missing
         self._lines = _lines(self.path)
-        if not self._lines:
-            raise DataError(f"Excel file '{self.path}' has an empty first sheet: its first line must name the columns")
+        if not self._lines[0]:
+            raise DataError(f"Excel file '{self.path}' has no first line, which must name the columns")
         self._header = header_names(self._lines[0], f"Excel file '{self.path}'")
 
     def __repr__(self) -> str:
@@ -97,7 +96,10 @@ class ExcelSource:
 
 
 def _lines(path: Path) -> list[list[str]]:
-    """Return the texts of a file's first sheet."""
+    """Return the texts of a file's first sheet: its first line, which names the columns, and every row that is not blank.
+
+    Each row is taken or left by what it holds itself.  Cells to the right of the last name are no part of the table.
+    """
 
     def say(error: Any) -> SynthDPError | None:
         if isinstance(error, MemoryError):
@@ -109,14 +111,23 @@ def _lines(path: Path) -> list[list[str]]:
 
     with instead_of(Exception, say=say), warnings.catch_warnings():  # a warning of openpyxl may quote a cell
         warnings.simplefilter("ignore")
-        sheet = pd.read_excel(path, header=None, dtype=object, na_filter=False, engine="openpyxl")
-    return [[*map(_text, line)] for line in sheet.itertuples(index=False, name=None)]
+        import openpyxl
+
+        with path.open("rb") as file:
+            sheet = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False).worksheets[0]
+            sheet.reset_dimensions()  # a file may say a wrong size
+            lines = ([*map(_text, line)] for line in sheet.iter_rows())
+            header = next(lines, [])
+            while header and not header[-1].strip():
+                header.pop()
+            return [header, *(row for line in lines if any(row := line[: len(header)]))]
 
 
 def _text(cell: Any) -> str:
-    """Return what a cell says; a missing value is the empty text."""
-    if isinstance(cell, str):
-        return cell
-    if pd.isna(cell):
+    """Return what a cell says; a missing value, and an error of a formula, is the empty text."""
+    value = cell.value
+    if value is None or cell.data_type == "e":
         return ""
-    return cell.isoformat() if isinstance(cell, (dt.datetime, dt.date, dt.time)) else str(cell)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.isoformat() if isinstance(value, (dt.datetime, dt.date, dt.time)) else str(value)

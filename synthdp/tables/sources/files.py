@@ -61,6 +61,4 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
             from synthdp.tables.sources.parquet import ParquetSource
         return ParquetSource(path)
     found = detected(path, csv)
-    return CsvSource(path, delimiter=found.delimiter or ",", encoding=found.encoding or "utf-8").with_missing(
-        csv.missing
-    )
+    return CsvSource(path, delimiter=found.delimiter or ",", encoding=found.encoding).with_missing(csv.missing)

@@ -132,14 +132,27 @@ class SqlSource:
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield all rows in blocks; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
-        if self._push == "counts":
-            raise DataError("push='counts' lets no row leave the database: what asks for values is refused")
+        self.check_values()
         wanted = [self._asked_as(name, column.names_rows) for name, column in kinds.items()]
         with asking():
             for cells in self._asked(self._selected(wanted, self._dialect), wanted):
                 yield {
                     name: _raw(name, column, part) for (name, column), part in zip(kinds.items(), cells, strict=True)
                 }
+
+    def check_values(self) -> None:
+        """Refuse to give values where only counts leave the database.
+
+        Raises
+        ------
+        DataError
+            With ``push="counts"``.
+        """
+        if self._push == "counts":
+            raise DataError(
+                "push='counts' lets no row leave the database: what asks for values is refused; read it with push='codes' "
+                "or push='rows'"
+            )
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
         """Refuse a schema that cannot be counted in the database, before anything is spent.

@@ -21,6 +21,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.listed import check_listed
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.distances import MarginalDistances
@@ -100,6 +101,7 @@ class MWEM(Spender):
         """
         return check_listed(tables_of(self.workload, schema), schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Fit a table in rounds.
 

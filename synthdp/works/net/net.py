@@ -16,6 +16,7 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.listed import check_listed
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
@@ -133,6 +134,7 @@ class NetMechanism(Spender):
         check_candidates(universe_size(queries.domain), self.size_for(queries))
         return queries, check_listed(queries, schema)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
         """Choose a table.
 

@@ -29,6 +29,7 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.listed import check_listed
 from synthdp.mechanisms.protocol import Spender, left_out
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.marginals import Marginals
@@ -175,6 +176,7 @@ class FourierMarginals(Spender):
         _check_size(workload)
         return workload, output
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
         """Measure the parities and fit a table.
 

@@ -114,7 +114,7 @@ class _Tables:
         scores = [_dependence(table, margins, self.rows) for table in pairs]
         tree = list(range(len(singles)))
         chosen: list[NoisyTable] = []
-        for i in np.argsort(scores)[::-1]:
+        for i in np.argsort(-np.array(scores), kind="stable"):
             a, b = (_root(tree, j) for j in pairs[i].clique)
             if scores[i] <= 0:
                 break

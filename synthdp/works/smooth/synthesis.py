@@ -18,6 +18,7 @@ from synthdp.fit.explicit.registry import SOLVERS
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
+from synthdp.mechanisms.salvage import salvaged
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.total import Total
 from synthdp.randomness import Generator, RandomState, generator
@@ -144,6 +145,7 @@ class SmoothSynthesis(Spender):
         object.__setattr__(self, "law", law_named(self.law))
         check_share("total_share", self.total_share)
 
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
         """Measure smooth averages and fit a distribution to them.
 

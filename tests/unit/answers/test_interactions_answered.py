@@ -14,9 +14,15 @@ from synthdp.storage import load, save
 
 SCHEMA = Schema({f"b{j}": Boolean() for j in range(5)})
 ROWS, RELEASES = 3000, 40
-RNG = np.random.default_rng(9)
-FIRST = RNG.random(ROWS) < 0.4
-TABLE = pd.DataFrame({name: np.where(RNG.random(ROWS) < 0.6, FIRST, RNG.random(ROWS) < 0.3) for name in SCHEMA})
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(9)
+    first = rng.random(ROWS) < 0.4
+    return pd.DataFrame({name: np.where(rng.random(ROWS) < 0.6, first, rng.random(ROWS) < 0.3) for name in SCHEMA})
+
+
+TABLE = table()
 
 
 def released():

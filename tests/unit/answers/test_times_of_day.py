@@ -11,12 +11,17 @@ import pytest
 
 import synthdp as sd
 
-RNG = np.random.default_rng(0)
-TABLE = pd.DataFrame({
-    "at": [dt.time(int(hour), 30) for hour in RNG.integers(8, 18, 3000)],
-    "day": [dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in RNG.integers(0, 300, 3000)],
-    "price": [Decimal(int(cents)) / 100 for cents in RNG.integers(0, 9999, 3000)],
-})  # fmt: skip
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({
+        "at": [dt.time(int(hour), 30) for hour in rng.integers(8, 18, 3000)],
+        "day": [dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 300, 3000)],
+        "price": [Decimal(int(cents)) / 100 for cents in rng.integers(0, 9999, 3000)],
+    })  # fmt: skip
+
+
+TABLE = table()
 SCHEMA = sd.Schema({
     "at": sd.Time("08:00", "18:00", resolution="min"), "day": sd.Date("2020-01-01", "2020-12-31"),
     "price": sd.Decimal(0, 100),

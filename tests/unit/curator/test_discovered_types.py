@@ -31,15 +31,16 @@ from synthdp.schema.schema import Schema
 cells = st.one_of(st.integers(-5, 5), st.floats(), st.booleans(), st.text(max_size=1))
 
 
-RNG = np.random.default_rng(5)
+def drawn(low: int, high: int) -> list[int]:
+    return np.random.default_rng(5).integers(low, high, 3000).tolist()
 
 
 OBJECTS = {
-    "dates": ([dt.date(2020, 1, 1) + dt.timedelta(days=int(i)) for i in RNG.integers(0, 400, 3000)], Date),
-    "moments": ([dt.datetime(2020, 1, 1) + dt.timedelta(hours=int(i)) for i in RNG.integers(0, 400, 3000)], Datetime),  # noqa: DTZ001
-    "times of day": ([dt.time(int(i)) for i in RNG.integers(0, 24, 3000)], Time),
-    "lengths": ([dt.timedelta(minutes=int(i)) for i in RNG.integers(1, 400, 3000)], Duration),
-    "decimals": ([decimal.Decimal(int(i)) / 4 for i in RNG.integers(1, 400, 3000)], Decimal),
+    "dates": ([dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in drawn(0, 400)], Date),
+    "moments": ([dt.datetime(2020, 1, 1) + dt.timedelta(hours=i) for i in drawn(0, 400)], Datetime),  # noqa: DTZ001
+    "times of day": ([dt.time(i) for i in drawn(0, 24)], Time),
+    "lengths": ([dt.timedelta(minutes=i) for i in drawn(1, 400)], Duration),
+    "decimals": ([decimal.Decimal(i) / 4 for i in drawn(1, 400)], Decimal),
     "texts": (["a", "b"] * 1500, Categorical),
     "dates, and one text": ([dt.date(2020, 1, 1)] * 1500 + [dt.date(2020, 9, 1)] * 1500 + ["canary"], Date),
 }
@@ -92,5 +93,5 @@ def test_what_one_object_is_moves_the_histogram_by_no_more_than_the_item_says(mo
 
 def test_decimals_of_objects_have_the_digits_that_are_found():
     assert of_objects(OBJECTS["decimals"][0])[0].decimals == 2
-    hundreds = [decimal.Decimal(int(i)) * 100 for i in RNG.integers(1, 400, 3000)]
+    hundreds = [decimal.Decimal(i) * 100 for i in drawn(1, 400)]
     assert of_objects(hundreds)[0].decimals == 0

@@ -16,6 +16,7 @@ from forks import raced
 from old_ledger import CAPS, SPENDS, version_of, write_old_ledger
 
 from synthdp import ApproxDP, Ledger, PureDP
+from synthdp.curator.ledger_file import VERSION
 from synthdp.errors import BudgetExceededError, LedgerError
 from synthdp.privacy.neighbors import Adjacency
 
@@ -189,7 +190,7 @@ def test_a_migration_that_is_killed_at_any_moment_loses_no_spend(call, tmp_path)
     killed("declare('patients')", path, call)
     assert known(Ledger(path)) == (CAPS, SPENDS)
     Ledger(path).declare("patients")
-    assert (known(Ledger(path)), version_of(path)) == ((CAPS, SPENDS), 3)
+    assert (known(Ledger(path)), version_of(path)) == ((CAPS, SPENDS), VERSION)
 
 
 @needs_strace
@@ -261,7 +262,7 @@ def test_data_sets_that_an_old_ledger_does_not_have_are_counted_as_in_a_new_one(
     book.set_cap("births", PureDP(1.0))
     book.reserve("births", PureDP(0.5), what="x")
     assert (book.left("births"), book.adjacency("patients")) == (PureDP(0.5), None)
-    assert version_of(tmp_path / "l.sqlite") == 3
+    assert version_of(tmp_path / "l.sqlite") == VERSION
 
 
 def test_a_spend_that_an_older_version_reserved_can_be_committed(tmp_path):

@@ -90,8 +90,11 @@ def test_reviewing_acts_in_place_and_says_who_knows_what(draft: Draft) -> None:
     assert draft.unreviewed == ()
     assert (draft["dep_delay"].lower, draft["dep_delay"].upper, draft["dep_delay"].nullable) == (-120, 1500, True)
     assert [column.source for column in draft.finish().values()] == [
-        "drafted from the table and accepted by A. Smith", "declared at the review of a draft", "codebook of 2025", "law 7",
-    ]  # fmt: skip
+        "drafted from the table and accepted by A. Smith",
+        "declared at the review of a draft; drafted from the table: nullable, step",
+        "codebook of 2025; drafted from the table: nullable",
+        "law 7",
+    ]
     assert sd.Schema.from_json(draft.to_json()) == draft.finish()
 
 
@@ -104,6 +107,41 @@ def test_a_bound_that_was_left_as_it_was_is_still_called_drafted(draft: Draft) -
     assert draft["dep_delay"].source == "drafted from the table"
     draft.review("city", levels=["Oslo", CANARY])
     assert draft["city"].source == "drafted from the table"
+
+
+def test_the_receipt_says_what_else_was_read_off_the_rows_beside_new_bounds_and_levels() -> None:
+    """One row decides whether a value is missing, and in which digits all numbers lie."""
+    rows = table()[["age", "dep_delay", "city"]]
+    draft = sd.draft(rows)
+    draft.review("age", lower=0, upper=120, nullable=False, source="common knowledge")
+    draft.review("dep_delay", lower=-120, upper=1500, source="the form").set(step=0.5)
+    draft.review("city", sd.Categorical(["Oslo", "Bergen"], source="the codebook"))
+    receipt = str(sd.SyntheticRelease(schema=draft.finish()).fit(rows).receipt_)
+    assert "nullable of dep_delay were drafted from the table and accepted: they may tell of single rows" in receipt
+    assert "(source: the form)" in receipt
+    assert receipt.count("drafted from the table") == 1
+    again = sd.Schema.from_json(draft.to_json())
+    assert [column.source for column in again.values()] == [
+        "common knowledge", "the form; drafted from the table: nullable", "the codebook",
+    ]  # fmt: skip
+
+
+def test_of_a_file_of_texts_the_type_too_is_read_off_the_rows(tmp_path) -> None:
+    (tmp_path / "t.csv").write_text("x\n" + "1\n2\n" * 50, encoding="utf-8")
+    draft = sd.draft(tmp_path / "t.csv")
+    draft.review("x", levels=[1, 2, 3], source="the form")
+    assert draft["x"].source == "the form; drafted from the table: type, nullable"
+
+
+def test_a_long_source_has_room_for_what_was_drafted(draft: Draft) -> None:
+    draft.review("age", lower=0, upper=120, source="x" * 200)
+    assert sd.Schema.from_json(draft.accept_all().to_json())["age"].source.startswith("x" * 200 + "; drafted")
+
+
+def test_settings_of_an_open_column_that_were_drafted_are_on_the_receipt(draft: Draft) -> None:
+    curator = sd.Curator(table(), schema=draft.accept_all().finish(), budget=sd.ApproxDP(1.0, 1e-6))
+    said = [line for line in curator.receipt().assumptions if "many" in line]
+    assert any("all settings of many were drafted from the table and accepted" in line for line in said)
 
 
 def test_one_new_bound_is_moved_to_the_next_value_that_the_steps_reach(draft: Draft) -> None:

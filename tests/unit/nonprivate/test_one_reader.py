@@ -84,12 +84,12 @@ def test_a_usual_spelling_of_missing_changes_no_type(tmp_path, others) -> None:
 
 
 def test_what_may_be_a_level_stays_one_among_texts(tmp_path) -> None:
-    schema = accepted(draft_schema(written(tmp_path / "t.csv", ["none", "some", "all", "NA"]), without=["y"]))
+    schema = accepted(draft_schema(written(tmp_path / "t.csv", ["none", "some", "all", "NA"] * 10), without=["y"]))
     assert schema["x"] == Categorical(["all", "none", "some"], nullable=True)
 
 
 def test_spellings_that_are_named_are_the_only_ones(tmp_path) -> None:
-    source = written(tmp_path / "t.csv", ["none", "some", "NA"])
+    source = written(tmp_path / "t.csv", ["none", "some", "NA"] * 10)
     schema = accepted(draft_schema(source, without=["y"], missing=["none"]))
     assert schema["x"] == Categorical(["NA", "some"], nullable=True)
     assert schema.csv.missing == ("none",)

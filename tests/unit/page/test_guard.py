@@ -23,7 +23,8 @@ def form(visitor: Visitor, **more: str) -> bytes:
 
 def test_the_link_opens_the_page_once_and_leaves_a_cookie_that_scripts_and_other_sites_do_not_get(visitor):
     crumb = {part.strip().lower() for part in visitor.seen[0].header("set-cookie").split(";")}
-    assert visitor.seen[0].status == 303
+    assert visitor.seen[0].status == 200
+    assert f'content="0; url={visitor.guard.base}/"' in visitor.seen[0].text
     assert {"httponly", "samesite=strict", f"path={visitor.guard.base}"} <= crumb
     assert visitor.get("table").status == 200
 
@@ -35,7 +36,7 @@ def test_a_used_link_and_a_guessed_one_are_refused():
     told = [asyncio.run(asked(guard, method, where, host)).status for method, where in (
         ("GET", "/start/guess"), ("GET", "/start/"), ("HEAD", path), ("GET", path), ("GET", path), ("GET", "/start/None"),
     )]  # fmt: skip
-    assert told == [403, 403, 403, 303, 403, 403]
+    assert told == [403, 403, 403, 200, 403, 403]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,15 @@ def test_a_used_link_under_a_foreign_host_name_is_not_spent():
     guard = Guard(PORT)
     path = guard.link.removeprefix(ORIGIN)
     assert asyncio.run(asked(guard, "GET", path, [("host", "evil.example")])).status == 400
-    assert asyncio.run(asked(guard, "GET", path, [("host", f"127.0.0.1:{PORT}")])).status == 303
+    assert asyncio.run(asked(guard, "GET", path, [("host", f"127.0.0.1:{PORT}")])).status == 200
+
+
+def test_the_file_that_holds_the_link_may_ask_for_it_and_for_nothing_else(visitor):
+    """It is another site to the browser."""
+    guard, site = Guard(PORT), ("sec-fetch-site", "cross-site")
+    host = ("host", f"127.0.0.1:{PORT}")
+    assert asyncio.run(asked(guard, "GET", guard.link.removeprefix(ORIGIN), [host, site])).status == 200
+    assert visitor.ask("GET", f"{visitor.guard.base}/table", sec_fetch_site="cross-site").status == 403
 
 
 @pytest.mark.parametrize("cookie", ["", "x=1", f"synthdp-{PORT}=", f"synthdp-{PORT}=0123", "a=é"])
@@ -117,7 +126,7 @@ def test_every_answer_carries_the_strict_headers_a_refusal_and_a_missing_page_to
     visitor.ask("GET", f"{visitor.guard.base}/table", cookie="")
     visitor.ask("GET", f"{visitor.guard.base}/table", host="evil.example")
     visitor.ask("POST", f"{visitor.guard.base}/table", b"")
-    assert {answer.status for answer in visitor.seen} == {303, 200, 404, 403, 400}
+    assert {answer.status for answer in visitor.seen} == {200, 404, 403, 400}
     for answer in visitor.seen:
         assert {name: answer.header(name) for name in HEADERS} == HEADERS
 

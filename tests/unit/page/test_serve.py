@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+import webbrowser
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from click.testing import CliRunner
 
 from synthdp.cli.main import main
 from synthdp.errors import DataError
-from synthdp.page.serve import serve
+from synthdp.page.serve import OPENER, serve
 
+PACKAGE = Path(__file__).parents[3] / "synthdp"
 ROWS = (
     "pandas",
     "pyarrow",
@@ -62,3 +69,61 @@ def test_the_server_loads_nothing_that_could_read_a_row():
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[3], check=True
     )
     assert told.stdout == "[]\n"
+
+
+def opened_by(monkeypatch, tmp_path, visit):
+    """Serve a folder with a browser that does what it is told, and return how it was started."""
+    started: list[str] = []
+
+    def browser(address: str) -> bool:
+        started.append(address)
+        file = Path(url2pathname(urlsplit(address).path))
+        assert file.stat().st_mode & 0o777 == 0o600
+        threading.Thread(target=visit, args=(file.read_text(encoding="utf-8"),)).start()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    links: list[str] = []
+    serve(tmp_path, browser=True, say=links.append, idle_seconds=0.3)
+    assert links[0].startswith("http://127.0.0.1:")
+    return links[0], started
+
+
+def test_no_argument_of_the_browser_holds_the_link(tmp_path, monkeypatch):
+    """Every user of the machine can read the arguments of every program, but not a file of another user."""
+
+    def visit(text: str) -> None:
+        found = re.search(r'url=(http://127\.0\.0\.1:\d+/start/[^"]+)"', text)
+        assert urllib.request.urlopen(found[1], timeout=20).status == 200
+
+    old = os.umask(0)
+    link, started = opened_by(monkeypatch, tmp_path, visit)
+    os.umask(old)
+    assert len(started) == 1
+    assert link.rpartition("/")[2] not in started[0]
+    assert urlsplit(started[0]).scheme == "file"
+    assert not (tmp_path / OPENER).exists()
+
+
+def test_a_link_that_nobody_used_is_gone_with_the_server(tmp_path, monkeypatch):
+    opened_by(monkeypatch, tmp_path, lambda text: None)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".html"] == []
+
+
+def test_where_no_file_can_be_written_the_browser_is_not_started(tmp_path, monkeypatch):
+    monkeypatch.setattr("synthdp.page.serve.write_private", lambda *_: (_ for _ in ()).throw(OSError))
+    monkeypatch.setattr(webbrowser, "open", pytest.fail)
+    links: list[str] = []
+    serve(tmp_path, browser=True, say=links.append, idle_seconds=0.2)
+    assert len(links) == 1
+
+
+def test_nothing_of_the_package_starts_a_browser_or_a_program_with_a_link():
+    """One place opens a browser, and what it gives it is a file."""
+    found = {
+        path.relative_to(PACKAGE).as_posix(): re.findall(r"webbrowser\.\w+\(.*", path.read_text(encoding="utf-8"))
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert {name: calls for name, calls in found.items() if calls} == {
+        "page/serve.py": ["webbrowser.open(opener.as_uri())"]
+    }

@@ -117,9 +117,16 @@ def test_exact_pricing_proves_a_bound_only_where_the_heuristic_finds_nothing():
     y = dual_vector(basis)
     best = price(Enumeration(), basis, y).bound
     assert price(MixedInteger(), basis, y, threshold=best - 1.0).bound == math.inf
-    proven = price(MixedInteger(), basis, y, threshold=best)
-    assert proven.bound == pytest.approx(best, abs=1e-6)
-    assert proven.bound >= best
+    above, below = math.nextafter(best, math.inf), math.nextafter(best, -math.inf)
+    for threshold in (
+        best,
+        above,
+        below,
+        best + 1.0,
+    ):  # what equals the best score but for its last bit is no score above it
+        proven = price(MixedInteger(), basis, y, threshold=threshold)
+        assert proven.bound == pytest.approx(best, abs=1e-6)
+        assert proven.bound >= proven.scores[0] == pytest.approx(best, abs=1e-9)
 
 
 def test_the_mixed_integer_program_makes_up_for_a_poor_heuristic():

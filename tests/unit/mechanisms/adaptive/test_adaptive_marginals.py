@@ -14,18 +14,18 @@ from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.privacy.loss import GaussianDP
 
 BUDGET = ApproxDP(1.0, 1e-6)
-RNG = np.random.default_rng(5)
 
 
 def mixed(rows: int) -> pd.DataFrame:
     """A number, a level that follows it, a coin, and a column that is often missing."""
-    x = RNG.normal(size=rows)
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=rows)
     return pd.DataFrame(
         {
             "x": np.clip(x, -4, 4),
             "level": np.where(x > 0.5, "high", np.where(x < -0.5, "low", "middle")),
-            "coin": RNG.random(rows) < 0.3,
-            "count": np.where(RNG.random(rows) < 0.2, np.nan, RNG.integers(0, 50, rows)),
+            "coin": rng.random(rows) < 0.3,
+            "count": np.where(rng.random(rows) < 0.2, np.nan, rng.integers(0, 50, rows)),
         }
     )
 
@@ -39,6 +39,14 @@ MIXED = Schema(
     }
 )
 WIDE = Schema({f"c{j}": Boolean() if j % 2 else Integer(0, 99) for j in range(40)})
+
+
+def wide(rows: int) -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    columns = [rng.integers(0, 2, rows) == 1 if j % 2 else rng.integers(0, 100, rows) for j in range(len(WIDE))]
+    return pd.DataFrame(dict(zip(WIDE, columns, strict=True)))
+
+
 TABLES = {
     "one column": (Schema({"x": Continuous(-4, 4)}), mixed(300)[["x"]]),
     "one level column": (Schema({"coin": Boolean()}), mixed(300)[["coin"]]),
@@ -57,8 +65,7 @@ TABLES = {
     ),
     "forty columns": (
         WIDE,
-        pd.DataFrame({name: RNG.integers(0, 2, 200) * (1 if j % 2 else 60) == 1 if j % 2 else RNG.integers(0, 100, 200)
-                      for j, name in enumerate(WIDE)}),
+        wide(200),
     ),
 }  # fmt: skip
 

@@ -14,12 +14,18 @@ from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
-RNG = np.random.default_rng(2)
 NAMES = ["a", "b", "c", "d", "e"]
 SCHEMA = Schema({name: Integer(0, 9) for name in NAMES})
 BUDGET = ApproxDP(2.0, 1e-9)
-FIRST = RNG.integers(0, 10, 8000)
-FOLLOWERS = pd.DataFrame({name: np.where(RNG.random(8000) < 0.6, FIRST, RNG.integers(0, 10, 8000)) for name in NAMES})
+
+
+def followers() -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 10, 8000)
+    return pd.DataFrame({name: np.where(rng.random(8000) < 0.6, first, rng.integers(0, 10, 8000)) for name in NAMES})
+
+
+FOLLOWERS = followers()
 
 
 class Stop:

@@ -19,8 +19,6 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 
-RNG = np.random.default_rng(5)
-
 
 def tables(columns, ways):
     return dict.fromkeys(itertools.combinations(range(columns), ways), 1.0)
@@ -128,9 +126,10 @@ def test_where_it_does_not_apply_there_is_none(sizes, loss, workload):
 
 
 def bits(rows, columns=6):
-    first = RNG.random(rows) < 0.3
+    rng = np.random.default_rng(5)
+    first = rng.random(rows) < 0.3
     return pd.DataFrame(
-        {f"b{j}": np.where(RNG.random(rows) < 0.7, first, RNG.random(rows) < 0.5) for j in range(columns)}
+        {f"b{j}": np.where(rng.random(rows) < 0.7, first, rng.random(rows) < 0.5) for j in range(columns)}
     )
 
 

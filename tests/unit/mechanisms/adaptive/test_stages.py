@@ -23,7 +23,6 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
 
-RNG = np.random.default_rng(11)
 ROWS = 6000
 SCHEMA = Schema({"a": Integer(0, 9), "b": Integer(0, 9), "x": Continuous(-4, 4), "y": Continuous(-4, 4)})
 BUDGETS = [PureDP(3.0), GaussianDP(1.5)]
@@ -31,10 +30,11 @@ ALL = Workload()
 
 
 def table() -> pd.DataFrame:
-    a, x = RNG.integers(0, 10, ROWS), np.clip(RNG.normal(size=ROWS), -4, 4)
-    follows = RNG.random(ROWS) < 0.6
+    rng = np.random.default_rng(11)
+    a, x = rng.integers(0, 10, ROWS), np.clip(rng.normal(size=ROWS), -4, 4)
+    follows = rng.random(ROWS) < 0.6
     return pd.DataFrame(
-        {"a": a, "b": np.where(follows, a, RNG.integers(0, 10, ROWS)), "x": x, "y": np.where(follows, x, -x / 2)}
+        {"a": a, "b": np.where(follows, a, rng.integers(0, 10, ROWS)), "x": x, "y": np.where(follows, x, -x / 2)}
     )
 
 

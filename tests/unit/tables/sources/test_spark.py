@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'synthdp[spark]'; it needs Java 17")
 
+from one_row_more import FEWEST, assert_one_row, some_pairs
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import SparkSession
 from rule_models import model_of
@@ -103,6 +104,13 @@ def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
     for statistic in statistics():
         np.testing.assert_array_equal(room.exact(statistic), pandas.exact(statistic))
     room.close()
+
+
+def test_one_row_of_a_spark_table_is_one_row_read(spark):
+    """R35."""
+    types = "who string, n bigint, t string, x double"
+    cases = some_pairs(typed=True, each=FEWEST)
+    assert_one_row(lambda rows: SparkSource(spark.createDataFrame(rows, types).repartition(2)), cases)
 
 
 def test_an_answer_does_not_depend_on_what_was_asked_before(spark):

@@ -36,10 +36,9 @@ from synthdp.works.polynomials.decision_lists import DecisionList, decision_list
 from synthdp.works.polynomials.polynomial_families import symmetric_degree
 from synthdp.works.polynomials.polynomial_release import paper_rows, provable_rows
 
-RNG = np.random.default_rng(3)
 NAMES = ["a", "b", "c", "d"]
 SCHEMA = Schema({name: Boolean() for name in NAMES})
-TABLE = pd.DataFrame(RNG.random((200, 4)) < [0.9, 0.7, 0.5, 0.3], columns=NAMES)
+TABLE = pd.DataFrame(np.random.default_rng(3).random((200, 4)) < [0.9, 0.7, 0.5, 0.3], columns=NAMES)
 BITS = binarize(SCHEMA)
 BOTH = ["add_remove", "replace_one"]
 

@@ -9,7 +9,12 @@ from synthdp.errors import ParameterError
 from synthdp.works.smooth import gaussian_kernels
 from synthdp.works.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
 
-KERNELS = GaussianKernels.random(7, d=3, sigma=0.8, rng=np.random.default_rng(1), terms=4)
+
+def kernels() -> GaussianKernels:
+    return GaussianKernels.random(7, d=3, sigma=0.8, rng=np.random.default_rng(1), terms=4)
+
+
+KERNELS = kernels()
 POINTS = np.random.default_rng(2).uniform(-1, 1, (11, 3))
 
 

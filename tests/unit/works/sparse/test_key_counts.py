@@ -20,13 +20,20 @@ QUERIES = [
     KeyList.weighted(("p",), {"k0": 0.25, "k5": 0.75, "never": 1.0}),
 ]
 COUNTS = SparseCounts.of(QUERIES)
+
+
+def sketches():
+    count = CountSketch.draw(("p",), 3, independence=4, rng=generator(1), without=frozenset({"k1"}))
+    signs = SignProjection.draw(("p",), 70, independence=4, rng=generator(2), without=frozenset())
+    return {"count sketch": count, "signs": signs}
+
+
 STATISTICS = {
     "counts": COUNTS,
     "one query": SparseCounts.of(QUERIES[:1]),
     "deviations": Deviations(COUNTS, np.array([900, 3000, 100])),
     "total": KeyTotal(("p",)),
-    "count sketch": CountSketch.draw(("p",), 3, independence=4, rng=generator(1), without=frozenset({"k1"})),
-    "signs": SignProjection.draw(("p",), 70, independence=4, rng=generator(2), without=frozenset()),
+    **sketches(),
 }
 ATTAINED = {"counts": ("one",), "one query": ("one", "swap"), "count sketch": ("one", "swap"), "signs": ("one",)}
 TABLES = [rows for n in range(3) for rows in itertools.combinations_with_replacement([*KEYS, "elsewhere"], n)]

@@ -1,0 +1,133 @@
+"""The last fit that is left when others fail: each column on its own, by whatever was measured of it.
+
+Post-processing of noisy answers.  Where a table counts a column, its noisy counts are projected to rows; where only other
+linear queries look at it, a density near the uniform one is fitted to them; where nothing does, it is uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.distribution.contingency import project_to_simplex
+from synthdp.distribution.product import Product
+from synthdp.domain.axis import Axis
+from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import Domain
+from synthdp.measurements import Measurements
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
+from synthdp.queries.total import Total
+from synthdp.randomness import generator
+from synthdp.schema.column import Column
+from synthdp.schema.schema import Schema
+
+POINTS = 2048
+"""Points of the domain that a density is fitted on: a safety limit of time and memory, as is the next."""
+
+MOST_QUERIES = 2048
+"""Most queries that a density is fitted to; of more, the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SingleColumns:
+    """Independent columns, and how they are known.
+
+    Parameters
+    ----------
+    domain, distribution
+        The law: one axis a column.
+    total
+        About how many rows there are, at least 1.
+    unknown
+        Columns of which nothing was measured: their values are uniform.
+    """
+
+    domain: Domain
+    distribution: Product
+    total: float
+    unknown: tuple[str, ...]
+
+
+def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0) -> SingleColumns:
+    """Return independent columns by what was measured of each.
+
+    Parameters
+    ----------
+    schema
+        The columns, all declared.
+    measured
+        Noisy answers, about these columns or others.
+    rows
+        The number of rows, if it is known.
+    """
+    counted = [one.answers[0] for one in measured if isinstance(one.queries, Total)]
+    total = rows or float(counted[0] if counted else 0.0)
+    known = {name: table for name, kind in schema.items() if (table := _table_of(name, kind, measured)) is not None}
+    if total <= 0 and known:
+        total = float(np.mean([counts.sum() for _, counts in known.values()]))
+    total = max(1.0, total)
+    axes, margins, unknown = [], [], []
+    for name, kind in schema.items():
+        axis, counts = known.get(name) or _density_of(name, kind, measured, total) or (axis_of(name, kind), None)
+        if counts is None:
+            unknown.append(name)
+            counts = axis.width * (total / max(1, axis.width.sum()))
+        margin = project_to_simplex(np.where(axis.releasable, counts, -np.inf), total)
+        axes.append(axis)
+        margins.append(margin)
+    domain = Domain(tuple(axes))
+    law = Product(shape=domain.shape, margins=margins)
+    return SingleColumns(domain=domain, distribution=law, total=total, unknown=tuple(unknown))
+
+
+def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tuple[Axis, FloatArray] | None:
+    """Return the noisy counts of a column's cells: of its first table, of that with the fewest other columns."""
+    found: list[tuple[int, Axis, FloatArray]] = []
+    for one in measured:
+        queries = one.queries
+        if not isinstance(queries, Marginals) or not _asks(queries, name, kind):
+            continue
+        (j,) = queries.domain.index(name)
+        for clique, counts in zip(queries.cliques, queries.split(one.answers), strict=True):
+            if j in clique and queries.domain.shape[j] > 1:
+                table = counts.reshape([queries.domain.shape[i] for i in clique])
+                others = tuple(axis for axis, i in enumerate(clique) if i != j)
+                found.append((len(clique), queries.domain.axes[j], np.asarray(table.sum(axis=others), np.float64)))
+    return min(found, key=lambda one: one[0])[1:] if found else None
+
+
+def _density_of(
+    name: str, kind: Column, measured: Sequence[Measurements], total: float
+) -> tuple[Axis, FloatArray] | None:
+    """Return the rows in a column's cells by linear queries of any kind; ``None`` if none tells its cells apart.
+
+    With features A of N points, drawn uniformly, and answers b with noise of standard deviation s, the weights
+    1 + A'(AA'/N + s²)^-1 (b - mean of A) are the nearest to 1 in squares at the least sum of squares and squared misfits.
+    """
+    for one in measured:
+        queries = one.queries
+        if isinstance(queries, Marginals) or not isinstance(queries, LinearQueries):
+            continue
+        if not _asks(queries, name, kind) or queries.k < 2:
+            continue
+        (j,) = queries.domain.index(name)
+        axes, rng = queries.domain.axes, generator(0)
+        codes = np.column_stack([rng.choice(axis.size, POINTS, p=axis.width / axis.width.sum()) for axis in axes])
+        A = np.asarray(queries.features(codes), np.float64)[:, :MOST_QUERIES].T / queries.denominator
+        off = one.answers[-queries.k :][:MOST_QUERIES] / total - A.mean(axis=1)
+        noise = (one.stddev / total) ** 2 + 1 / POINTS
+        weights = 1 + A.T @ np.linalg.solve(A @ A.T / POINTS + noise * np.eye(len(A)), off)
+        counts = np.bincount(codes[:, j], np.maximum(weights, 0), axes[j].size)
+        if axes[j].size > 1 and counts.sum() > 0:
+            return axes[j], counts * (total / counts.sum())
+    return None
+
+
+def _asks(queries: Marginals | LinearQueries, name: str, kind: Column) -> bool:
+    """Return whether queries are about a column as the schema declares it."""
+    domain = queries.domain
+    return name in domain.names and domain.axes[domain.index(name)[0]].column == kind
