@@ -153,7 +153,9 @@ def test_a_signature_is_verified_by_its_own_program(release: sd.Release, tmp_pat
     command = [keygen, "-Y", "verify", "-f", tmp_path / "signers", "-I", "office", "-n", "synthdp"]
     sums = (tmp_path / "out" / "SHA256SUMS").read_bytes()
     for text, code in ((sums, 0), (sums + b"x", 255)):
-        done = subprocess.run([*command, "-s", tmp_path / "out" / "SHA256SUMS.sig"], input=text, capture_output=True)
+        done = subprocess.run(
+            [*command, "-s", tmp_path / "out" / "SHA256SUMS.sig"], input=text, capture_output=True, check=False
+        )
         assert done.returncode == code
 
 
