@@ -26,7 +26,7 @@ from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
 from synthdp.cli.risk import risk
 from synthdp.cli.schema import schema
-from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told
+from synthdp.errors import ParameterError, SynthDPError, budget_told
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
