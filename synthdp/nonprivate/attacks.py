@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.nonprivate.joint_codes import Table, Tables
 from synthdp.randomness import Generator
 
@@ -44,7 +44,7 @@ BLOCK, OTHERS = 64, 4_096
 def copied(rows: Table, synthetic: Table) -> IntArray:
     """Say of each row whether the whole row comes in the synthetic table, value by value."""
     here, there = _grouped(rows, synthetic, [*range(rows.exact.shape[1])])
-    return np.isin(here, there).astype(np.int64)
+    return np.asarray(np.isin(here, there), np.int64)
 
 
 def replicated_uniques(rows: Table, synthetic: Table, keys: list[int]) -> IntArray:
@@ -52,7 +52,7 @@ def replicated_uniques(rows: Table, synthetic: Table, keys: list[int]) -> IntArr
     here, there = _grouped(rows, synthetic, keys)
     groups = int(max(here.max(), there.max())) + 1
     once = (np.bincount(here, minlength=groups) == 1) & (np.bincount(there, minlength=groups) == 1)
-    return once[here].astype(np.int64)
+    return np.asarray(once[here], np.int64)
 
 
 def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> IntArray:
@@ -63,7 +63,7 @@ def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> I
     told = synthetic.exact[:, target]
     np.minimum.at(low, there, told)
     np.maximum.at(high, there, told)
-    return ((low[here] == high[here]) & (low[here] == rows.exact[:, target])).astype(np.int64)
+    return np.asarray((low[here] == high[here]) & (low[here] == rows.exact[:, target]), np.int64)
 
 
 def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, rng: Generator) -> list[IntArray]:
@@ -83,13 +83,13 @@ def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, r
             model = RandomForestRegressor(**settings).fit(x[0][there], y[there])
             guesses = [model.predict(part) for part in x[1:]]
         return [_near(guess, table.values[:, target]) for guess, table in zip(guesses, rows, strict=True)]
-    classes, y = np.unique(synthetic.exact[:, target], return_inverse=True)
+    classes, label = np.unique(synthetic.exact[:, target], return_inverse=True)
     usual = np.zeros(tables.sizes[target])
-    usual[classes] = np.bincount(y) / len(y)
+    usual[classes] = np.bincount(label) / len(label)
     place = np.full(tables.sizes[target], -1)
     place[classes] = np.arange(len(classes))
     with threadpool_limits(1):
-        model = RandomForestClassifier(**settings).fit(x[0], y)
+        model = RandomForestClassifier(**settings).fit(x[0], label)
         chances = [model.predict_proba(part) for part in x[1:]]
     found = []
     for chance, table in zip(chances, rows, strict=True):
@@ -127,7 +127,7 @@ def inferred(rows: Table, tables: Tables, keys: list[int], target: int) -> IntAr
     nearest = _nearest(rows, tables, keys, 1)[:, 0]
     if tables.numeric[target] and tables.sizes[target] > FEW_NUMBERS:
         return _near(tables.synthetic.values[nearest, target], rows.values[:, target])
-    return (tables.synthetic.exact[nearest, target] == rows.exact[:, target]).astype(np.int64)
+    return np.asarray(tables.synthetic.exact[nearest, target] == rows.exact[:, target], np.int64)
 
 
 def membership_scores(rows: list[Table], reference: Table, tables: Tables, rng: Generator) -> list[FloatArray]:
@@ -201,7 +201,7 @@ def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple
     return found, least / len(columns)
 
 
-def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[FloatArray]:
+def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
     """Return columns whose values differ by at most 1: numbers over the range of the synthetic ones, labels 0 or 1."""
     scaled = []
     for j in columns:
@@ -233,7 +233,7 @@ def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
     """Say which guesses of numbers are off by at most 5 %, relative to the mean of both; none is near a missing value."""
     with np.errstate(invalid="ignore"):
         error = 2 * np.abs(truth - guesses) / (np.abs(truth) + np.abs(guesses) + 2 * 0.01)
-        return (error <= TOLERANCE).astype(np.int64)
+        return np.asarray(error <= TOLERANCE, np.int64)
 
 
 def _median(values: FloatArray) -> float:

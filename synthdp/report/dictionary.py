@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synthdp.schema.column import Column, Fresh, Interval, Levels, Steps
@@ -115,7 +115,7 @@ def _levels(column: Column) -> str:
     )
 
 
-def as_csv(rows: list[Mapping[str, str]], fields: tuple[str, ...]) -> str:
+def as_csv(rows: Sequence[Mapping[str, str]], fields: tuple[str, ...]) -> str:
     """Return rows of texts as CSV."""
     lines = [fields, *([row[field] for field in fields] for row in rows)]
     return "".join(",".join('"' + cell.replace('"', '""') + '"' for cell in line) + "\r\n" for line in lines)
