@@ -34,6 +34,7 @@ from synthdp.mechanisms.l1_fit import L1Fit as L1Fit
 from synthdp.nonprivate.compare import compare as compare
 from synthdp.nonprivate.draft import draft as draft
 from synthdp.nonprivate.evaluate import nonprivate_evaluate as nonprivate_evaluate
+from synthdp.nonprivate.risk import nonprivate_risk as nonprivate_risk
 from synthdp.planning.dry_run import plan as plan
 from synthdp.planning.plan import Plan as Plan
 from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP

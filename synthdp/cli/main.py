@@ -1,10 +1,9 @@
-"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error."""
+"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error; 1 where a test fails."""
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import time
 import warnings
@@ -17,15 +16,18 @@ import click
 
 import synthdp
 from synthdp.cli.audit import audit
+from synthdp.cli.doctor import doctor
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
 from synthdp.cli.progress import progress_bar
+from synthdp.cli.publish import publish as publish_command
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report
+from synthdp.cli.risk import risk
 from synthdp.cli.schema import schema
 from synthdp.cli.series import series
-from synthdp.errors import DataError, ParameterError, SynthDPError, budget_told, tell_of_budget
+from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
@@ -88,9 +90,12 @@ main.add_command(plan)
 main.add_command(answer)
 main.add_command(report)
 main.add_command(nonprivate_evaluate)
+main.add_command(risk)
+main.add_command(publish_command)
 main.add_command(ledger_command)
 main.add_command(page)
 main.add_command(series)
+main.add_command(doctor)
 
 
 @main.command()
@@ -323,52 +328,6 @@ def sample(
         )
     told = json.dumps({"rows": count, "out": str(out)})
     click.echo(told if as_json else f"{count} synthetic rows: {out}")
-
-
-@main.command()
-@AS_JSON
-def doctor(as_json: bool) -> None:
-    """Show versions and solvers, and test the noise of this installation.
-
-    \b
-    Example:
-      synthdp doctor --json
-    """
-    from synthdp.fit.explicit.registry import SOLVERS
-    from synthdp.privacy.selftest import noise_selftest
-    from synthdp.privacy.versions import version_of
-
-    packages = ["synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting"]
-    versions = {name: version_of(name) for name in packages}
-    in_use = {
-        "lp": f"multiplicative weights, mixed by HiGHS {versions['highspy']} through CVXPY {versions['cvxpy']}",
-        "sifting": "the bare linear program, by the same HiGHS",
-        "mw": "multiplicative weights, of synthdp itself",
-        "maxent": "maximum entropy on a junction tree, of synthdp itself; what adaptive marginals take",
-    }
-    checks = noise_selftest()
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "python": platform.python_version(),
-                    "versions": versions,
-                    "solvers": list(SOLVERS),
-                    "solver_in_use": in_use,
-                    "noise": [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks],
-                }
-            )
-        )
-    else:
-        click.echo(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
-        for name, number in versions.items():
-            click.echo(f"{name} {number}")
-        for name, program in in_use.items():
-            click.echo(f"solver {name}: {program}")
-        for check in checks:
-            click.echo(f"noise: {'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}")
-    if not all(check.passed for check in checks):
-        raise DataError("the noise of this installation does not follow its law: do not release with it")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

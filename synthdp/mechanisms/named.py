@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from synthdp.errors import ParameterError, SolverUnavailableError
+from synthdp.extensions import MECHANISMS, extensions
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.protocol import Mechanism, TableMechanism
 from synthdp.privacy.loss import Remaining
@@ -105,7 +106,9 @@ def named() -> Mapping[str, Named]:
         )
         for name, one in mechanisms().items()
     }
-    return MappingProxyType({**OWN, "l1_fit": l1_fit, **registered})
+    ours = {**OWN, "l1_fit": l1_fit, **registered}
+    others = {name: Named(place=one.value) for name, one in extensions(MECHANISMS).items() if name not in ours}
+    return MappingProxyType({**ours, **others})
 
 
 def _entry(name: str) -> Named:

@@ -177,7 +177,7 @@ def nonprivate_evaluate(
             f"column {schema.undeclared[0]!r} is open, so there is nothing to compare it by: give the schema of what was "
             "released, in which it was discovered"
         )
-    tables = [_as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
+    tables = [as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables
     schema = Schema({name: column for name, column in schema.items() if not column.names_rows})
     names = list(schema)
@@ -196,7 +196,7 @@ def nonprivate_evaluate(
         measures["correlation"] = partial(correlation_error, a, b, schema)
     measures["pmse_ratio"] = partial(propensity_ratio, a, b, schema)
     if target is not None:
-        train, test = _halves(a) if held_out is None else (a, _as_pandas(held_out, schema, "held-out"))
+        train, test = _halves(a) if held_out is None else (a, as_pandas(held_out, schema, "held-out"))
         measures["auc"] = partial(boosting_auc, b, test, schema, target)
         measures["auc_real"] = partial(boosting_auc, train, test, schema, target)
     scores = {}
@@ -215,7 +215,7 @@ def nonprivate_evaluate(
     )
 
 
-def _as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
+def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
     """Return the columns of a schema as numbers, moments and levels, each as its declaration holds it."""
     with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
         source = source_of(table, schema)

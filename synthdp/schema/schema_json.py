@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
+from synthdp.extensions import COLUMN_TYPES as EXTENSIONS, extension
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
@@ -145,10 +146,19 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _kind_named(name: str) -> type[Column] | None:
+    """Return the column type of a name: one of the package, or of another package that says so."""
+    if name not in COLUMN_TYPES:
+        kind = extension(EXTENSIONS, name)
+        if kind is not None:
+            COLUMN_TYPES[name] = kind
+    return COLUMN_TYPES.get(name)
+
+
 def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
     if "known" in entry:
         entry = _spelt_out(name, entry, source=source)
-    kind = COLUMN_TYPES.get(str(entry.get("type")).lower())
+    kind = _kind_named(str(entry.get("type")).lower())
     if kind is None:
         raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(COLUMN_TYPES)}")
     known = {field.name: field for field in fields(kind)}

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import ParameterError
+from synthdp.extensions import SOURCES, ending_of, extension
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
@@ -21,7 +22,7 @@ UNKNOWN = CsvFormat()
 def is_csv(path: str | PathLike[str]) -> bool:
     """Say whether a path's ending leaves a file to be CSV."""
     others = Path(path).name.endswith((".duckdb", *ARROW_ENDINGS))
-    return not (others or is_excel(path) or Path(path).is_dir())
+    return not (others or is_excel(path) or Path(path).is_dir() or _is_extension(path))
 
 
 def is_excel(path: str | PathLike[str]) -> bool:
@@ -32,7 +33,7 @@ def is_excel(path: str | PathLike[str]) -> bool:
 def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
     """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
 
-    The path's ending says which; any other is CSV.
+    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.extensions`) is that.
 
     Parameters
     ----------
@@ -48,6 +49,10 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
     ParameterError
         If it needs a package that is not installed.
     """
+    if _is_extension(path):
+        kind = extension(SOURCES, str(ending_of(Path(path).name)))
+        source: Source = kind(path)
+        return source
     if is_excel(path):
         return ExcelSource(path).with_missing(csv.missing)
     if Path(path).name.endswith(".duckdb"):
@@ -62,3 +67,10 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
         return ParquetSource(path)
     found = detected(path, csv)
     return CsvSource(path, delimiter=found.delimiter or ",", encoding=found.encoding).with_missing(csv.missing)
+
+
+def _is_extension(path: str | PathLike[str]) -> bool:
+    """Say whether another package reads files that end so; the endings that synthdp knows stay its own."""
+    name = Path(path).name
+    known = (".csv", ".csv.gz", ".tsv", ".txt", ".duckdb", *ARROW_ENDINGS, *EXCEL_ENDINGS)
+    return not name.lower().endswith(known) and ending_of(name) is not None

@@ -1,0 +1,206 @@
+"""`synthdp publish`: one folder with everything that a board and a reader ask for, whole or not at all.
+
+All of it is made from the release alone.  The paid release is saved beside the folder before anything else is written; it
+moves into the folder when the folder is whole, and stays where it is otherwise, so that nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.estimators.report_file import write_report
+from synthdp.estimators.synthetic_release import SyntheticRelease
+from synthdp.files import replacing_folder
+from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.publishing import receipt_text
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.report.dictionary import data_package
+from synthdp.report.evidence import evidence_files
+from synthdp.report.guidelines import SECTORS, About
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.storage import DOCUMENT, check_place, fingerprint, save
+
+SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
+BLOCK = 1 << 20
+
+
+def kept_release(folder: Path) -> Path:
+    """Return where the paid release lies until its folder is whole."""
+    return folder.with_name(f"{folder.name}.release")
+
+
+def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -> None:
+    """Refuse what cannot be written or signed, before anything is read or spent.
+
+    Raises
+    ------
+    ParameterError
+        If the ending, the sector or the date is none, or the key or its program is missing.
+    DataError
+        If there is something else at the folder's place.
+    """
+    if ending not in (".csv", ".parquet"):
+        raise ParameterError(f"format ({ending.lstrip('.')!r}) must be csv or parquet")
+    if about.sector is not None and about.sector not in SECTORS:
+        raise ParameterError(f"sector ({about.sector!r}) must be one of {', '.join(SECTORS)}")
+    year, _, rest = about.date.partition("-")
+    if not (len(year) == 4 and year.isdigit() and len(rest) == 5 and rest.replace("-", "", 1).isdigit()):
+        raise ParameterError(f"date ({about.date!r}) must read YYYY-MM-DD")
+    if folder.exists() and not (folder.is_dir() and ((folder / SUMS).is_file() or not any(folder.iterdir()))):
+        raise DataError(f"'{folder}' exists and is no published folder: give another path")
+    check_place(kept_release(folder))
+    if key is not None:
+        _signing(key, Path(SUMS))
+
+
+def publish_folder(
+    source: Any,
+    settings: SyntheticRelease,
+    folder: Path,
+    *,
+    about: About,
+    ending: str = ".csv",
+    rows: int | None = None,
+    key: Path | None = None,
+    on_progress: ProgressCallback = silent,
+) -> int:
+    """Release private rows and write the folder to publish; return how many synthetic rows there are.
+
+    Costs the loss of ``settings``, for its neighbours.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    settings
+        The release; it is fitted.
+    folder
+        To write; its parents are made.
+    about
+        What the publisher says.
+    ending
+        Of the table, ``.csv`` or ``.parquet``.
+    rows
+        Of the synthetic table; default: the noisy estimate of the real number.
+    key
+        A private key to sign the checksums with, of ssh-keygen or minisign; it is read by that program alone.
+    on_progress
+        Called at each stage after the fit, which has a callback of its own.
+
+    Raises
+    ------
+    SynthDPError
+        In one sentence.  Before the spend nothing is left behind; after it the saved release, which the sentence names.
+    """
+    check_folder(folder, about, ending=ending, key=key)
+    made = settings.fit(source)
+    kept = kept_release(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made.save(kept)
+    try:
+        count = write_folder(
+            made.release_, folder, about=about, ending=ending, rows=rows, key=key, target=settings.target,
+            random_state=settings.random_state, on_progress=on_progress,
+        )  # fmt: skip
+    except DataError as error:
+        raise DataError(f"{error}; the release is paid for and kept in '{kept}': publish it from there") from None
+    shutil.rmtree(kept, ignore_errors=True)
+    return count
+
+
+def write_folder(
+    release: Release[Any],
+    folder: Path,
+    *,
+    about: About,
+    ending: str = ".csv",
+    rows: int | None = None,
+    key: Path | None = None,
+    target: str | None = None,
+    random_state: RandomState = None,
+    on_progress: ProgressCallback = silent,
+) -> int:
+    """Write the folder of a release that was made before, from it alone; free, see `publish_folder`."""
+    check_folder(folder, about, ending=ending, key=key)
+    if not isinstance(release.output, SyntheticModel):
+        raise ParameterError(
+            f"a release by {release.mechanism} is not one synthetic table: it has no folder to publish"
+        )
+    name, model = f"synthetic{ending}", release.output
+    count = int(model.rows if rows is None else rows)
+    try:
+        with replacing_folder(folder) as fresh:
+            on_progress(Progress(stage="drawing rows", done=0, total=1))
+            model.sample_to(fresh / name, rows=count, random_state=random_state)
+            short = fingerprint(release)
+            for path in (fresh / "receipt.json", fresh / "card.html"):
+                path.write_text(receipt_text(release, path.suffix), encoding="utf-8")
+            known = target if target in model.schema.outputs else None
+            write_report(release, fresh / "report.html", title=about.title, target=known, on_progress=on_progress)
+            texts = evidence_files(release, about, fingerprint=short, table=name, rows=count)
+            for file, text in texts.items():
+                (fresh / file).write_text(text, encoding="utf-8", newline="")
+            package = data_package(
+                model.schema, name=f"synthdp-{short}", title=about.title, rows=count, path=name,
+                digest=_digest(fresh / name), size=(fresh / name).stat().st_size,
+            )  # fmt: skip
+            (fresh / "datapackage.json").write_text(
+                json.dumps(package, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
+            save(release, fresh / "release")
+            _write_sums(fresh)
+            if key is not None:
+                _sign(key, fresh / SUMS)
+    except OSError as error:
+        raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None
+    except FormatError as error:
+        raise DataError(f"'{folder}' cannot be written: {error}") from None
+    return count
+
+
+def is_release(path: Path) -> bool:
+    """Say whether a path is a saved release."""
+    return (path / DOCUMENT).is_file()
+
+
+def _write_sums(folder: Path) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
+    (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="")
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _signing(key: Path, sums: Path) -> list[str]:
+    """Return the command that signs checksums with a key: ssh-keygen's, or minisign's by the first line of its file."""
+    try:
+        with key.open("rb") as file:
+            head = file.read(80)
+    except OSError as error:
+        raise ParameterError(f"the key '{key}' cannot be read: {error.strerror}") from None
+    of_minisign = head.startswith(b"untrusted comment:")
+    program = shutil.which("minisign" if of_minisign else "ssh-keygen")
+    if program is None:
+        raise ParameterError(f"the key '{key}' needs {'minisign' if of_minisign else 'ssh-keygen'}: install it")
+    if of_minisign:
+        return [program, "-S", "-s", str(key), "-m", str(sums)]
+    return [program, "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(sums)]
+
+
+def _sign(key: Path, sums: Path) -> None:
+    done = subprocess.run(_signing(key, sums), check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603
+    if done.returncode:
+        raise DataError(f"the checksums could not be signed with '{key}'")

@@ -1,0 +1,346 @@
+"""NON-PRIVATE tests of the risk of a synthetic table, by attacks with a control group; for people who may see the rows.
+
+The message of each is a difference: how much more often an attack succeeds against people whose rows the table was made of
+than against people who were not in it.  A share that is the same for both is what the table teaches about everybody: that is
+what it is published for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.checks import check_number
+from synthdp.errors import DataError, ParameterError
+from synthdp.markup import render
+from synthdp.nonprivate import attacks
+from synthdp.nonprivate.joint_codes import Tables, joint_tables
+from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.randomness import Generator, RandomState, generator
+from synthdp.schema.schema import Schema
+from synthdp.tables.refusals import instead_of
+
+STAMP = "NON-PRIVATE: reads private rows: not for publication"
+
+NO_EVIDENCE = (
+    "Distances to the closest record prove nothing: a table that copies people can keep them large, and a private one can "
+    "make them small (arXiv 2505.01524). They are shown because boards ask for them, and no threshold applies to them."
+)
+PASSING = (
+    "A pass says that these attacks, of these strengths, found nothing above the thresholds; the promise for all attacks "
+    "is the receipt's. The outcome itself was computed from private rows, outside the promise."
+)
+
+THRESHOLDS: Mapping[str, float] = MappingProxyType(
+    {
+        "copies": 0.005, "replicated_uniques": 0.005, "disclosive": 0.005, "rapid": 0.02, "singling_out": 0.05,
+        "linkage": 0.05, "inference": 0.05, "membership": 0.03,
+    }
+)  # fmt: skip
+"""The most that members may be worse off, in shares (tuned: half of Adult at epsilon = 1 stays below, at 50 not)."""
+
+MEANING = {
+    "copies": "the whole row comes in the table",
+    "replicated_uniques": "RepU: keys unique among the people and unique in the table",
+    "disclosive": "DiSCO: keys whose synthetic rows all have one target, the right one",
+    "rapid": "RAPID: target predicted with confidence by a model of the table",
+    "singling_out": "a guess from the table fits exactly one person",
+    "linkage": "keys and other columns, looked up apart, lead to one synthetic row",
+    "inference": "the synthetic row with the nearest keys has the right target",
+    "membership": "membership attack: area under the curve, .5 for a coin",
+}
+
+FEWEST = 40
+"""Rows of the holdout below which there is no control group to speak of (safety limit)."""
+
+Z = 2.5758
+"""The normal quantile of the 99 % intervals (derived)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskMeasure:
+    """One attack, against members and against the control group.
+
+    Parameters
+    ----------
+    name
+        One of `THRESHOLDS`.
+    target
+        The column that it tries to learn, if any.
+    members, control
+        Share of successes against either group; of the membership attack the area under the curve, and .5.
+    difference, lower, upper
+        Members minus control, with a 99 % interval.
+    threshold
+        The most that the difference may be.
+    """
+
+    name: str
+    target: str | None
+    members: float
+    control: float
+    difference: float
+    lower: float
+    upper: float
+    threshold: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the difference is within the threshold, or cannot be told from none."""
+        return self.difference <= self.threshold or self.lower <= 0
+
+    @property
+    def title(self) -> str:
+        """What the attack is, in words."""
+        return MEANING[self.name] + (f", {self.target}" if self.target else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonprivateRisk:
+    """What attacks on a synthetic table find.  Not private: not for publication; see `publishable` for what may be said.
+
+    Parameters
+    ----------
+    measures
+        The attacks.
+    keys
+        What the attacker knows of a person.
+    people
+        How many members, and as many others, each attack with a group was made against at most.
+    no_privacy_evidence
+        Median distances to the closest synthetic row: they prove nothing.
+    warning
+        The stamp.
+    """
+
+    measures: tuple[RiskMeasure, ...]
+    keys: tuple[str, ...]
+    people: int
+    no_privacy_evidence: dict[str, float]
+    warning: str = field(default=STAMP)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no threshold is broken."""
+        return all(measure.passed for measure in self.measures)
+
+    @property
+    def broken(self) -> tuple[RiskMeasure, ...]:
+        """The measures above their threshold."""
+        return tuple(measure for measure in self.measures if not measure.passed)
+
+    def publishable(self) -> dict[str, Any]:
+        """Return what may be published: thresholds that were set beforehand, and pass or fail of each; no figure."""
+        return {
+            "keys": list(self.keys),
+            "passed": self.passed,
+            "thresholds": [
+                {"measure": m.name, "target": m.target, "most": m.threshold, "passed": m.passed} for m in self.measures
+            ],
+            "meaning": PASSING,
+        }
+
+    def to_document(self) -> dict[str, Any]:
+        """Return everything as a JSON document, stamped."""
+        return {
+            "warning": self.warning,
+            "nonprivate": True,
+            "passed": self.passed,
+            "keys": list(self.keys),
+            "people": self.people,
+            "measures": [
+                {
+                    "measure": m.name, "target": m.target, "members": m.members, "control": m.control,
+                    "difference": m.difference, "interval": [m.lower, m.upper], "threshold": m.threshold, "passed": m.passed,
+                }
+                for m in self.measures
+            ],
+            "no_privacy_evidence": {**self.no_privacy_evidence, "why": NO_EVIDENCE},
+            "publishable": self.publishable(),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        width = max(len(m.title) for m in self.measures)
+        lines = [
+            self.warning, "", f"Known of a person: {', '.join(self.keys)}. Control: people who were not in it.", "",
+            f"  {'in per cent of people':<{width}}  members  control   difference, 99 % interval   at most",
+        ]  # fmt: skip
+        for m in self.measures:
+            a, b, d, low, high, most = (
+                100 * x for x in (m.members, m.control, m.difference, m.lower, m.upper, m.threshold)
+            )
+            verdict = "ok" if m.passed else "BROKEN"
+            lines.append(
+                f"  {m.title:<{width}}  {a:7.2f}  {b:7.2f}  {d:+7.2f}  ({low:+6.2f} to {high:+6.2f})  {most:7.2f}  {verdict}"
+            )
+        lines += ["", f"  {NO_EVIDENCE}"]
+        lines += [f"    {name}: {value:.4f}" for name, value in self.no_privacy_evidence.items()]
+        lines += ["", f"{'pass' if self.passed else 'FAIL'}: {PASSING}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the attacks as a table for a notebook, stamped."""
+        return render("risk.html", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a page with a red banner.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
+        page = render("risk_page.html", title="NON-PRIVATE risk test", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
+        with instead_of(OSError, say=lambda e: DataError(f"'{path}' cannot be written: {getattr(e, 'strerror', e)}")):
+            Path(path).write_text(page, encoding="utf-8")
+
+
+def nonprivate_risk(
+    train: Any,
+    synthetic: Any,
+    holdout: Any,
+    *,
+    keys: Sequence[str],
+    target: str | Sequence[str] = (),
+    schema: Schema | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    random_state: RandomState = 0,
+    on_progress: ProgressCallback = silent,
+) -> NonprivateRisk:
+    """Attack a synthetic table as an intruder would, and compare with people who were not in it.  Not private.
+
+    The result is stamped and must not be published; its `NonprivateRisk.publishable` says only which thresholds, set
+    beforehand, were kept.
+
+    Parameters
+    ----------
+    train
+        The private rows that the synthetic table was made of.
+    synthetic
+        The table to attack.
+    holdout
+        Private rows of the same population that it was not made of: the control group.  Best as many as ``train``.
+    keys
+        Columns that an attacker knows of a person, such as age, sex and region.
+    target
+        A column, or several, that the attacker tries to learn.
+    schema
+        The columns, if values should be brought to what they may hold first; default: values as they are.
+    thresholds
+        The most that members may be worse off, in shares, by name of the measure; set them before you look.  Those that are
+        not named keep their default, see `synthdp.nonprivate.risk.THRESHOLDS`.
+    random_state
+        Seed of which people are attacked.
+    on_progress
+        Called with each stage as it begins.
+
+    Raises
+    ------
+    DataError
+        If a table cannot be read or lacks a column, or the control group is too small.
+    ParameterError
+        If keys, target or thresholds name something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"age": rng.integers(90, size=400), "pay": rng.normal(size=400), "ill": rng.random(400) < 0.3})
+    >>> copied = sd.nonprivate_risk(table[:200], table[:200], table[200:], keys=["age", "pay"], target="ill")
+    >>> copied.passed
+    False
+    """
+    rng = generator(random_state)
+    most = _thresholds(thresholds)
+    keys = list(dict.fromkeys([keys] if isinstance(keys, str) else keys))
+    targets = list(dict.fromkeys([target] if isinstance(target, str) else target))
+    on_progress(Progress(stage="reading", done=0, total=5))
+    tables = joint_tables((train, synthetic, holdout), schema)
+    for name, given in (("keys", keys), ("target", targets)):
+        if unknown := [column for column in given if column not in tables.names]:
+            raise ParameterError(f"{name}: there is no column {unknown[0]!r} in all three tables")
+    if not keys:
+        raise ParameterError("keys must name at least one column that an attacker knows")
+    if both := [column for column in targets if column in keys]:
+        raise ParameterError(f"target: {both[0]!r} is among the keys: what the attacker knows need not be learnt")
+    if len(tables.holdout) < FEWEST or len(tables.train) < FEWEST:
+        raise DataError(f"the train and holdout tables must have {FEWEST} rows or more: each is a group to compare")
+    people = min(len(tables.train), len(tables.holdout))
+    groups = [table.part(rng.permutation(len(table))[:people]) for table in (tables.train, tables.holdout)]
+    known, wanted = ([tables.names.index(name) for name in names] for names in (keys, targets))
+    measures: list[RiskMeasure] = []
+
+    def add(name: str, found: Sequence[IntArray], column: str | None = None) -> None:
+        measures.append(_compared(name, column, found[0], found[1], most[name]))
+
+    on_progress(Progress(stage="uniques and disclosive keys", done=1, total=5))
+    add("copies", [attacks.copied(group, tables.synthetic) for group in groups])
+    add("replicated_uniques", [attacks.replicated_uniques(group, tables.synthetic, known) for group in groups])
+    for column, j in zip(targets, wanted, strict=True):
+        add("disclosive", [attacks.disclosive(group, tables.synthetic, known, j) for group in groups], column)
+    on_progress(Progress(stage="attacker's models", done=2, total=5))
+    for column, j in zip(targets, wanted, strict=True):
+        add("rapid", attacks.predicted(groups, tables, known, j, rng), column)
+    on_progress(Progress(stage="singling out, linkage and inference", done=3, total=5))
+    if singled := attacks.singled_out(groups, tables, rng):
+        add("singling_out", singled)
+    some = [group.part(np.arange(min(len(group), attacks.ATTACKS))) for group in groups]
+    others = [j for j in range(len(tables.names)) if j not in known]
+    if others:
+        add("linkage", [attacks.linked(group, tables, known, others) for group in some])
+    for column, j in zip(targets, wanted, strict=True):
+        add("inference", [attacks.inferred(group, tables, known, j) for group in some], column)
+    on_progress(Progress(stage="membership", done=4, total=5))
+    measures.append(_membership(tables, most["membership"], rng))
+    return NonprivateRisk(
+        measures=tuple(measures),
+        keys=tuple(keys),
+        people=people,
+        no_privacy_evidence={
+            f"median distance of {who} to the closest synthetic row": attacks.closest_distance(group, tables)
+            for who, group in zip(("members", "others"), some, strict=True)
+        },
+    )
+
+
+def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
+    for name, value in (given or {}).items():
+        if name not in THRESHOLDS:
+            raise ParameterError(f"thresholds: {name!r} is none of {', '.join(THRESHOLDS)}")
+        check_number(f"threshold {name}", value, least=0, most=1)
+    return {**THRESHOLDS, **(given or {})}
+
+
+def _compared(name: str, column: str | None, members: IntArray, control: IntArray, most: float) -> RiskMeasure:
+    """Return the difference of two shares with an interval that also holds for few successes (Agresti, Caffo 2000)."""
+    m, n = len(members), len(control)
+    a, b = (int(members.sum()) + 1) / (m + 2), (int(control.sum()) + 1) / (n + 2)
+    half = Z * sqrt(a * (1 - a) / (m + 2) + b * (1 - b) / (n + 2))
+    shares = [float(found.mean()) if len(found) else 0.0 for found in (members, control)]
+    return RiskMeasure(
+        name=name, target=column, members=shares[0], control=shares[1], difference=shares[0] - shares[1],
+        lower=a - b - half, upper=a - b + half, threshold=most,
+    )  # fmt: skip
+
+
+def _membership(tables: Tables, most: float, rng: Generator) -> RiskMeasure:
+    """Attack membership: half of the holdout is what the attacker knows of the population, half is the control group."""
+    order = rng.permutation(len(tables.holdout))
+    half = len(order) // 2
+    reference, control = tables.holdout.part(order[:half]), tables.holdout.part(order[half:])
+    members = tables.train.part(rng.permutation(len(tables.train))[: len(control)])
+    area, error = attacks.auc_with_error(*attacks.membership_scores([members, control], reference, tables, rng))
+    return RiskMeasure(
+        name="membership", target=None, members=area, control=0.5, difference=area - 0.5, lower=area - Z * error - 0.5,
+        upper=area + Z * error - 0.5, threshold=most,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""The data dictionary of a synthetic table, from its schema: as rows, and as a Frictionless data package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synthdp.schema.column import Column, Fresh, Interval, Levels, Steps
+from synthdp.schema.schema import Schema
+
+FIELDS = ("column", "type", "values", "unit", "levels", "missing", "known_from")
+"""The columns of the dictionary."""
+
+MOST_LEVELS = 1_000
+"""Levels that are written out; more make a dictionary nobody reads (safety limit)."""
+
+UNITS = {"moment": "calendar time, UTC", "clock": "time of day", "length": "length of time"}
+
+NO_UNIT = "as the publisher's schema has it"
+
+TYPES = {
+    "moment": "datetime",
+    "clock": "time",
+    "length": "string",
+    "truth": "boolean",
+    "label": "string",
+    "name": "string",
+}
+
+
+def dictionary_rows(schema: Schema) -> list[dict[str, str]]:
+    """Return one row for each column of the table: what it is, its values, unit and levels, and what may be missing."""
+    return [
+        {
+            "column": name,
+            "type": type(column).__name__,
+            "values": column.in_words(),
+            "unit": UNITS.get(column.quantity, NO_UNIT if column.quantity == "number" else ""),
+            "levels": _levels(column),
+            "missing": "may be missing, as an empty cell" if column.nullable else "never missing",
+            "known_from": column.source or ("" if column.names_rows or column.quantity == "truth" else "not said"),
+        }
+        for name, column in schema.outputs.items()
+    ]
+
+
+def data_package(
+    schema: Schema, *, name: str, title: str, rows: int, path: str, digest: str, size: int
+) -> dict[str, Any]:
+    """Return a description of the table after the Data Package standard (Frictionless), version 1.
+
+    Parameters
+    ----------
+    schema
+        Of the table.
+    name, title
+        Of the package.
+    rows
+        How many the file has.
+    path, digest, size
+        The file, its SHA-256 and its bytes.
+    """
+    csv = path.endswith(".csv")
+    resource: dict[str, Any] = {
+        "name": "synthetic",
+        "path": path,
+        "format": "csv" if csv else "parquet",
+        "mediatype": "text/csv" if csv else "application/vnd.apache.parquet",
+        **({"profile": "tabular-data-resource", "encoding": "utf-8"} if csv else {}),
+        "hash": f"sha256:{digest}",
+        "bytes": size,
+        "rows": rows,
+        "schema": {"fields": [_field(*item) for item in schema.outputs.items()], "missingValues": [""]},
+    }
+    return {
+        "profile": "tabular-data-package" if csv else "data-package",
+        "name": name,
+        "title": title,
+        "description": "Synthetic rows, made with differential privacy: no row is a person's.",
+        "resources": [resource],
+    }
+
+
+def _field(name: str, column: Column) -> dict[str, Any]:
+    constraints: dict[str, Any] = {"required": not column.nullable}
+    support = column.support()
+    plain = column.quantity == "number"
+    kind = ("integer" if column.whole else "number") if plain else TYPES[column.quantity]
+    if kind == "datetime" and column.stored_as == "day":
+        kind = "date"
+    match support:
+        case Levels(levels) if kind == "string" and 0 < len(levels) <= MOST_LEVELS:
+            constraints["enum"] = [str(level) for level in levels]
+        case Steps(first=first, last=last, special=special) if plain:
+            ends = [support.value(first), support.value(last), *special]
+            constraints |= {"minimum": min(ends), "maximum": max(ends)}
+        case Interval(lower, upper, special) if plain:
+            ends = [lower, upper, *special]
+            constraints |= {"minimum": min(ends), "maximum": max(ends)}
+    field: dict[str, Any] = {"name": name, "type": kind, "description": column.in_words(), "constraints": constraints}
+    if kind in ("datetime", "date", "time"):
+        field["format"] = "any"
+    if kind == "boolean":
+        field |= {"trueValues": ["True", "true", "1"], "falseValues": ["False", "false", "0"]}
+    return field
+
+
+def _levels(column: Column) -> str:
+    support = column.support()
+    if isinstance(support, Fresh) or not isinstance(support, Levels):
+        return ""
+    levels = [str(level) for level in support.levels[:MOST_LEVELS]]
+    return " | ".join(levels) + (
+        f" | and {len(support.levels) - MOST_LEVELS} more" if len(support.levels) > MOST_LEVELS else ""
+    )
+
+
+def as_csv(rows: Sequence[Mapping[str, str]], fields: tuple[str, ...]) -> str:
+    """Return rows of texts as CSV."""
+    lines = [fields, *([row[field] for field in fields] for row in rows)]
+    return "".join(",".join('"' + cell.replace('"', '""') + '"' for cell in line) + "\r\n" for line in lines)

@@ -1,0 +1,122 @@
+"""The texts of a folder to publish, made from the release alone: the evidence page, the README for readers, the citation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from synthdp.markup import render
+from synthdp.release import Release
+from synthdp.report.dictionary import FIELDS, as_csv, dictionary_rows
+from synthdp.report.guidelines import PUBLISHER, About, as_yaml, privacy_label, registry_entry, sp_800_226
+from synthdp.report.office_words import office_words
+from synthdp.report.page import citation_of, promise_of
+
+FILES = {
+    "report.html": "what the table holds, and how accurate tables made of it are expected to be",
+    "evidence.html": "what protects the people in it: in office words, as a privacy label, and against NIST SP 800-226",
+    "card.html": "the privacy card",
+    "receipt.json": "what was spent on what, under which assumptions",
+    "dictionary.csv": "the data dictionary: names, types, units, levels, what may be missing",
+    "datapackage.json": "the same for machines, after the Frictionless Data Package standard",
+    "privacy-label.json": "the privacy label for machines",
+    "sp800-226.csv": "NIST SP 800-226, topic by topic",
+    "registry-entry.yaml": "a draft for the registry of deployments of OpenDP and NIST",
+    "CITATION.cff": "how to cite",
+    "release/": "the release itself: more rows and answers with error bars can be drawn from it, free of loss",
+    "SHA256SUMS": "checksums of all files: sha256sum -c SHA256SUMS",
+}
+"""What each file is, for readers."""
+
+
+def evidence_files(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> dict[str, str]:
+    """Return the texts of all files that are made of the release without sampling it, by file name."""
+    schema = release.output.schema
+    label = privacy_label(release, about, fingerprint=fingerprint)
+    guideline = sp_800_226(release, fingerprint=fingerprint)
+    columns = dictionary_rows(schema)
+    entry = registry_entry(release, about, fingerprint=fingerprint, columns=len(columns))
+    page = render(
+        "evidence.html", title=about.title, promise=promise_of(release.receipt), loss=release.receipt.total,
+        words=office_words(release), label=_label_rows(label), guideline=guideline, dictionary=columns, heads=FIELDS,
+    )  # fmt: skip
+    topics = [dict(zip(("topic", "question", "answer"), line, strict=True)) for line in guideline]
+    return {
+        "evidence.html": page,
+        "dictionary.csv": as_csv(columns, FIELDS),
+        "privacy-label.json": json.dumps(label, indent=1, ensure_ascii=False) + "\n",
+        "sp800-226.csv": as_csv(topics, ("topic", "question", "answer")),
+        "registry-entry.yaml": as_yaml(entry),
+        "CITATION.cff": _citation(about, fingerprint),
+        "README.md": _readme(release, about, fingerprint=fingerprint, table=table, rows=rows),
+    }
+
+
+def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    rows = []
+    for part in ("who", "what", "how", "how_often"):
+        for name, value in label[part].items():
+            if value is None:
+                continue
+            if isinstance(value, dict):
+                value = [
+                    ", ".join(
+                        f"{key} {one:g}" if isinstance(one, float) else f"{key} {one}" for key, one in value.items()
+                    )
+                ]
+            if isinstance(value, float):
+                value = f"a 50:50 guess about one unit becomes right at most {value:.1%} of the time"
+            rows.append(
+                (f"{part.replace('_', ' ')}: {name.replace('_', ' ')}", value if isinstance(value, list) else [value])
+            )
+    return rows
+
+
+def _citation(about: About, fingerprint: str) -> str:
+    return as_yaml({
+        "cff-version": "1.2.0",
+        "type": "dataset",
+        "message": "If you use this table, please cite it.",
+        "title": f"{about.title} (differentially private synthetic table, release {fingerprint})",
+    }) + f'authors:\n  - name: {json.dumps(about.publisher, ensure_ascii=False)}\nversion: "{fingerprint}"\n' + (
+        f'date-released: "{about.date}"\n'
+    )  # fmt: skip
+
+
+def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> str:
+    words = office_words(release)
+    public, columns = release.receipt.adjacency.rows_are_public, len(release.output.schema.outputs)
+    lines = [
+        f"# {about.title}",
+        "",
+        (
+            f"A synthetic table: {'' if public else 'about '}{rows:,} made-up rows of {columns} columns, drawn from noisy "
+            f"statistics of a real table. **No row is a person's.** {promise_of(release.receipt)} ({release.receipt.total})."
+        ),
+        "",
+        f"{words[0]} How that figure is found: evidence.html.",
+        "",
+        "## What it is good for",
+        "",
+        "- Shares, means, quantiles and tables of one to three columns; report.html says how accurate they should be.",
+        "- Writing and testing programs before the real rows are seen; teaching; deciding whether to ask for the real rows.",
+        '- Answers with error bars: `synthdp answer release --share "CONDITION"`, or `sd.load(...).answer(...)`.',
+        "",
+        "## What it must not be used for",
+        "",
+        "- To learn of a person, or to decide about one: each row is made up, also where it looks like somebody.",
+        "- Small groups: a cell of the size above, or below it, is noise.",
+        "- Rare events, outliers, the largest values, and relations of four or more columns that were not measured.",
+        "- Standard errors and tests as if the rows were real: they are too small. `release.analyse` knows of the noise.",
+        "- Joining with other tables by rows.",
+        "",
+    ]
+    if release.receipt.notes:
+        lines += ["## What to know of this release", "", *(f"- {note}" for note in release.receipt.notes), ""]
+    files = {table: "the synthetic rows", **FILES}
+    lines += ["## Files", "", *(f"- `{name}`: {what}" for name, what in files.items()), "", "## How to cite", ""]
+    who = "" if about.publisher == PUBLISHER else f"{about.publisher}: "
+    lines += [f"{who}{about.title}. {citation_of(release, fingerprint)}", ""]
+    if PUBLISHER in (about.publisher, about.region, about.use):
+        lines += ["What only the publisher knows is marked so in CITATION.cff and registry-entry.yaml.", ""]
+    return "\n".join(lines)

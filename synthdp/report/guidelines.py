@@ -1,0 +1,202 @@
+"""A release against what offices ask: a privacy label, NIST SP 800-226 point by point, and a registry's entry.
+
+The label has the parts that experts found necessary (arXiv 2507.15997).  The entry follows the registry of OpenDP and NIST
+(arXiv 2509.13509).  All are filled in from the release; what a release cannot know is left to the publisher, and said.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.release import Release
+from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
+from synthdp.report.office_words import office_words
+
+PUBLISHER = "To be stated by the publisher"
+"""What no release knows."""
+
+VARIANTS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP", GaussianDP: "Custom"}
+"""The registry's names."""
+
+EXACT = (
+    "Noise is drawn as whole numbers from the operating system's entropy by OpenDP's exact samplers: no floating-point "
+    "number touches a private count, so that the known attacks on rounding do not apply."
+)
+POST = (
+    "The synthetic rows, the report, the answers and every other file of this folder are computed from the noisy answers "
+    "alone."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What the publisher says of a table; all of it public.
+
+    Parameters
+    ----------
+    title
+        Of the table.
+    publisher, region, sector
+        Who publishes it, which region it describes, and one of the registry's sectors.
+    use
+        What it is meant for.
+    date
+        Of publication, YYYY-MM-DD.
+    """
+
+    title: str = "Synthetic table"
+    publisher: str = PUBLISHER
+    region: str = PUBLISHER
+    sector: str | None = None
+    use: str = PUBLISHER
+    date: str = "1900-01-01"
+
+
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+"""Those of the registry."""
+
+
+def privacy_label(release: Release[Any], about: About, *, fingerprint: str) -> dict[str, Any]:
+    """Return the privacy label of a release."""
+    card = privacy_card(release, fingerprint=fingerprint)
+    receipt = release.receipt
+    return {
+        "label": "privacy label for differential privacy, after arXiv 2507.15997",
+        "release": fingerprint,
+        "who": {"publisher": about.publisher, "trust_model": "central", "trusted_with_rows": TRUST},
+        "what": {
+            "definition": card["definition"],
+            "parameters": card["parameters"],
+            "attackers_best_odds": receipt.odds,
+            "privacy_unit": card["unit_of_privacy"],
+            "neighbouring_tables": card["neighbouring_tables"],
+            "assumed": list(receipt.assumptions),
+        },
+        "how": {
+            "mechanism": release.mechanism,
+            "noise": card["noise"],
+            "composition": COMPOSITION,
+            "post_processing": POST,
+            "software": dict(receipt.versions),
+        },
+        "how_often": {
+            "releases": "one, static; each further release of the same rows adds its own loss",
+            "ledger": receipt.record,
+        },
+        "in_office_words": office_words(release),
+    }
+
+
+def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, str, str]]:
+    """Return the guideline's points, what each asks, and what holds for this release."""
+    card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
+    parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
+    odds = (
+        ""
+        if receipt.odds is None
+        else f" A 50:50 guess about one unit becomes right at most {receipt.odds:.1%} of the time."
+    )
+    noise = "; ".join(card["noise"])
+    synthetic = (
+        "The table is drawn from a model of noisy tables of counts: it is post-processing. Standard errors computed on it "
+        "as if it were real are too small; the release answers with error bars that know of the noise."
+    )
+    return [
+        ("The promise", "Is the guarantee a formal one?", f"Yes: {card['definition']}."),
+        ("The privacy parameter", "Which values, and what do they mean?", f"{parameters}.{odds}"),
+        ("The variant", "Which definition, and is δ small?", f"{card['definition']}: {parameters}."),
+        ("The unit of privacy", "Whom does one unit cover?", f"{card['unit_of_privacy']}; {card['neighbouring_tables']}."),
+        ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
+        ("Post-processing", "What is done after the noise?", POST),
+        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. Steps: receipt.json."),
+        ("Utility", "How accurate is it?", "Expected errors of tables of one to three columns: report.html."),
+        ("Bias", "Who is served worse?", BIAS),
+        ("Synthetic data", "What is special about it?", synthetic),
+        ("Query model", "Interactive or not?", "Not interactive: all private answers were given before this was published."),
+        ("Threat model", "Whom must one trust?", TRUST),
+        ("Implementation", "Floating point and side channels?", f"{EXACT} {SIDE_CHANNELS}"),
+        ("Data security", "Who guards the rows themselves?", SECURITY),
+        ("Data collection", "How were the rows collected?", f"{PUBLISHER}; no part of the promise."),
+        ("Assumptions", "What does it rest on?", " ".join(f"{line[:1].upper()}{line[1:]}." for line in receipt.assumptions)),
+    ]  # fmt: skip
+
+
+def registry_entry(release: Release[Any], about: About, *, fingerprint: str, columns: int) -> dict[str, Any]:
+    """Return a draft of an entry in the deployments registry of OpenDP and NIST, with all fields that a release knows."""
+    card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
+    names = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}
+    parameters = {names[name]: value for name, value in card["parameters"].items() if name in names}
+    basic = {
+        "name": about.title,
+        "data_curators": [about.publisher],
+        "intended_use": about.use,
+        "data_product_type": "Synthetic data",
+        "data_product_region": about.region,
+        "description": f"Synthetic table of {columns} columns with a receipt, made with synthdp; release {fingerprint}.",
+        "publication_date": about.date,
+        **({"data_product_sector": about.sector} if about.sector else {}),
+    }
+    return {
+        "url_slug": f"synthdp-{fingerprint}",
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": basic,
+            "dp_variant": {
+                "variant_name": VARIANTS.get(type(receipt.total), "Custom"),
+                "data_domain": "Tables with the columns of datapackage.json; "
+                + (
+                    "their number of rows is public." if receipt.adjacency.rows_are_public else "of any number of rows."
+                ),
+                "unprotected_quantities": "; ".join(receipt.assumptions),
+            },
+            "privacy_loss": {
+                "privacy_unit": card["unit_of_privacy"],
+                "privacy_unit_details": card["neighbouring_tables"],
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": f"{receipt.total}; spent on: {receipt.together}",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "actors": TRUST,
+                "release_type": "One release",
+                "release_type_details": f"Ledger: {receipt.record}.",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {"post_processing": POST, "composition": COMPOSITION},
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "Bounds and levels were declared or found under noise, see the "
+                "receipt's assumptions; settings were fixed before any row was read.",
+                "mechanisms": f"{release.mechanism}: {'; '.join(card['noise'])}. {EXACT} Software: "
+                + ", ".join(f"{name} {version}" for name, version in card["software"].items()),
+                "justification": " ".join(office_words(release)[:2]),
+            },
+            "administrative": {
+                "notes": "Written by synthdp from the release; fields that a release cannot know are left to the publisher.",
+                "registry_authors": [about.publisher],
+            },
+        },
+    }
+
+
+def as_yaml(value: Any, indent: int = 0) -> str:
+    """Return nested dicts and lists as YAML; texts are quoted as JSON quotes them, which YAML reads."""
+    pad = "  " * indent
+    if isinstance(value, dict):
+        return "".join(
+            f"{pad}{name}:\n{as_yaml(one, indent + 1)}"
+            if isinstance(one, (dict, list))
+            else f"{pad}{name}: {_scalar(one)}\n"
+            for name, one in value.items()
+        )
+    return "".join(f"{pad}- {_scalar(one)}\n" for one in value)
+
+
+def _scalar(value: Any) -> str:
+    """Return a number or text; a YAML number with an exponent needs a point."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text
