@@ -61,7 +61,10 @@ class Automatic(Spender):
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Prepare what may be chosen."""
+        """Prepare what may be chosen.
+
+        Costs nothing.
+        """
         self._adaptive(self.spend).prepare(curator)
         if may_be_smooth(curator.schema):
             self._smooth(self.spend).prepare(curator)

@@ -150,7 +150,10 @@ class L1Fit(Spender):
         return schema
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a table of which no noisy answers could be made; see `check_tables`."""
+        """Refuse a table of which no noisy answers could be made; see `check_tables`.
+
+        Costs nothing.
+        """
         known = ((name, column) for name, column in curator.schema.items() if column.is_complete)
         check_tables(curator, tuple(OneWayTree().first_axis(*one) for one in known), spend=self.spend)
 

@@ -151,7 +151,10 @@ class SmoothSynthesis(Spender):
         check_share("total_share", self.total_share)
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a law that the budget cannot pay for, and a table whose rows could not be counted."""
+        """Refuse a law that the budget cannot pay for, and a table whose rows could not be counted.
+
+        Costs nothing.
+        """
         check_law(law_named(self.law), curator.cost(self.spend))
         if not curator.schema.undeclared:
             schema = self.output_schema(curator.schema)
