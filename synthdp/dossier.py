@@ -21,11 +21,12 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.publishing import receipt_text
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.release_files import DOCUMENT
 from synthdp.report.dictionary import data_package
 from synthdp.report.evidence import evidence_files
 from synthdp.report.guidelines import SECTORS, About
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.storage import DOCUMENT, check_place, fingerprint, save
+from synthdp.storage import check_place, fingerprint, save
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
 BLOCK = 1 << 20

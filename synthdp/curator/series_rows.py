@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Totals
-from synthdp.curator.contribution import Bounding, rows_of
+from synthdp.curator.contribution import Bounding
 from synthdp.curator.private_table import PrivateTable, private_table
 from synthdp.curator.spill import Store
-from synthdp.domain.encoder import RawColumn
+from synthdp.domain.encoder import RawColumn, rows_of
 from synthdp.errors import RoomClosedError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic

@@ -214,7 +214,7 @@ def _screen(
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
     explained = []
     for triple, likely, c in zip(triples, expected, cells, strict=True):
-        chance = explained_by_chance(likely, np.bincount(c, weights**2, minlength=len(likely)))
+        chance = explained_by_chance(likely, np.bincount(c, weights**2, minlength=len(likely)).astype(np.float64))
         pairs = itertools.combinations(triple, 2)
         explained.append(math.sqrt(chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in pairs)))
     said = energies(

@@ -212,8 +212,9 @@ class ColumnTree:
             starts += cuts[:-1].tolist()
             stops += cuts[1:].tolist()
             rows += estimate.tolist()
-        grown = {"starts": np.array(starts), "stops": np.array(stops), "rows": np.array(rows)}
-        return replace(self, **grown, deeper=deeper, deep_stddev=stddev)
+        return replace(
+            self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows), deeper=deeper, deep_stddev=stddev
+        )
 
     def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
         """Return the borders of the parts of a leaf."""

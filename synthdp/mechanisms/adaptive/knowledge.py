@@ -165,7 +165,8 @@ class Knowledge:
     @property
     def relations(self) -> str:
         """What was measured of several columns together, and how noisy it is, in a sentence for the receipt."""
-        tables = [*self.tables, *self.merged, *(effect for effect in self.effects if len(effect.clique) > 1)]
+        tables: list[NoisyTable | NoisyEffect] = [*self.tables, *self.merged]
+        tables += [effect for effect in self.effects if len(effect.clique) > 1]
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
             noise = {one.clique: one.stddev for one in tables if len(one.clique) == order}

@@ -135,7 +135,7 @@ def screen_against_model(
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening against the model"
     )
-    measured = [{*one.clique} for one in (*known.tables, *known.effects)]
+    measured = [{*table.clique} for table in known.tables] + [{*effect.clique} for effect in known.effects]
     candidates = []
     for order in ways:
         some = [i for i, clique in enumerate(cliques) if len(clique) == order]
