@@ -5,12 +5,15 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
+from synthdp.errors import ParameterError
 from synthdp.release import Release
 from synthdp.release_files import check_place as check_place, fingerprint as fingerprint, read  # noqa: PLC0414 - also here
 
 
 def save(release: Release[Any], path: str | PathLike[str]) -> None:
     """Write a release to a folder; see `Release.save`."""
+    if not isinstance(release, Release):
+        raise ParameterError(f"release must be a Release, not {type(release).__name__}: it has no output to save")
     release.save(path)
 
 

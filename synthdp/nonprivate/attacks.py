@@ -195,9 +195,12 @@ def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple
                 gap = np.abs(theirs[near] - mine[some, None])
                 sums += np.minimum(gap, 1, out=gap)
             gaps[:, near] = sums
-        nearest = np.argpartition(gaps, k - 1, axis=1)[:, :k]
-        found[some] = nearest
-        least[some] = np.take_along_axis(gaps, nearest, axis=1).min(axis=1)
+        least[some] = gaps.min(axis=1)
+        every = np.arange(len(gaps))
+        for place in range(k):  # the first of equally near rows, on every processor
+            nearest = gaps.argmin(axis=1)
+            found[some, place] = nearest
+            gaps[every, nearest] = np.inf
     return found, least / len(columns)
 
 

@@ -259,6 +259,10 @@ class Draft:
         out = [f"# left out: {name!r}, {why}" for name, why in self.left_out.items()]
         return "\n    ".join(["Draft({", *lines, *out]) + "\n})"
 
+    def _repr_html_(self) -> str:
+        """Return the schema as it stands as a table for a notebook."""
+        return self.schema._repr_html_()
+
     def _mark(self, name: str) -> str:
         return "  # not reviewed" if name in self.unreviewed else ""
 

@@ -34,7 +34,7 @@ from synthdp.planning.plan import Plan
 from synthdp.planning.simulated_table import simulated_table
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
-from synthdp.privacy.neighbors import Adjacency
+from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
@@ -150,7 +150,10 @@ def plan(
         if left_open:
             opened = whole.replace(left_open)
             refused = refusal_costs(loss, mechanism or Automatic(), opened, domain_budget)
-            one = _priced(one, left_open, run, delta, refused=[getattr(cost, "epsilon", math.nan) for cost in refused])
+            prices = [getattr(cost, "epsilon", math.nan) for cost in refused]
+            if neighbors_named(neighbors) is Neighbors.REPLACE_ONE:
+                prices[0] = 0.0  # the number of rows is public there, so that nobody private was asked
+            one = _priced(one, left_open, run, delta, refused=prices)
         plans.append(one)
     return plans if isinstance(epsilon, Sequence) else plans[0]
 

@@ -1,7 +1,8 @@
 """A release against what offices ask: a privacy label, NIST SP 800-226 point by point, and a registry's entry.
 
-The label follows the proposal of a privacy label for data releases (arXiv 2507.15997); its parts are ours.  The entry follows the registry of OpenDP and NIST
-(arXiv 2509.13509).  All are filled in from the release; what a release cannot know is left to the publisher, and said.
+The label follows the proposal of a privacy label (arXiv 2507.15997), with parts of our own choice.  The entry follows the
+registry of OpenDP and NIST (arXiv 2509.13509).  All are filled in from the release; what a release cannot know is left to
+the publisher, and said.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synthdp.cli.doctor import OPENDP_FAULTS, file_system_check, modes_check, opendp_check, security_checks
+from synthdp.cli.security_checks import OPENDP_FAULTS, file_system_check, modes_check, opendp_check, security_checks
 from synthdp.privacy.versions import version_of
 
 

@@ -183,7 +183,7 @@ def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, shor
     compare = ("nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json")
     monkeypatch.setenv("COLUMNS", "100")
     silent = run(*compare, cwd=folder)
-    monkeypatch.setattr("synthdp.cli.progress.Console", partial(Console, force_terminal=True))
+    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True))
     shown = run(*compare, cwd=folder)
     assert (silent.exit_code, silent.stderr) == (0, "")
     assert shown.exit_code == 0

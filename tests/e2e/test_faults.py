@@ -24,7 +24,6 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 from synthdp import ApproxDP, Boolean, Categorical, Curator, Integer, Ledger, Schema, SyntheticRelease
-from synthdp.cli import reading
 from synthdp.cli.main import main
 from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.discretize import domain_of
@@ -257,7 +256,7 @@ def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_giv
 ):
     written = DOORS[door].write(folder)
     source = files.source_at(folder / COMMANDS[door])
-    monkeypatch.setattr(reading, "source_at", lambda path, csv: source)
+    monkeypatch.setattr(files, "source_at", lambda path, csv: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["returned"]

@@ -16,11 +16,11 @@ SCHEMA = sd.Schema({"x": sd.Continuous(-1, 1), "y": sd.Continuous(-1, 1)})
 SETTINGS = {
     "exact": (
         {"variant": "exact", "smoothness": 3, "degrees": 4, "grid": 9, "lattice": 70, "law": "laplace"},
-        ["K = 3 with t = 4, N = 9, L = 70", "it draws m = ", "L1 objective", "gap", "discrete Laplace"],
+        ["K = 3 with t = 4, N = 9, L = 70", "it draws m = ", "objective", "gap", "discrete Laplace"],
     ),
     "practical": (
         {"variant": "practical", "functions": 11, "candidates": 250, "grid": 12, "degrees": 4, "order": 2},
-        ["R = 11 random functions of up to 2 columns and t = 4 degrees", "C = 250 candidates, N = 12", "L1 objective"],
+        ["R = 11 random functions of up to 2 columns and t = 4 degrees", "C = 250 candidates, N = 12", "objective"],
     ),
 }
 

@@ -64,6 +64,7 @@ def test_an_undeclared_column_of_one_and_true_is_released(tmp_path):
     assert states(tmp_path / "l.sqlite") == ["committed"]
 
 
+@pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("epsilon", [100.0, 700.0])
 @pytest.mark.parametrize("mechanism", ["auto", "smooth_synthesis", "mwem", "fourier_marginals", "l1_fit"])

@@ -55,4 +55,4 @@ def test_databases_that_differ_in_one_person_give_the_same_trace_and_the_same_ou
     found = compared(first, second, tmp_path)
     assert found.faults == ()
     assert found.outcome == ""
-    assert found.questions >= 3
+    assert found.questions >= 2  # noise may say that there is hardly anybody

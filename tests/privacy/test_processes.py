@@ -110,7 +110,9 @@ ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.watch": lambda w: w.curator.watch((NAME,), max_alarms=1, spend=PART),
     "Curator.open_account": lambda w: w.curator.open_account(PART),
     "Curator.discover": lambda w: w.undeclared.discover(spend=PART),
+    "Curator.skip_discovery": lambda w: w.undeclared.skip_discovery("why"),
     "Curator.give_up": lambda w: w.account.give_up(),
+    "Curator.give_back": lambda w: w.curator.give_back(),
     "Curator.rows": lambda w: w.curator.rows,
     "Curator.resume_watch": lambda w: through(w.curator, w.folder / "s"),
     "SparseVector.ask": lambda w: w.watch.ask(KEY.support(), guess=0.0),
@@ -133,7 +135,10 @@ MORE: dict[str, Callable[[World], Any]] = {
     "a fork of a fork": lambda w: in_a_fork(lambda: w.curator.measure(QUERIES, spend=PART)),
 }
 PUBLIC = {
-    "Curator": {"adjacency", "budget", "close", "cost", "extra_columns", "layout", "receipt", "remaining", "schema"},
+    "Curator": {
+        "about_rows", "adjacency", "became", "budget", "charges", "close", "cost", "extra_columns", "layout", "measured",
+        "receipt", "remaining", "schema",
+    },
     "SparseVector": {"alarms", "columns", "continued", "exhausted", "plan", "silence_bound", "threshold", "threshold_rows"},
     "SparseSession": {
         "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "settings", "table", "total",

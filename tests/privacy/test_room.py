@@ -125,7 +125,7 @@ def test_the_ledger_is_charged_before_the_data_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_crash_while_reading_counts_as_spent(tmp_path: Path) -> None:
+def test_a_crash_while_reading_costs_nothing_for_nothing_was_answered(tmp_path: Path) -> None:
     class Broken(Reads):
         def blocks(self, columns, *, extra=()):
             raise OSError("the disk went away")
@@ -133,8 +133,8 @@ def test_a_crash_while_reading_counts_as_spent(tmp_path: Path) -> None:
     curator = Curator(Broken(TABLE), schema=SCHEMA, budget=PureDP(1.0), ledger=tmp_path / "l.sqlite")
     with pytest.raises(OSError, match="went away"):
         curator.measure(one_ways(domain_of(SCHEMA)))
-    assert curator.remaining is None
-    assert [e.state for e in Ledger(tmp_path / "l.sqlite").entries()] == ["reserved"]
+    assert curator.remaining == PureDP(1.0)
+    assert [e.state for e in Ledger(tmp_path / "l.sqlite").entries()] == ["returned"]
 
 
 def test_a_capped_ledger_refuses_and_the_curator_keeps_its_budget(tmp_path: Path) -> None:

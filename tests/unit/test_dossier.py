@@ -126,6 +126,7 @@ def test_yaml_is_read_back_as_it_was_meant(release: sd.Release) -> None:
     assert yaml.safe_load(as_yaml(entry)) == entry
 
 
+@pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
 def test_k_is_the_quantile_of_the_noise_of_the_best_measured_table(release: sd.Release) -> None:
     sizes = cell_sizes(release)
     ones = [

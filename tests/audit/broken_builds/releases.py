@@ -258,7 +258,7 @@ self._table = X
         "a missing value that noise explains is released",
         "–",
         "SyntheticRelease._fit",
-        "without_points(release.model, unproven_points(release.model, release.measurements))",
+        "without_points(release.model, unproven)",
         "release.model",
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),
@@ -299,7 +299,7 @@ self._table = X
     Mutation(
         "answers whose noise is as large as the table pull at nothing",
         "–",
-        "l1_fit.pull_of",
+        "explicit.problem.pull_of",
         """
 if noise >= 1:
     return math.inf
@@ -473,7 +473,7 @@ if noise >= 1:
     Mutation(
         "pairs are chosen by scores that are noise",
         "–",
-        "screening_part",
+        "shares.screening_part",
         "noise * part**-budget.exponent < LOUDEST_SCORE",
         "True",
         (
