@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
 from synthdp.curator.curator import Curator
-from synthdp.domain.grid import grid_of
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
-from synthdp.sampling.synthetic_model import SyntheticModel
 
 if TYPE_CHECKING:
     from synthdp.curator.curator import Discovered
@@ -97,25 +95,6 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     if len(shares) > len(clear) + len(unknown):
         others = "in all other columns" if notes else "in all columns"
         notes.append(f"values that did not fit the schema, {others}: no more than noise explains")
-    return tuple(notes)
-
-
-def unproven_notes(model: SyntheticModel, points: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """Return what a receipt says of missing values, and of labels for others, that do not come out.
-
-    Parameters
-    ----------
-    model
-        Which would draw them.
-    points
-        Their columns and grid points.
-    """
-    gone = [repr(name) for name, index in points if index == grid_of(model.schema[name]).null]
-    others = [repr(name) for name, index in points if index != grid_of(model.schema[name]).null]
-    notes = [f"no missing value comes out, as noise explains those that were counted, of column {_some(gone)}"] * bool(
-        gone
-    )
-    notes += [f"no label for others comes out, as noise explains its count, of column {_some(others)}"] * bool(others)
     return tuple(notes)
 
 

@@ -26,7 +26,6 @@ from synthdp.estimators.findings import (
     ignored_notes,
     misfit_notes,
     refuse_undiscovered,
-    unproven_notes,
     warn_of_misfits,
     warn_of_undiscovered,
 )
@@ -295,10 +294,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
             misfits = release.misfits
             unknown = () if found is None else discovery_notes(found)
-            unproven = unproven_points(release.model, release.measurements)
-            values = (*misfit_notes(misfits), *unproven_notes(release.model, unproven))
-            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *values, *notes)
-            model = without_points(release.model, unproven)
+            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *notes)
+            model = without_points(release.model, unproven_points(release.model, release.measurements))
             return _suited(release, model, format, loss, said), misfits
 
         def unfinished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from no_noise import with_repeatable_noise
 
 import synthdp as sd
 from synthdp.distribution.explicit import Explicit
@@ -49,25 +48,6 @@ def test_a_complete_table_comes_out_complete_and_of_its_own_types(mechanism: str
     found = release(whole, epsilon=3.0, mechanism=mechanism, mechanism_options=options)
     assert not found.isna().any().any()
     assert (found.dtypes == whole.dtypes[found.columns]).all()
-
-
-def test_where_many_columns_have_missing_values_each_needs_to_stand_out_less_and_the_rest_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with_repeatable_noise(monkeypatch)
-    rng = np.random.default_rng(4)
-    rows, columns = 400, 30
-    frame = pd.DataFrame(rng.integers(0, 3, (rows, columns)).astype(float), columns=[f"c{i}" for i in range(columns)])
-    frame = frame.mask((rng.random(frame.shape) < 0.4) & (np.arange(columns) > 0))
-    schema = sd.Schema({name: sd.Categorical([0, 1, 2], nullable=True) for name in frame})
-    made = sd.SyntheticRelease(schema=schema, epsilon=1.2, delta=1e-9, random_state=0).fit(frame)
-    drawn, asked = made.sample(rows), [f"{name} is null" for name in frame]
-    intervals = pd.concat([made.answer(sd.share(condition)) for condition in asked])
-    shares = drawn.isna().mean().to_numpy()
-    near = (intervals["lower"].to_numpy() - 0.02 <= shares) & (shares <= intervals["upper"].to_numpy() + 0.02)
-    assert near.sum() >= columns - 2
-    assert shares[0] == 0
-    assert any("no missing value comes out" in note and "'c0'" in note for note in made.receipt_.notes)
 
 
 @pytest.mark.slow

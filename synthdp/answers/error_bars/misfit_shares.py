@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import FloatArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.measurements import UNLIKELY, Measurements, Noise, beyond_noise
+from synthdp.measurements import Measurements, beyond_noise
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import CellCounting
 from synthdp.queries.total import Total
@@ -38,8 +38,6 @@ class PointCount(NamedTuple):
 
     rows: float
     stddev: float
-    noise: Noise | None = None
-    """Its law; of several answers that of the first."""
 
 
 def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
@@ -72,15 +70,11 @@ def point_count(measurements: Sequence[Measurements], name: str, index: int) -> 
     if not found:
         return None
     precision = sum(count.stddev**-2 for count in found)
-    rows = sum(count.rows * count.stddev**-2 for count in found) / precision
-    return PointCount(rows, precision**-0.5, found[0].noise)
+    return PointCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
 
 
 def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> list[tuple[str, int]]:
     """Return the grid points, with their columns, that may well be empty and whose noisy counts noise alone explains.
-
-    Of those that are left, noise alone explains `UNLIKELY` on average at most (Benjamini and Hochberg 1995): where many
-    columns have missing values, each needs to stand out less than where one in a hundred has.
 
     They are the missing value of a column that may have some, and the label for others where it was discovered, not
     declared.  A column that a rule names is left alone, as is a grid point that no answer counts.
@@ -94,16 +88,7 @@ def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements])
             asked += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
     counts = {(name, index): point_count(measurements, name, index) for name, index in asked}
     known = {place: count for place, count in counts.items() if count is not None}
-    order = sorted(known, key=lambda place: known[place].rows / known[place].stddev, reverse=True)
-    clear = [i for i, place in enumerate(order, start=1) if _stands_out(known[place], UNLIKELY * i / len(order))]
-    proven = set(order[: max(clear, default=0)])
-    return [place for place in known if place not in proven]
-
-
-def _stands_out(count: PointCount, chance: float) -> bool:
-    """Return whether noise of the count's own law is so large with a probability of at most ``chance``."""
-    noise = count.noise
-    return noise is not None and count.rows > count.stddev * noise.law.distribution.quantile(2 * chance, noise.k)
+    return [place for place, count in known.items() if count.rows <= beyond_noise(count.stddev, len(known))]
 
 
 def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
@@ -114,16 +99,16 @@ def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCoun
     cell = queries.domain.axes[column].cell_of_alone(index)
     if cell is None:
         return
-    stddev, noise = max(measured.stddev, 1e-9), measured.noise
+    stddev = max(measured.stddev, 1e-9)
     if isinstance(queries, CellCounting):
         place = queries.place_of(column, cell)
         if place is not None:
-            yield PointCount(float(measured.answers[place]), stddev, noise)
+            yield PointCount(float(measured.answers[place]), stddev)
         return
     for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
         if column in clique:
             inside = _inside(counts, clique, queries.domain, column, cell)
-            yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size), noise)
+            yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size))
 
 
 def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:

@@ -29,7 +29,15 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
         *make_fitting(measured, known.kept, known.misfits, total=known.total, effects=known.effects),
         *make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total),
     ]
-    return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
+    estimated = known.estimates_alone
+    return [
+        replace(
+            table,
+            counts=estimated.get(table.clique, table.counts),
+            stddev=table.stddev * known.ridges.get(table.clique, 1.0),
+        )
+        for table in tables
+    ]
 
 
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:

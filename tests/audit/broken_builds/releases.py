@@ -258,7 +258,7 @@ self._table = X
         "a missing value that noise explains is released",
         "–",
         "SyntheticRelease._fit",
-        "without_points(release.model, unproven)",
+        "without_points(release.model, unproven_points(release.model, release.measurements))",
         "release.model",
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),
@@ -473,8 +473,8 @@ if noise >= 1:
     Mutation(
         "pairs are chosen by scores that are noise",
         "–",
-        "shares.screening_part",
-        "noise * part**-budget.exponent < LOUDEST_SCORE",
+        "scores_say_something",
+        "pairs < 2 or budget.table_stddev(share / pairs) < LOUDEST_SCORE * total",
         "True",
         (
             "tests/unit/mechanisms/adaptive/test_stages.py::test_where_scores_would_be_noise_alone_single_columns_get_everything",
@@ -489,12 +489,14 @@ if noise >= 1:
         ("tests/unit/mechanisms/adaptive/test_stages.py::test_a_noisy_count_of_rows_does_not_outweigh_the_histograms",),
     ),
     Mutation(
-        "unrelated columns count as related",
+        "lone columns are fitted to raw counts",
         "–",
-        "energies",
-        "none = (posterior * NONE[:, None] * nothing[:, None, None] / either).sum(axis=(1, 2))",
-        "none = np.zeros(len(scores))",
-        ("tests/unit/mechanisms/adaptive/test_energies.py::test_where_nothing_is_related_nothing_is_expected",),
+        "Knowledge.estimates_alone",
+        "j not in related and rows.sum() > 0",
+        "False",
+        (
+            "tests/unit/mechanisms/adaptive/test_stages.py::test_a_column_that_no_table_has_is_fitted_as_it_was_estimated",
+        ),
     ),
     Mutation(
         "a node of a hierarchy is split into others' children",
