@@ -13,7 +13,7 @@ from synthdp.release_files import check_place as check_place, fingerprint as fin
 def save(release: Release[Any], path: str | PathLike[str]) -> None:
     """Write a release to a folder; see `Release.save`."""
     if not isinstance(release, Release):
-        raise ParameterError(f"release must be a Release, not {type(release).__name__}: it has no output to save")
+        raise ParameterError(f"release must be a Release with an output, not {type(release).__name__}")
     release.save(path)
 
 

@@ -65,6 +65,7 @@ def test_an_undeclared_column_of_one_and_true_is_released(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
+@pytest.mark.filterwarnings("ignore:SmoothSynthesis leaves out:UserWarning")
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("epsilon", [100.0, 700.0])
 @pytest.mark.parametrize("mechanism", ["auto", "smooth_synthesis", "mwem", "fourier_marginals", "l1_fit"])

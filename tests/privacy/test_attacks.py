@@ -37,7 +37,7 @@ from synthdp import (
 )
 from synthdp.domain.discretize import domain_of
 from synthdp.domain.universe import releasable_domain
-from synthdp.errors import DataError, SalvageWarning, SynthDPError
+from synthdp.errors import DataError, ParameterError, SalvageWarning, SynthDPError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy.calibration import Calibration
 from synthdp.queries.marginals import one_ways
@@ -323,7 +323,7 @@ def test_a_published_comparison_gives_a_row_away_and_so_no_release_can_hold_one(
     assert len(found) == 1
     assert found[0].equals(secret)
     assert all("NON-PRIVATE" in str(what) for what in told)
-    with pytest.raises(AttributeError, match="output"):
+    with pytest.raises(ParameterError, match="output"):
         save(told[0], tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
