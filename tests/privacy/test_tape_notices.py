@@ -50,7 +50,7 @@ def pair(name: str, folder: Path, *, schema: Schema | None = SMALL, **promise: A
 
 
 def rows_of_a_unit_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Norms, "times", lambda self, rows: self)
+    patch.setattr(Adjacency, "sensitivity", lambda self, queries: queries.bounds.one.either(Norms(1, 1, 1)))
 
 
 def neighbours_are_taken_for_others(patch: pytest.MonkeyPatch) -> None:
