@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -191,7 +192,8 @@ def test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds(mechani
 
 def about(note: str) -> str:
     """A note without what noise decides."""
-    return "".join(letter for letter in note.partition(" The weights are ")[0] if not letter.isdigit())
+    told = note.partition(", by ")[0].partition(" The weights are ")[0]  # noise decides whose weights are better
+    return re.sub(r"\d[\d.,]*(e[-+]?\d+)?|inf\b", "", told)
 
 
 def test_the_notes_of_what_automatic_chooses_are_kept() -> None:
