@@ -192,7 +192,9 @@ def test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds(mechani
 
 def about(note: str) -> str:
     """A note without what noise decides."""
-    told = re.split(r" fit over | The weights are ", note)[0]  # noise decides over which rows, and whose weights are better
+    told = re.split(r" fit over | The weights are ", note)[
+        0
+    ]  # noise decides over which rows, and whose weights are better
     return re.sub(r"\d[\d.,]*(e[-+]?\d+)?|inf\b", "", told)
 
 
