@@ -30,9 +30,14 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 # A busy processor is no failure.  The quick suite tries the same examples everywhere and each time; the slow one, in
 # .ci/slow, tries others each time, keeps what failed in .hypothesis/examples, and prints how to try it again.
 settings.register_profile(
-    "random", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=10, print_blob=True
+    "random",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=10,
+    print_blob=True,
+    derandomize=False,  # where CI is set hypothesis would take its own profile
 )
-settings.register_profile("thorough", settings.get_profile("random"), max_examples=100)
+settings.register_profile("thorough", settings.get_profile("random"), max_examples=100, derandomize=False)
 settings.register_profile("quick", settings.get_profile("random"), derandomize=True)
 settings.load_profile("quick")  # another one by --hypothesis-profile: .ci/slow
 
