@@ -1,0 +1,144 @@
+"""Releases by synthdp through lomas, the platform of the Swiss Federal Statistical Office: its server's and its client's part.
+
+Lomas pins an OpenDP that synthdp cannot use, so synthdp stays in an environment of its own, and the server runs its command
+line there: ``SYNTHDP`` names the program, ``SYNTHDP_LEDGERS`` a folder for the ledgers, one a data set.  Nothing but this
+module, lomas and pandas is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+from fastapi import APIRouter, Depends, Header, Request
+from lomas_client.client import Client
+from lomas_client.utils import validate_model_response
+from lomas_core.error_handler import InvalidQueryException
+from lomas_core.models.requests import LomasRequestModel, QueryModel
+from lomas_core.models.responses import CostResponse, QueryResponse, SmartnoiseSynthSamples
+from lomas_schema import schema_of, unit_of
+from lomas_server.data_connector.factory import data_connector_factory
+from lomas_server.dp_queries.dp_querier import DPQuerier
+from lomas_server.routes.utils import server_live, timing_protection
+from pydantic import Field
+
+SECONDS = 3600  # a safety limit: a release of millions of rows takes minutes
+router = APIRouter()
+
+
+class SynthdpRequest(LomasRequestModel):
+    """What a release costs: that is known before any row is read."""
+
+    epsilon: Annotated[float, Field(gt=0)]
+    delta: Annotated[float, Field(ge=0)]
+
+
+class SynthdpQuery(SynthdpRequest, QueryModel):
+    """A release of some columns, or all, and how many rows of it come back (default: the noisy number of real ones)."""
+
+    select_cols: list[str] = []
+    nb_samples: int | None = None
+    target: str | None = None
+
+
+class SynthdpQuerier(DPQuerier[SynthdpRequest, SynthdpQuery, SmartnoiseSynthSamples]):
+    """Asks ``synthdp release`` for a table."""
+
+    def cost(self, query_json: SynthdpRequest) -> tuple[float, float]:
+        """Return (ε, δ): synthdp spends what it is given, never more."""
+        return query_json.epsilon, query_json.delta
+
+    def query(self, query_json: SynthdpQuery) -> SmartnoiseSynthSamples:
+        """Return the synthetic rows.
+
+        Lomas takes from a user's budget only after this has returned, so a failure that has spent is charged here.
+        """
+        metadata = self.data_connector.get_metadata().model_dump()
+        table = self.data_connector.get_pandas_df()
+        unknown = set(query_json.select_cols) - set(table.columns)
+        if unknown:
+            raise InvalidQueryException(f"no such column: {', '.join(sorted(unknown))}; nothing was spent")
+        names = query_json.select_cols or list(table.columns)
+        try:
+            unit, at_most = unit_of(metadata)
+            schema = schema_of(metadata, [name for name in names if name != unit])
+        except ValueError as error:
+            raise InvalidQueryException(f"{error}; nothing was spent") from None
+        read = [*names, unit] if unit and unit not in names else names
+        ledgers = Path(os.environ["SYNTHDP_LEDGERS"])
+        ledger = ledgers / f"{query_json.dataset_name}.sqlite"
+        with tempfile.TemporaryDirectory(prefix="lomas-synthdp-") as name:  # 0700: only the server's user reads it
+            folder = Path(name)
+            table[read].to_csv(folder / "table.csv", index=False)
+            (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+            command = [
+                os.environ.get("SYNTHDP", "synthdp"), "release", "table.csv", "--schema", "schema.json", "--out", "rows.csv",
+                "--epsilon", str(query_json.epsilon), "--delta", str(query_json.delta), "--json",
+                "--ledger", str(ledger.resolve()), "--dataset", query_json.dataset_name,
+                *(["--privacy-unit", unit, "--max-rows-per-unit", str(at_most)] if unit else []),
+                *(["--rows", str(query_json.nb_samples)] if query_json.nb_samples else []),
+                *(["--target", query_json.target] if query_json.target else []),
+            ]  # fmt: skip
+            spends = number_of_spends(ledger)
+            ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if ran.returncode != 0:
+                if number_of_spends(ledger) > spends:
+                    user = self.admin_database
+                    user.update_budget(self.user_name, query_json.dataset_name, query_json.epsilon, query_json.delta)
+                raise InvalidQueryException(ran.stderr.strip().splitlines()[-1])
+            return SmartnoiseSynthSamples(df_samples=pd.read_csv(folder / "rows.csv").fillna(""))
+
+    def handle_query(self, query_json: QueryModel, user_name: str) -> QueryResponse:
+        """Answer, or say why not; the name is kept for a charge after a failure."""
+        self.user_name = user_name
+        return super().handle_query(query_json, user_name)
+
+
+def number_of_spends(ledger: Path) -> int:
+    """How many entries a ledger holds; none where it is not there yet."""
+    if not ledger.exists():
+        return 0
+    command = [os.environ.get("SYNTHDP", "synthdp"), "ledger", str(ledger.resolve()), "--json"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    return sum(len(data_set["spends"]) for data_set in json.loads(said).values())
+
+
+def querier(request: Request, body: SynthdpRequest) -> SynthdpQuerier:
+    state = request.app.state
+    connector = data_connector_factory(body.dataset_name, state.admin_database, state.private_credentials)
+    return SynthdpQuerier(data_connector=connector, admin_database=state.admin_database)
+
+
+@router.post("/synthdp_query", dependencies=[Depends(server_live)], response_model=QueryResponse)
+def synthdp_query(user_name: Annotated[str, Header()], request: Request, body: SynthdpQuery) -> QueryResponse:
+    """Release a synthetic table of a private data set."""
+    return timing_protection(querier(request, body).handle_query)(body, user_name)
+
+
+@router.post("/estimate_synthdp_cost", dependencies=[Depends(server_live)], response_model=CostResponse)
+def synthdp_cost(user_name: Annotated[str, Header()], request: Request, body: SynthdpRequest) -> CostResponse:
+    """Say what a release would cost; nothing is read."""
+    epsilon, delta = querier(request, body).cost(body)
+    return CostResponse(epsilon=epsilon, delta=delta)
+
+
+class SynthdpClient:
+    """What a user of lomas has: ``SynthdpClient(client).query(epsilon=1.0, delta=1e-9).result.df_samples``."""
+
+    def __init__(self, client: Client) -> None:
+        self.http = client.http_client
+
+    def cost(self, *, epsilon: float, delta: float) -> CostResponse | None:
+        """Return what a release would cost."""
+        body = SynthdpRequest(dataset_name=self.http.dataset_name, epsilon=epsilon, delta=delta)
+        return validate_model_response(self.http.post("estimate_synthdp_cost", body), CostResponse)
+
+    def query(self, *, epsilon: float, delta: float, **settings: Any) -> QueryResponse | None:
+        """Return a synthetic table, and what it cost."""
+        body = SynthdpQuery(dataset_name=self.http.dataset_name, epsilon=epsilon, delta=delta, **settings)
+        return validate_model_response(self.http.post("synthdp_query", body, SECONDS), QueryResponse)
