@@ -37,8 +37,9 @@ async def _nothing(_: Request, __: Exception) -> Response:
 
 
 GET: dict[str, Screen] = {
-    "": _first, "table": prepare.table, "people": prepare.people, "columns": prepare.columns, "columns/{column}": prepare.column,
-    "rules": prepare.rules, "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
+    "": _first, "table": prepare.table, "people": prepare.people,
+    "columns": prepare.columns, "columns/{column}": prepare.column, "rules": prepare.rules,
+    "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
     "publish/{release}/file/{file}": outcome.file, "publish/{release}/report": outcome.framed,
     "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
     "progress/{job}": _progress,

@@ -116,7 +116,8 @@ async def release(site: Site, _: Request) -> Response:
     return site.show(
         "release", key=_button(site), job=site.jobs["release"], plan=chosen[0] if chosen else None, promise=promise,
         schema=schema, odds=best_odds(promise["epsilon"] or 0.0, promise["delta"]), left=site.left(), unit=project.unit(),
-        unit_rows=state["unit_rows"], uncapped=site.ledger.cap(project.people or "?") is None, out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
+        unit_rows=state["unit_rows"], uncapped=site.ledger.cap(project.people or "?") is None,
+        out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
         spent=SPENT,
     )  # fmt: skip
 

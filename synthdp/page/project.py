@@ -201,7 +201,7 @@ class Project:
 
     @property
     def people(self) -> str | None:
-        """The name under which the ledger counts the people of the current table; ``None`` until somebody said who they are."""
+        """The name under which the ledger counts the people of the table; ``None`` until somebody said who they are."""
         found: str | None = self.state["people"]
         return found
 
