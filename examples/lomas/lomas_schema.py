@@ -30,7 +30,9 @@ def column(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
         return known | {"type": "datetime"} | {side: bound.isoformat() for side, bound in bounds.items()}
     if kind in ("int", "float"):
         return known | {"type": "integer" if kind == "int" else "continuous"} | bounds
-    raise ValueError(f"column '{name}' is text without categories: name them in its metadata, or leave it out of select_cols")
+    raise ValueError(
+        f"column '{name}' is text without categories: name them in its metadata, or leave it out of select_cols"
+    )
 
 
 def unit_of(metadata: Mapping[str, Any]) -> tuple[str | None, int]:
@@ -44,5 +46,7 @@ def unit_of(metadata: Mapping[str, Any]) -> tuple[str | None, int]:
     private = [name for name, said in metadata["columns"].items() if said.get("private_id")]
     at_most = 1 if metadata.get("row_privacy") else int(metadata["max_ids"])
     if not private and at_most > 1:
-        raise ValueError(f"a person may have {at_most} rows, and no column of the metadata is the private_id that names the person")
+        raise ValueError(
+            f"a person may have {at_most} rows, and no column of the metadata is the private_id that names the person"
+        )
     return (private[0] if private and not metadata.get("row_privacy") else None), at_most

@@ -1,4 +1,4 @@
-"""Releases by synthdp through lomas, the platform of the Swiss Federal Statistical Office: its server's and its client's part.
+"""Releases by synthdp through lomas, the platform of the Swiss Federal Statistical Office: the part of its server.
 
 Lomas pins an OpenDP that synthdp cannot use, so synthdp stays in an environment of its own, and the server runs its command
 line there: ``SYNTHDP`` names the program, ``SYNTHDP_LEDGERS`` a folder for the ledgers, one a data set.  Nothing but this
@@ -12,38 +12,20 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 from fastapi import APIRouter, Depends, Header, Request
-from lomas_client.client import Client
-from lomas_client.utils import validate_model_response
 from lomas_core.error_handler import InvalidQueryException
-from lomas_core.models.requests import LomasRequestModel, QueryModel
+from lomas_core.models.requests import QueryModel
 from lomas_core.models.responses import CostResponse, QueryResponse, SmartnoiseSynthSamples
 from lomas_schema import schema_of, unit_of
+from lomas_synthdp_client import SECONDS, SynthdpQuery, SynthdpRequest
 from lomas_server.data_connector.factory import data_connector_factory
 from lomas_server.dp_queries.dp_querier import DPQuerier
 from lomas_server.routes.utils import server_live, timing_protection
-from pydantic import Field
 
-SECONDS = 3600  # a safety limit: a release of millions of rows takes minutes
 router = APIRouter()
-
-
-class SynthdpRequest(LomasRequestModel):
-    """What a release costs: that is known before any row is read."""
-
-    epsilon: Annotated[float, Field(gt=0)]
-    delta: Annotated[float, Field(ge=0)]
-
-
-class SynthdpQuery(SynthdpRequest, QueryModel):
-    """A release of some columns, or all, and how many rows of it come back (default: the noisy number of real ones)."""
-
-    select_cols: list[str] = []
-    nb_samples: int | None = None
-    target: str | None = None
 
 
 class SynthdpQuerier(DPQuerier[SynthdpRequest, SynthdpQuery, SmartnoiseSynthSamples]):
@@ -125,20 +107,3 @@ def synthdp_cost(user_name: Annotated[str, Header()], request: Request, body: Sy
     """Say what a release would cost; nothing is read."""
     epsilon, delta = querier(request, body).cost(body)
     return CostResponse(epsilon=epsilon, delta=delta)
-
-
-class SynthdpClient:
-    """What a user of lomas has: ``SynthdpClient(client).query(epsilon=1.0, delta=1e-9).result.df_samples``."""
-
-    def __init__(self, client: Client) -> None:
-        self.http = client.http_client
-
-    def cost(self, *, epsilon: float, delta: float) -> CostResponse | None:
-        """Return what a release would cost."""
-        body = SynthdpRequest(dataset_name=self.http.dataset_name, epsilon=epsilon, delta=delta)
-        return validate_model_response(self.http.post("estimate_synthdp_cost", body), CostResponse)
-
-    def query(self, *, epsilon: float, delta: float, **settings: Any) -> QueryResponse | None:
-        """Return a synthetic table, and what it cost."""
-        body = SynthdpQuery(dataset_name=self.http.dataset_name, epsilon=epsilon, delta=delta, **settings)
-        return validate_model_response(self.http.post("synthdp_query", body, SECONDS), QueryResponse)

@@ -45,7 +45,9 @@ def mapping() -> ModuleType:
 
 
 def test_the_metadata_become_a_schema(mapping: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "schema.json").write_text(json.dumps(mapping.schema_of(METADATA, ["sex", "age", "wage"])), encoding="utf-8")
+    (tmp_path / "schema.json").write_text(
+        json.dumps(mapping.schema_of(METADATA, ["sex", "age", "wage"])), encoding="utf-8"
+    )
     schema = sd.Schema.read(tmp_path / "schema.json")
     assert schema["sex"] == sd.Categorical(["f", "m"], source="metadata of lomas")
     assert schema["age"] == sd.Integer(0, 120, source="metadata of lomas")
@@ -62,7 +64,7 @@ def test_what_the_metadata_do_not_tell_is_refused(mapping: ModuleType) -> None:
         mapping.unit_of(nobody)
 
 
-def served(url: str, server: subprocess.Popen[bytes]) -> None:
+def served(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server answers."""
     end = time.monotonic() + 120
     while time.monotonic() < end and server.poll() is None:
@@ -71,22 +73,32 @@ def served(url: str, server: subprocess.Popen[bytes]) -> None:
             return
         except (URLError, OSError):
             time.sleep(0.5)
-    raise AssertionError("the server of lomas did not start")
+    raise AssertionError(f"the server of lomas did not start: {log.read_text()[-3000:]}")
 
 
 def test_a_client_of_lomas_gets_a_release(tmp_path: Path) -> None:
     """Run lomas' own server and client; set SYNTHDP_LOMAS_PYTHON to a Python that has both."""
     python, program = os.environ.get("SYNTHDP_LOMAS_PYTHON"), Path(sys.executable).with_name("synthdp")
     if python is None or not program.exists():
-        pytest.skip("SYNTHDP_LOMAS_PYTHON names no Python with lomas-server and lomas-client, or synthdp is not installed")
+        pytest.skip(
+            "SYNTHDP_LOMAS_PYTHON names no Python with lomas-server and lomas-client, or synthdp is not installed"
+        )
     rng = np.random.default_rng(0)
-    people = pd.DataFrame({"person": np.arange(2000) // 2, "sex": rng.choice(["f", "m"], 2000), "age": rng.integers(18, 90, 2000)})
+    people = pd.DataFrame(
+        {"person": np.arange(2000) // 2, "sex": rng.choice(["f", "m"], 2000), "age": rng.integers(18, 90, 2000)}
+    )
     people["wage"] = np.where(people["sex"] == "f", 4000.0, 3000.0) + rng.normal(0, 300, 2000)
     people["name"] = "n" + people["person"].astype(str)
     people.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "metadata.yaml").write_text(json.dumps(METADATA), encoding="utf-8")  # JSON is YAML
     access = {"database_type": "PATH_DB"}
-    user = {"dataset_name": "PEOPLE", "initial_epsilon": 3.0, "initial_delta": 1e-6, "total_spent_epsilon": 0.0, "total_spent_delta": 0.0}
+    user = {
+        "dataset_name": "PEOPLE",
+        "initial_epsilon": 3.0,
+        "initial_delta": 1e-6,
+        "total_spent_epsilon": 0.0,
+        "total_spent_delta": 0.0,
+    }
     admin = {
         "users": [{"user_name": "Dr. Antartica", "may_query": True, "datasets_list": [user]}],
         "datasets": [{
@@ -109,7 +121,7 @@ def test_a_client_of_lomas_gets_a_release(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(json.dumps({"runtime_args": {"settings": settings}}), encoding="utf-8")
     (tmp_path / "secrets.yaml").write_text("{}", encoding="utf-8")
     (tmp_path / "ledgers").mkdir(mode=0o700)
-    for name in ("lomas_synthdp.py", "lomas_schema.py", "serve.py"):
+    for name in ("lomas_synthdp.py", "lomas_synthdp_client.py", "lomas_schema.py", "serve.py"):
         shutil.copy(EXAMPLE / name, tmp_path)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environment |= {"SYNTHDP": str(program), "SYNTHDP_LEDGERS": str(tmp_path / "ledgers"), "OTEL_SDK_DISABLED": "true"}
@@ -117,10 +129,10 @@ def test_a_client_of_lomas_gets_a_release(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
         try:
-            served(f"http://127.0.0.1:{port}", server)
+            served(f"http://127.0.0.1:{port}", server, tmp_path / "log")
             asks = f"""
 from lomas_client.client import Client
-from lomas_synthdp import SynthdpClient
+from lomas_synthdp_client import SynthdpClient
 client = Client("http://127.0.0.1:{port}", "Dr. Antartica", "PEOPLE")
 ask = SynthdpClient(client)
 print(ask.cost(epsilon=1.0, delta=1e-9).epsilon, client.get_total_spent_budget().total_spent_epsilon)
@@ -134,7 +146,9 @@ for refused in (dict(epsilon=1.0, select_cols=["name"]), dict(epsilon=2.5)):
         print(error)
 print(client.get_total_spent_budget().total_spent_epsilon)
 """
-            ran = subprocess.run([python, "-c", asks], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                [python, "-c", asks], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
         finally:
             server.terminate()
             server.wait()
