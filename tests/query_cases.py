@@ -41,18 +41,17 @@ from synthdp.queries.trigonometric import (
 )
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
 from synthdp.schema.schema import Schema
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multisets
-from synthdp.works.net.query_distances import QueryDistances
-from synthdp.works.polynomials.average_conjunctions import AverageConjunctions
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multisets
+from synthdp.works.net.private_boosting import BoostingScores
 from synthdp.works.polynomials.binarized import binarize
-from synthdp.works.polynomials.characters import CellParities, closure
-from synthdp.works.polynomials.decision_list_plan import pattern_table, prefix_table
+from synthdp.works.polynomials.decision_list_release import pattern_table, prefix_table
 from synthdp.works.polynomials.decision_lists import decision_list_schema
-from synthdp.works.polynomials.list_coefficients import ListCoefficients
-from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.fourier_marginals import CellParities, closure
+from synthdp.works.polynomials.list_coefficients import ListCoefficients, PrefixCoefficients
+from synthdp.works.polynomials.monomial_release import Monomials
 from synthdp.works.polynomials.parities import Parities
-from synthdp.works.polynomials.prefix_coefficients import PrefixCoefficients
+from synthdp.works.polynomials.polynomial_families import AverageConjunctions
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
 from synthdp.works.smooth.practical import random_averages
 from synthdp.works.smooth.product import Moments, moment_basis

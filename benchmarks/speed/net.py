@@ -20,8 +20,7 @@ from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.works.net.net import NetMechanism
-from synthdp.works.net.net_scores import multiset_count
+from synthdp.works.net.net import NetMechanism, multiset_count
 
 
 def main() -> None:

@@ -19,8 +19,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
-from synthdp.works.net.net import check_candidates
-from synthdp.works.net.net_scores import multiset_count, multisets
+from synthdp.works.net.net import check_candidates, multiset_count, multisets
 from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 from synthdp.works.net.private_multiplicative_weights import check_updates
 

@@ -17,7 +17,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
-from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.listed_cells import CellFit
 from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 
 

@@ -30,8 +30,7 @@ from synthdp.queries.trigonometric import Indicator
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits, chebyshev_table
-from synthdp.works.smooth.domain import smooth_domain
-from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
+from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, pointed_cells, smooth_domain
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000

@@ -24,8 +24,7 @@ from synthdp.queries.trigonometric import Cosine, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import DENOMINATOR
-from synthdp.works.smooth.domain import smooth_domain
-from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells
+from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
 """Default C and N."""

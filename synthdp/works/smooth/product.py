@@ -35,10 +35,8 @@ from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment
-from synthdp.works.smooth.domain import CELLS, smooth_domain
-from synthdp.works.smooth.sensitivity import moments_swap
-from synthdp.works.smooth.support import Synthesised, fit_support
+from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_swap
+from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
 """Cells of a column's density, at equal angles."""

@@ -26,12 +26,11 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
-from synthdp.works.smooth.domain import ordered_columns, smooth_domain
 from synthdp.works.smooth.exact import Sizes, exact_synthesis
-from synthdp.works.smooth.laws import check_law, law_named
 from synthdp.works.smooth.practical import Practical, practical_synthesis
 from synthdp.works.smooth.product import check_pairs, product_synthesis
-from synthdp.works.smooth.support import Synthesised
+from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_domain
+from synthdp.works.smooth.theory import check_law, law_named
 
 VARIANTS = ("product", "practical", "exact")
 

@@ -22,9 +22,8 @@ from synthdp.queries.record_keys import values_of
 from synthdp.queries.supports import SparseQuery
 from synthdp.randomness import RandomState
 from synthdp.release import Release
-from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.model import check_query
+from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 
 @dataclass(frozen=True, slots=True)

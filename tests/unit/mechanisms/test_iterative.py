@@ -18,8 +18,7 @@ from synthdp.queries.explicit import CellQueries
 from synthdp.queries.supports import DENOMINATOR, Support
 from synthdp.works.net.median_mechanism import MedianConstruction, net_distance
 from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
-from synthdp.works.sparse.bounds import smallest_slots
-from synthdp.works.sparse.construction import SparseConstruction
+from synthdp.works.sparse.bounds import SparseConstruction, smallest_slots
 from synthdp.works.sparse.sparse_table import SparseTable
 
 ROWS = 12

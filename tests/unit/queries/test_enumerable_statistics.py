@@ -13,10 +13,10 @@ from synthdp.errors import ParameterError, SensitivityError
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.subset import Subset
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multiset_count, multisets
-from synthdp.works.net.query_distances import QueryDistances
-from synthdp.works.polynomials.characters import CellParities, closure, masks_below, table_of, widths
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multiset_count, multisets
+from synthdp.works.net.private_boosting import BoostingScores
+from synthdp.works.polynomials.fourier_marginals import CellParities, closure, masks_below, table_of, widths
 
 SCHEMA, DOMAIN = labelled_world(3, 2)
 CELLS = universe(DOMAIN)
@@ -196,7 +196,7 @@ def test_parity_bounds_without_a_transform_are_safe(monkeypatch):
     domain = binary_world(4)[1]
     masks = closure(domain, all_cliques(domain, 2))
     exact = CellParities(domain, masks).bounds.swap
-    monkeypatch.setattr("synthdp.works.polynomials.characters.MAX_TABLE_BITS", 2)
+    monkeypatch.setattr("synthdp.works.polynomials.fourier_marginals.MAX_TABLE_BITS", 2)
     loose = CellParities(domain, masks).bounds.swap
     assert loose.l1 == 2 * len(masks) >= exact.l1
     codes = universe(domain)[[0, 3, 3, 9]]

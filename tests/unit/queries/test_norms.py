@@ -29,9 +29,9 @@ from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import check_overflow, real_answers
 from synthdp.queries.subset import Subset
 from synthdp.queries.trigonometric import Cosine, TensorBasis
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multisets
-from synthdp.works.net.query_distances import QueryDistances
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multisets
+from synthdp.works.net.private_boosting import BoostingScores
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor
 

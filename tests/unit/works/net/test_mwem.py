@@ -11,7 +11,7 @@ from synthdp.privacy import noise
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.subset import Subset
-from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.listed_cells import CellFit
 from synthdp.works.net.mwem import MWEM, mwem_bound
 
 SCHEMA, DOMAIN = binary_world(5)

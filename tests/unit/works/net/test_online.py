@@ -12,7 +12,7 @@ from synthdp.privacy import noise
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.median_mechanism import MedianMechanism, halvings, median_bound
-from synthdp.works.net.net_scores import multisets
+from synthdp.works.net.net import multisets
 from synthdp.works.net.private_multiplicative_weights import (
     PrivateMultiplicativeWeights,
     pmw_bound,
