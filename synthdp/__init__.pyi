@@ -16,7 +16,7 @@ from synthdp.answers.samples import combine as combine
 from synthdp.codec import saved_as as saved_as
 from synthdp.curator.curator import Curator as Curator
 from synthdp.curator.ledger import Ledger as Ledger
-from synthdp.domain.discretize import domain_of as domain_of
+from synthdp.domain.domain import domain_of as domain_of
 from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
 from synthdp.estimators.release_series import ReleaseSeries as ReleaseSeries
 from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
@@ -40,7 +40,7 @@ from synthdp.planning.plan import Plan as Plan
 from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
 from synthdp.privacy.receipt import Receipt as Receipt
 from synthdp.progress import Progress as Progress
-from synthdp.queries.explicit import CellQueries as CellQueries
+from synthdp.queries.linear import CellQueries as CellQueries
 from synthdp.queries.marginals import Marginals as Marginals
 from synthdp.queries.supports import (
     KeyList as KeyList,

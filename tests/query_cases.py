@@ -14,22 +14,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of, domain_of
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain
-from synthdp.mechanisms.misfit_terms import misfit_terms
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.explicit import CellQueries
-from synthdp.queries.fitting import FittingRows, counted_apart
+from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
+from synthdp.mechanisms.row_count import misfit_terms
+from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.linear import CellQueries, Total
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
-from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import LinearQueries, Statistic
-from synthdp.queries.stack import Stack
-from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import (
     Cosine,
     Indicator,

@@ -22,7 +22,7 @@ import pandas as pd
 
 from synthdp.curator.curator import Curator
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.schema.columns import Integer
 from synthdp.schema.schema import Schema
 from synthdp.works.net.net import NetMechanism

@@ -34,7 +34,7 @@ from synthdp.curator import sparse_vector
 from synthdp.errors import FormatError, LedgerError, PrivacyError, SynthDPError
 from synthdp.privacy import noise
 from synthdp.privacy.budget import Account
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.supports import KeyList
 from synthdp.works.sparse.sparse_table import Origin
 

@@ -13,23 +13,20 @@ import scipy.sparse as sp
 
 from synthdp.arrays import Answers, Codes, Weights
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import domain_with_misfits
+from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.misfits import LEAST_FIT
 from synthdp.measurements import Measurements, beyond_noise
-from synthdp.mechanisms.cell_model import weighted_averages
-from synthdp.mechanisms.design import design
-from synthdp.mechanisms.misfit_terms import misfit_terms
-from synthdp.mechanisms.row_count import RowCount, part_left, row_total
+from synthdp.mechanisms.cell_model import design, weighted_averages
+from synthdp.mechanisms.row_count import RowCount, misfit_terms, part_left, row_total
 from synthdp.privacy.loss import PrivacyLoss
-from synthdp.queries.fitting import FittingRows
+from synthdp.queries.composed import FittingRows
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import TensorBasis
 
 MISFIT_SHARE = 0.05

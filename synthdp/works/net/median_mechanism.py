@@ -13,8 +13,7 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe_size
+from synthdp.domain.domain import Domain, universe_size
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend

@@ -14,22 +14,20 @@ import numpy as np
 from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.composed import Subset
+from synthdp.queries.distances import MarginalDistances, Score
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import LARGEST_DENOMINATOR, RecordBounds, expectations
 from synthdp.queries.protocol import LinearQueries, check_overflow
-from synthdp.queries.score import Score
-from synthdp.queries.subset import Subset
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema

@@ -15,19 +15,18 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, Codes, IntArray, Totals, frozen
 from synthdp.checks import check_number, check_one_of, check_share, check_whole, whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe, universe_size
+from synthdp.domain.domain import universe, universe_size
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.fitting import FittingRows
+from synthdp.queries.composed import FittingRows
+from synthdp.queries.distances import Score
 from synthdp.queries.norms import Norms, RecordBounds, largest
 from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
-from synthdp.queries.score import Score
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema

@@ -16,8 +16,7 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import check_size, universe
+from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
@@ -25,11 +24,10 @@ from synthdp.mechanisms.protocol import Spender, part_of
 from synthdp.mechanisms.workload import Wish, domain_named, marginals_on
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
-from synthdp.queries.fitting import FittingRows
+from synthdp.queries.composed import FittingRows, Subset
+from synthdp.queries.linear import Total
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.subset import Subset
 from synthdp.queries.supports import DENOMINATOR
-from synthdp.queries.total import Total
 from synthdp.release import Release
 from synthdp.works.net.listed_cells import FittingTotal, fitting_total
 

@@ -15,15 +15,15 @@ from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
 from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
-from synthdp.queries.fitting import FittingRows
+from synthdp.queries.composed import FittingRows, Subset
+from synthdp.queries.distances import Score
 from synthdp.queries.norms import (
     LARGEST_DENOMINATOR,
     LARGEST_EXPECTATION,
@@ -32,8 +32,6 @@ from synthdp.queries.norms import (
     expectations,
 )
 from synthdp.queries.protocol import LinearQueries, check_overflow
-from synthdp.queries.score import Score
-from synthdp.queries.subset import Subset
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.works.net.listed_cells import CellFit, fitting_total

@@ -18,8 +18,7 @@ from synthdp.answers.questions import Marginal
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray, frozen
 from synthdp.codec import file_form
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import finest_axis
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, finest_axis
 from synthdp.domain.encoder import Numbers, encode
 from synthdp.domain.grid import bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError

@@ -18,9 +18,8 @@ from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_whole
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import InternalError, ParameterError
-from synthdp.fit.moments.coefficients import best_coefficients
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import Spender
@@ -38,7 +37,13 @@ from synthdp.works.polynomials.list_coefficients import (
     list_values,
     subset_parities,
 )
-from synthdp.works.polynomials.polynomials import least_worst_use, level_sizes, optimal_coefficients, subsets_of
+from synthdp.works.polynomials.polynomials import (
+    best_coefficients,
+    least_worst_use,
+    level_sizes,
+    optimal_coefficients,
+    subsets_of,
+)
 
 PREFIX_SCALE = 2**12
 """The same for long lists, whose coefficients are sums."""

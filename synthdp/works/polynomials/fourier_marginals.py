@@ -19,18 +19,16 @@ from synthdp.arrays import Answers, Clique, Codes, Features, FloatArray, IntArra
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import check_size, releasable_domain, universe
+from synthdp.domain.domain import Domain, check_size, releasable_domain, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import LinearFamily, sum_features

@@ -23,7 +23,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.moments.moments import Interval, average_range, max_entropy, max_entropy_sensitivity
+from synthdp.fit.moment_fits import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate

@@ -19,16 +19,21 @@ from synthdp.checks import check_number, check_whole, whole
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.fit.moments.coefficients import best_coefficients
-from synthdp.queries.explicit import CellQueries
-from synthdp.queries.linear import LinearFamily
+from synthdp.queries.linear import CellQueries, LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.works.polynomials.binarized import Binarized, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.list_coefficients import ListStatistic
 from synthdp.works.polynomials.parities import Parities, all_ones_counts
-from synthdp.works.polynomials.polynomials import krawtchouk, level_sizes, optimal_coefficients, ranks, subsets_of
+from synthdp.works.polynomials.polynomials import (
+    best_coefficients,
+    krawtchouk,
+    level_sizes,
+    optimal_coefficients,
+    ranks,
+    subsets_of,
+)
 
 
 @file_form("AverageConjunctions")

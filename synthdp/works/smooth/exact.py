@@ -23,8 +23,7 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
 from synthdp.fit.misfits import LEAST_FIT
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.misfit_terms import clear_shares
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import RowCount, clear_shares
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Indicator
 from synthdp.randomness import Generator

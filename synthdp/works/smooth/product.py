@@ -15,18 +15,16 @@ from scipy.optimize import brentq
 
 from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
-from synthdp.distribution.product import Product
+from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.fit.misfits import averages_without_misfits
-from synthdp.fit.moments.product_max_entropy import chebyshev_moments, product_max_entropy
+from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.misfit_terms import clear_shares, misfit_terms
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency

@@ -19,7 +19,7 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.smooth.answers import TrigonometricSummary

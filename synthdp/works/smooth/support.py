@@ -15,8 +15,7 @@ from synthdp.arrays import Answers, Codes, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import has_order
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem

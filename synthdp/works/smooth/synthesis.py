@@ -16,11 +16,11 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.privacy.loss import Remaining, Spend
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel

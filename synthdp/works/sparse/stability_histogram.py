@@ -18,8 +18,7 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.record_keys import values_of
-from synthdp.queries.supports import SparseQuery
+from synthdp.queries.supports import SparseQuery, values_of
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.sparse.key_counts import KeyTotal

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from synthdp import ApproxDP, Boolean, Curator, InteractiveMechanism, Schema
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain, universe
+from synthdp.domain.domain import domain_of, releasable_domain, universe
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.supports import DENOMINATOR, Support
 from synthdp.works.net.median_mechanism import MedianConstruction, net_distance
 from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction

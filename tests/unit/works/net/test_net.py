@@ -10,7 +10,7 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 from synthdp import ZCDP, ApproxDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.listed_cells import MISFIT_SHARE
 from synthdp.works.net.net import NetMechanism, alpha_net_size, multisets, net_bound, required_size

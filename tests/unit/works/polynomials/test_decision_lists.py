@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.tables.sources.dataframe import FrameSource

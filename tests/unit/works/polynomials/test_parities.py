@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Categorical, Integer, Schema
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries

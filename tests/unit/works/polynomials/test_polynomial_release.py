@@ -27,7 +27,7 @@ from synthdp import (
     disjunction,
     r_of_k,
 )
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.works.polynomials.binarized import binarize

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synthdp import ApproxDP, PureDP
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.works.polynomials.decision_list_release import pattern_table, plan_at, plan_prefixes, prefix_table
