@@ -73,7 +73,7 @@ def test_what_is_open_is_in_the_error_of_a_correlation(
         return float(Asker(blind.release_.output, blind.release_.measurements).ask(sd.correlation("b", "a")).stddev[0])
 
     found, open_to = error(), straight_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
-    monkeypatch.setattr("synthdp.answers.error_bars.random_functions.STRAIGHT", 0.0)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.STRAIGHT", 0.0)
     assert found**2 == pytest.approx(error() ** 2 + open_to**2)
 
 
