@@ -24,7 +24,7 @@ class SynthdpRequest(LomasRequestModel):
 class SynthdpQuery(SynthdpRequest, QueryModel):
     """A release of some columns, or all, and how many rows of it come back (default: the noisy number of real ones)."""
 
-    select_cols: list[str] = []
+    select_cols: Annotated[list[str], Field(default_factory=list)]
     nb_samples: int | None = None
     target: str | None = None
 

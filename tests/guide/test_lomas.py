@@ -38,7 +38,8 @@ METADATA: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def mapping() -> ModuleType:
     spec = importlib.util.spec_from_file_location("lomas_schema", EXAMPLE / "lomas_schema.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -155,10 +156,13 @@ print(client.get_total_spent_budget().total_spent_epsilon)
     assert ran.returncode == 0, ran.stderr + (tmp_path / "log").read_text()
     lines = ran.stdout.strip().splitlines()
     assert lines[:2] == ["1.0 0.0", "1.0 1.0"]
-    assert "without categories" in ran.stdout and "Not enough budget" in ran.stdout
+    assert "without categories" in ran.stdout
+    assert "Not enough budget" in ran.stdout
     assert lines[-1] == "1.0"
     samples = pd.read_csv(tmp_path / "samples.csv")
-    assert list(samples.columns) == ["sex", "age", "wage"] and 1500 < len(samples) < 2500
-    assert samples["age"].between(0, 120).all() and set(samples["sex"]) <= {"f", "m"}
+    assert list(samples.columns) == ["sex", "age", "wage"]
+    assert 1500 < len(samples) < 2500
+    assert samples["age"].between(0, 120).all()
+    assert set(samples["sex"]) <= {"f", "m"}
     wages = pd.to_numeric(samples["wage"]).groupby(samples["sex"]).mean()
     assert wages["f"] - wages["m"] > 500

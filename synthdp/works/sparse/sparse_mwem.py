@@ -22,8 +22,7 @@ from synthdp.queries.supports import SparseQuery
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.sparse.key_counts import Deviations, KeyTotal, SparseCounts
-from synthdp.works.sparse.model import SparseModel, WeightTarget, replay, touched
-from synthdp.works.sparse.sparse_table import SparseTable
+from synthdp.works.sparse.sparse_table import SparseModel, SparseTable, WeightTarget, replay, touched
 
 
 @dataclass(frozen=True, slots=True)
