@@ -93,7 +93,8 @@ OF_HEAPS = (
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
 OF_FORMAT = (
-    " Cells are written as {format} shows: read so and written back so. A cell that is written in another way does not fit."
+    " Cells are written as {format} shows: they are read so, and written back so. A cell that is written in another way "
+    "does not fit."
 )
 OF_WORDS = (
     " The words stand for the numbers beside them, which are special values and are written as the words; averages count "

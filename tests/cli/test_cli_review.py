@@ -156,9 +156,7 @@ def test_all_that_was_drafted_is_shown_and_can_be_changed(folder: Path) -> None:
     table.to_csv(folder / "t.csv", index=False, sep=";")
     run("schema", "draft", "t.csv", "--out", "s.json", cwd=folder)
     answers = (
-        "?\no\ndecimals=none\n\n"
-        "o\nwords=<0.6: 0.1 | none seen: -1\nspecial=none\nnullable=yes\n\n"
-        "o\nstep=3\n\na\n"
+        "?\no\ndecimals=none\n\no\nwords=<0.6: 0.1 | none seen: -1\nspecial=none\nnullable=yes\n\no\nstep=3\n\na\n"
     )
     done = run("schema", "review", "s.json", cwd=folder, answers=answers)
     assert done.exit_code == 0, done.stderr
