@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
+from synthdp.answers.leaves import LeafCounts
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.asked import Asked
 from synthdp.answers.related.known import Known
 from synthdp.answers.related.terms import ROWS, Term, column_of
+from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import FloatArray
+from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.queries.related.person_tables import Kind, PersonTables
 from synthdp.schema.schema import Schema
+
+_SAME = 1e-12
+"""Variance of a function within a cell below which it is the same all over it (a tolerance)."""
 
 
 def by_noisy_table(
@@ -25,7 +32,8 @@ def by_noisy_table(
 ) -> tuple[float, float] | None:
     """Return answer and standard error of a question about one attribute of persons; ``None`` for any other.
 
-    Within a cell values are taken as spread evenly, and the variance that this leaves is added.
+    A condition that cuts a cell is answered by the parts that it was split into, where it was.  Within a cell that was not,
+    values are taken as spread as unevenly as neighbouring cells are, and the variance that this leaves is added.
     """
     question = asked.question
     if not isinstance(question, Count | Share | Sum | Mean) or question.by or question.weight is not None or asked.of:
@@ -38,9 +46,9 @@ def by_noisy_table(
     (term,) = terms
     if term.table != 0 or (term.child >= 0 and term.summary != ROWS):
         return None
-    noisy = _noisy(layout, measurements, term)
+    levels = _levels(layout, measurements, term)
     schema = layout.schema.tables[layout.schema.root]
-    if noisy is None or (term.child < 0 and term.name not in schema):
+    if not levels or (term.child < 0 and term.name not in schema):
         return None
     inside = _where(layout, term, question.where)
     match question:
@@ -52,32 +60,108 @@ def by_noisy_table(
             numbers, there = numbers_of(column_of(layout, term))
             inside = inside * there
             values = inside * numbers
-    below, above, squares = (_by_cell(layout, term, one) for one in (inside, values, values**2))
-    counts, stddev = noisy
-    held = np.maximum(counts, 0.0)
+    cells = _cells(layout, term, levels, inside, values)
     if isinstance(question, Count | Sum):
-        uneven = float(np.maximum(squares - above**2, 0.0) @ held)
-        return float(above @ counts), float(np.hypot(stddev * np.linalg.norm(above), uneven**0.5))
-    rows = max(float(below @ counts), 1.0)
+        uneven = float(np.maximum(cells.squares - cells.above**2, 0.0) @ cells.held)
+        return float(cells.above @ cells.counts), float(
+            np.hypot(np.linalg.norm(cells.stddev * cells.above), uneven**0.5)
+        )
+    rows = max(float(cells.below @ cells.counts), 1.0)
     used = values[inside > 0]
-    ratio = float(np.clip(above @ counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
-    centred = _by_cell(layout, term, (values - ratio * inside) ** 2)
-    slope = (above - ratio * below) / rows
-    uneven = float(np.maximum(centred - (above - ratio * below) ** 2, 0.0) @ held) / rows**2
-    return ratio, float(np.hypot(stddev * np.linalg.norm(slope), uneven**0.5))
+    ratio = float(np.clip(cells.above @ cells.counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
+    centred = _cells(layout, term, levels, inside, values - ratio * inside)
+    slope = centred.above / rows
+    uneven = float(np.maximum(centred.squares - centred.above**2, 0.0) @ centred.held) / rows**2
+    return ratio, float(np.hypot(np.linalg.norm(centred.stddev * slope), uneven**0.5))
 
 
-def _noisy(layout: Layout, measurements: Sequence[Measurements], term: Term) -> tuple[FloatArray, float] | None:
-    """Return the noisy table of an attribute of persons, and the standard deviation of its cells."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """One noisy table of an attribute: of its standard cells, or of the parts of those that were split.
+
+    Parameters
+    ----------
+    axis
+        The cells; of parts the last one is all the rest.
+    counts, stddev
+        (cells,) noisy counts of persons, and their noise.
+    uneven
+        How unevenly the rows of a cell may lie, see `unevenness`.
+    """
+
+    axis: Axis
+    counts: FloatArray
+    stddev: float
+    uneven: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """The cells of all levels that a question is answered by, each with the means of what is asked over it, (k,) each."""
+
+    counts: FloatArray
+    stddev: FloatArray
+    held: FloatArray
+    below: FloatArray
+    above: FloatArray
+    squares: FloatArray
+
+
+def _levels(layout: Layout, measurements: Sequence[Measurements], term: Term) -> list[_Level]:
+    """Return the noisy tables of an attribute of persons, that of its standard cells first."""
+    found: list[_Level] = []
     for one in measurements:
-        if not isinstance(one.queries, PersonTables):
+        queries = one.queries
+        if not isinstance(queries, PersonTables):
             continue
-        parts = one.queries.split(one.answers)
-        for table, noisy, unit in zip(one.queries.tables, parts, one.queries.ones, strict=True):
-            cells = layout.axis(0, term.name).size
-            if table.kind is Kind.ONE and table.table == 0 and table.attribute == term.name and noisy.size == cells:
-                return noisy.ravel(), float(one.stddev * one.queries.denominator / unit)
-    return None
+        for table, noisy, unit in zip(queries.tables, queries.split(one.answers), queries.ones, strict=True):
+            axis = queries.layout.axis(0, term.name)
+            if (table.kind, table.table, table.attribute, noisy.size) != (Kind.ONE, 0, term.name, axis.size):
+                continue
+            if found and not _is_of_parts(axis):
+                continue
+            stddev = float(one.stddev * queries.denominator / unit)
+            leaves = LeafCounts(noisy.ravel(), np.full(noisy.size, stddev**2))
+            uneven = unevenness(leaves, axis) if term.summary != ROWS and axis.grid.ordered else 0.0
+            found.append(_Level(axis, noisy.ravel(), stddev, uneven))
+    return found
+
+
+def _is_of_parts(axis: Axis) -> bool:
+    """Whether all cells but the last are runs of neighbours, as parts of cells are; classes of round numbers are not."""
+    return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
+
+
+def _cells(layout: Layout, term: Term, levels: Sequence[_Level], inside: FloatArray, values: FloatArray) -> _Cells:
+    """Return the cells that answer a question: parts, where a condition cuts a cell that was split.
+
+    Parameters
+    ----------
+    inside, values
+        (releasable grid points,) whether each counts, and what it adds.
+    """
+    parts = []
+    open_points = np.ones(len(inside), np.bool_)
+    for number, level in enumerate(levels):
+        below, above, squares = (_by_cell(layout, term, level.axis, one) for one in (inside, values, values**2))
+        cut = (squares - above**2 > _SAME) | (below - below**2 > _SAME)
+        used = np.ones(len(below), np.bool_)
+        if term.summary != ROWS:
+            cell = level.axis.cells_of(np.arange(len(inside), dtype=np.uint32)).astype(np.int64)
+            used = np.bincount(cell, open_points, level.axis.size) > 0
+            if number:
+                used[-1] = False
+            if number + 1 < len(levels):
+                finer = levels[number + 1].axis
+                split = finer.cells_of(np.arange(len(inside), dtype=np.uint32)) != finer.size - 1
+                open_points &= split & cut[cell] & used[cell]
+                used &= np.bincount(cell, open_points, level.axis.size) == 0
+        held = clumped(level.counts, level.uneven)
+        stddev = np.full(len(used), level.stddev)
+        parts.append([one[used] for one in (level.counts, stddev, held, below, above, squares)])
+        if term.summary == ROWS or not open_points.any() or number + 1 == len(levels):
+            break
+    return _Cells(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
 def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
@@ -91,9 +175,8 @@ def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
     return truth(node, found).astype(np.float64)
 
 
-def _by_cell(layout: Layout, term: Term, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of grid points over each cell of the noisy table."""
-    axis = layout.axis(0, term.name)
+def _by_cell(layout: Layout, term: Term, axis: Axis, values: FloatArray) -> FloatArray:
+    """Return the mean of a function of grid points over each cell of a noisy table."""
     if term.summary != ROWS:
         return leaf_means(axis, values)
     rows = layout.rows_of_count(term.child)
