@@ -17,7 +17,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.discretize import axis_of, finest_axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.errors import InternalError, SchemaError
+from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import Column, Integer
 from synthdp.schema.database import DatabaseSchema
@@ -108,15 +108,16 @@ class TableLayout:
 
     @property
     def group_of_period(self) -> IntArray:
-        """(periods,) group of each period; one that does not fit counts as the last."""
+        """(periods,) group of each period; one that does not fit counts as the last.
+
+        Of cells that cut through the standard ones, of which only one-way tables are made, all are in the first group.
+        """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
         standard = self.standard_periods
         groups = np.minimum(np.arange(standard.size) * self.groups // max(1, standard.regular), self.groups - 1)
         inside = standard.groups_of(self.periods)
-        if inside is None:
-            raise InternalError("the cells of periods must lie inside the standard ones")
-        return np.asarray(groups[inside])
+        return np.zeros(self.periods.size, np.int64) if inside is None else np.asarray(groups[inside])
 
     @property
     def regular_periods(self) -> int:

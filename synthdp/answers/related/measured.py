@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
-from synthdp.answers.leaves import LeafCounts
+from synthdp.answers.leaves import Histogram, Leaves, least_squares
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.asked import Asked
 from synthdp.answers.related.known import Known
@@ -22,9 +22,6 @@ from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.queries.related.person_tables import Kind, PersonTables
 from synthdp.schema.schema import Schema
-
-_SAME = 1e-12
-"""Variance of a function within a cell below which it is the same all over it (a tolerance)."""
 
 
 def by_noisy_table(
@@ -46,9 +43,9 @@ def by_noisy_table(
     (term,) = terms
     if term.table != 0 or (term.child >= 0 and term.summary != ROWS):
         return None
-    levels = _levels(layout, measurements, term)
+    noisy = _counted(measurements, term)
     schema = layout.schema.tables[layout.schema.root]
-    if not levels or (term.child < 0 and term.name not in schema):
+    if noisy is None or (term.child < 0 and term.name not in schema):
         return None
     inside = _where(layout, term, question.where)
     match question:
@@ -60,108 +57,75 @@ def by_noisy_table(
             numbers, there = numbers_of(column_of(layout, term))
             inside = inside * there
             values = inside * numbers
-    cells = _cells(layout, term, levels, inside, values)
     if isinstance(question, Count | Sum):
-        uneven = float(np.maximum(cells.squares - cells.above**2, 0.0) @ cells.held)
-        return float(cells.above @ cells.counts), float(
-            np.hypot(np.linalg.norm(cells.stddev * cells.above), uneven**0.5)
-        )
-    rows = max(float(cells.below @ cells.counts), 1.0)
+        means = noisy.means(layout, term, values)
+        return float(means @ noisy.leaves.counts), noisy.error(layout, term, values)
+    below, above = (noisy.means(layout, term, one) for one in (inside, values))
+    rows = max(float(below @ noisy.leaves.counts), 1.0)
     used = values[inside > 0]
-    ratio = float(np.clip(cells.above @ cells.counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
-    centred = _cells(layout, term, levels, inside, values - ratio * inside)
-    slope = centred.above / rows
-    uneven = float(np.maximum(centred.squares - centred.above**2, 0.0) @ centred.held) / rows**2
-    return ratio, float(np.hypot(np.linalg.norm(centred.stddev * slope), uneven**0.5))
+    ratio = float(np.clip(above @ noisy.leaves.counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
+    return ratio, noisy.error(layout, term, values - ratio * inside) / rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Level:
-    """One noisy table of an attribute: of its standard cells, or of the parts of those that were split.
+class _Counted:
+    """What all noisy tables of an attribute of persons say of its leaves, by least squares.
 
     Parameters
     ----------
     axis
-        The cells; of parts the last one is all the rest.
-    counts, stddev
-        (cells,) noisy counts of persons, and their noise.
-    uneven
-        How unevenly the rows of a cell may lie, see `unevenness`.
+        The leaves: standard cells, and parts of those that were split.
+    leaves
+        Their counts.
     """
 
     axis: Axis
-    counts: FloatArray
-    stddev: float
-    uneven: float
+    leaves: Leaves
+
+    def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
+        """Return the mean of a function of grid points over each leaf."""
+        if term.summary != ROWS:
+            return leaf_means(self.axis, values)
+        rows = layout.rows_of_count(term.child)
+        possible = rows < len(values)
+        possible[-1] = False  # the last cell never occurs
+        return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)
+
+    def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
+        """Return the standard error of the sum of a function over persons: of noise, and of where in a leaf they are."""
+        means, squares = (self.means(layout, term, one) for one in (values, values**2))
+        uneven = unevenness(self.leaves, self.axis) if term.summary != ROWS and self.axis.grid.ordered else 0.0
+        inside = float(np.maximum(squares - means**2, 0.0) @ clumped(self.leaves.counts, uneven))
+        return float(np.sqrt(float(self.leaves.variances(means[None])[0]) + inside))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
-    """The cells of all levels that a question is answered by, each with the means of what is asked over it, (k,) each."""
-
-    counts: FloatArray
-    stddev: FloatArray
-    held: FloatArray
-    below: FloatArray
-    above: FloatArray
-    squares: FloatArray
-
-
-def _levels(layout: Layout, measurements: Sequence[Measurements], term: Term) -> list[_Level]:
-    """Return the noisy tables of an attribute of persons, that of its standard cells first."""
-    found: list[_Level] = []
+def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
+    """Return what the noisy tables of an attribute of persons say; ``None`` where there is none."""
+    found: list[tuple[Axis, FloatArray, float]] = []
     for one in measurements:
         queries = one.queries
         if not isinstance(queries, PersonTables):
             continue
         for table, noisy, unit in zip(queries.tables, queries.split(one.answers), queries.ones, strict=True):
             axis = queries.layout.axis(0, term.name)
-            if (table.kind, table.table, table.attribute, noisy.size) != (Kind.ONE, 0, term.name, axis.size):
-                continue
-            if found and not _is_of_parts(axis):
-                continue
-            stddev = float(one.stddev * queries.denominator / unit)
-            leaves = LeafCounts(noisy.ravel(), np.full(noisy.size, stddev**2))
-            uneven = unevenness(leaves, axis) if term.summary != ROWS and axis.grid.ordered else 0.0
-            found.append(_Level(axis, noisy.ravel(), stddev, uneven))
-    return found
+            own = (table.kind, table.table, table.attribute, noisy.size) == (Kind.ONE, 0, term.name, axis.size)
+            if own and (not found or _is_of_parts(axis)):
+                found.append((axis, noisy.ravel(), float(one.stddev * queries.denominator / unit)))
+    if not found:
+        return None
+    starts = np.unique(np.concatenate([axis.starts for axis, _, _ in found]))
+    inside = [axis.cells_of(starts.astype(np.uint32)).astype(np.int64) for axis, _, _ in found]
+    _, leaf = np.unique(np.column_stack(inside), axis=0, return_inverse=True)
+    first = found[0][0]
+    fine = Axis(first.name, first.column, starts, leaf.ravel())
+    of_leaf = np.unique(fine.cells, return_index=True)[1]
+    histograms = [Histogram(cell[of_leaf], counts, sd) for cell, (_, counts, sd) in zip(inside, found, strict=True)]
+    return _Counted(fine, least_squares(histograms))
 
 
 def _is_of_parts(axis: Axis) -> bool:
     """Whether all cells but the last are runs of neighbours, as parts of cells are; classes of round numbers are not."""
     return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
-
-
-def _cells(layout: Layout, term: Term, levels: Sequence[_Level], inside: FloatArray, values: FloatArray) -> _Cells:
-    """Return the cells that answer a question: parts, where a condition cuts a cell that was split.
-
-    Parameters
-    ----------
-    inside, values
-        (releasable grid points,) whether each counts, and what it adds.
-    """
-    parts = []
-    open_points = np.ones(len(inside), np.bool_)
-    for number, level in enumerate(levels):
-        below, above, squares = (_by_cell(layout, term, level.axis, one) for one in (inside, values, values**2))
-        cut = (squares - above**2 > _SAME) | (below - below**2 > _SAME)
-        used = np.ones(len(below), np.bool_)
-        if term.summary != ROWS:
-            cell = level.axis.cells_of(np.arange(len(inside), dtype=np.uint32)).astype(np.int64)
-            used = np.bincount(cell, open_points, level.axis.size) > 0
-            if number:
-                used[-1] = False
-            if number + 1 < len(levels):
-                finer = levels[number + 1].axis
-                split = finer.cells_of(np.arange(len(inside), dtype=np.uint32)) != finer.size - 1
-                open_points &= split & cut[cell] & used[cell]
-                used &= np.bincount(cell, open_points, level.axis.size) == 0
-        held = clumped(level.counts, level.uneven)
-        stddev = np.full(len(used), level.stddev)
-        parts.append([one[used] for one in (level.counts, stddev, held, below, above, squares)])
-        if term.summary == ROWS or not open_points.any() or number + 1 == len(levels):
-            break
-    return _Cells(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
 def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
@@ -173,13 +137,3 @@ def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
     schema = Schema(dict.fromkeys(names, column))
     found = {one: points_where(one, schema) for one in comparisons_of(node)}
     return truth(node, found).astype(np.float64)
-
-
-def _by_cell(layout: Layout, term: Term, axis: Axis, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of grid points over each cell of a noisy table."""
-    if term.summary != ROWS:
-        return leaf_means(axis, values)
-    rows = layout.rows_of_count(term.child)
-    possible = rows < len(values)
-    possible[-1] = False  # the last cell never occurs
-    return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)
