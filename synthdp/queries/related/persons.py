@@ -74,7 +74,7 @@ def whole_of(most: int) -> int:
     The least common multiple of 1 ... ``most`` where that is small; else a power of two, of which little is lost when
     shares are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
     """
-    return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 2 ** math.ceil(math.log2(64 * most))))
+    return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
