@@ -48,7 +48,7 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
     ]
     return {
         "schema": json.loads(model.schema.to_json()),
-        "refinements": refinements,
+        **({"refinements": refinements} if refinements else {}),
         "total": model.total,
         "formats": {name: one.to_document() for name, one in model.formats.items()},
         "conditionals": conditionals,
@@ -73,8 +73,9 @@ def write_parts(store: Store) -> dict[str, Any]:
         ]
         for one in store.parts.get("layouts", [])
     ]
-    nested = any(one.nested for one in store.parts.get("layouts", []))
-    return {"tables": tables, "groupings": groupings, "layouts": layouts, "nested": nested}
+    if any(one.nested for one in store.parts.get("layouts", [])):  # of an earlier version, written as it was
+        return {"tables": tables, "groupings": groupings}
+    return {"tables": tables, "groupings": groupings, "layouts": layouts}
 
 
 def read_parts(
@@ -82,7 +83,7 @@ def read_parts(
 ) -> dict[str, Sequence[Any]]:
     """Return what the rest of a document refers to, by the document of its parts and that of its model."""
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
-    nested = bool(document.get("nested", True))  # releases of earlier versions do not say so
+    nested = "layouts" not in document  # in releases of earlier versions
     layouts = [
         Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in cells}, nested)
         for cells in document.get("layouts", [[]])
@@ -151,11 +152,9 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
 
 def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
     tables = [store.number("tables", table) for table in queries.tables]
-    return {
-        "layout": store.number("layouts", queries.layout),
-        "tables": tables,
-        "multipliers": list(queries.multipliers),
-    }
+    layout = store.number("layouts", queries.layout)
+    document = {"tables": tables, "multipliers": list(queries.multipliers)}
+    return {"layout": layout, **document} if layout else document
 
 
 def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:

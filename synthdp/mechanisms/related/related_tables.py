@@ -198,7 +198,7 @@ class RelatedTables(Spender):
         """
         sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
         found, counted, left = measure(
-            account, known.layout, tables, (share * sizes / sizes.sum()).tolist(), known.left, step=step
+            account, known.layout, tables, (share * sizes / sizes.sum()).tolist(), known.left, step=f"{step} of persons"
         )
         persons = self._persons(known, rng)
         factors = [
