@@ -9,12 +9,11 @@ import numpy as np
 
 from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
-from synthdp.answers.leaves import Histogram, Leaves, least_squares
+from synthdp.answers.leaves import Histogram, Leaves, clumped, least_squares, unevenness
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.asked import Asked
 from synthdp.answers.related.known import Known
 from synthdp.answers.related.terms import ROWS, Term, column_of
-from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of

@@ -18,8 +18,7 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
-from synthdp.domain.refinement import Refinement
-from synthdp.domain.roundness import axis_of_roundness
+from synthdp.domain.refinement import Refinement, axis_of_roundness
 from synthdp.fit.related.shrinkage import by_period
 from synthdp.fit.related.smoothing import smoothed
 from synthdp.measurements import Measurements
