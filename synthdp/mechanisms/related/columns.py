@@ -30,8 +30,8 @@ from synthdp.mechanisms.related.candidates import Attribute, cells_of
 from synthdp.mechanisms.related.measuring import measure
 from synthdp.queries.related.person_tables import Kind, PersonTable
 
-TREE = OneWayTree(bins=BINS)
-"""How cells are split: as those of a single table."""
+TREE = OneWayTree(bins=BINS, levels=5)
+"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins."""
 
 MOST_DEEP = 0.1
 """Most of the budget that all splits of all columns cost (tuned with the shares of `related_tables`)."""
