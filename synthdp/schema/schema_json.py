@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synthdp.errors import FormatError, ParameterError, SchemaError
-from synthdp.extensions import COLUMN_TYPES as EXTENSIONS, extension
+from synthdp.registered import COLUMN_TYPES as EXTENSIONS, extension
 from synthdp.schema.columns import COLUMN_TYPES, DRAFTED, Column
 from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
