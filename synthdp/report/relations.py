@@ -92,7 +92,7 @@ class ColumnVerdict:
         if self.word == "unknown":
             return "the release does not say how much noise is in it"
         of = "a row in a thousand" if self.error < 1.5e-3 else f"{100 * self.error:.2g} of 100 rows"
-        said = f"shares are off by about {of} in all"
+        said = f"shares off by about {of}"
         return (
             f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
         )
