@@ -211,7 +211,9 @@ def _pairs(
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
-    places = [(relation, *sorted(map(names.index, relation.columns))) for relation in listed]
+    places = [
+        (one, names.index(one.columns[0]), names.index(one.columns[1])) for one in listed
+    ]  # in the order of names
     matrix = _of_listed(matrix, [(i, j) for _, i, j in places])
     shown = _most_related(np.nan_to_num(matrix), first)
     drawn = sorted(places, key=lambda one: first not in one[1:])[:DRAWN]

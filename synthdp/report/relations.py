@@ -243,9 +243,10 @@ class Relations:
         merged = [table for table in direct.merged if len(table.clique) == 2]
         for table in merged_without_misfits(merged, direct.kept, direct.misfits, total=direct.total[0]):
             i, j = table.clique
-            shares = tuple(
-                np.bincount(groups, self._shares(k)) for k, groups in zip(table.clique, table.groups or (), strict=True)
-            )
+            shares = [
+                np.asarray(np.bincount(groups, self._shares(k)), np.float64)
+                for k, groups in zip(table.clique, table.groups or (), strict=True)
+            ]
             counts = table.counts.reshape([len(one) for one in shares])
             shown = self._joint(i, j)
             for axis, groups in enumerate(table.groups or ()):
