@@ -17,7 +17,10 @@ from synthdp.answers.direct import Direct
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.fit.merged import merged_without_misfits
 from synthdp.measurements import Measurements
+from synthdp.pictures.pairs import drawn_indices
 from synthdp.queries.products import PairProducts
+from synthdp.release import Release
+from synthdp.report.content import associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
@@ -322,6 +325,12 @@ class Relations:
                     of_cells=False,
                 )  # fmt: skip
                 self._add((low[0], high[0]), evidence)
+
+
+def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[Relation]]:
+    """Return a verdict on every column of a release, and the relations that neither noise nor chance explains."""
+    found = Relations(release.output, release.measurements)
+    return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))
 
 
 def _centred(table: FloatArray) -> FloatArray:
