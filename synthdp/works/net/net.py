@@ -85,7 +85,7 @@ class NetMechanism(Spender):
     (2,)
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | Wish | None = None
     size: int | None = None
     total_share: float = 0.1
     spend: Spend = Remaining()

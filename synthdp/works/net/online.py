@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -17,20 +17,22 @@ from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe
+from synthdp.domain.universe import check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
-from synthdp.mechanisms.protocol import part_of
-from synthdp.mechanisms.workload import Wish, marginals_on
+from synthdp.mechanisms.protocol import left_out, part_of
+from synthdp.mechanisms.workload import Wish, domain_named, marginals_on
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Spend
 from synthdp.queries.fitting import FittingRows
+from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.subset import Subset
 from synthdp.queries.supports import DENOMINATOR
 from synthdp.queries.total import Total
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.net.fitting_rows import FittingTotal, fitting_total
 
 if TYPE_CHECKING:
@@ -179,6 +181,51 @@ class OnlineSession:
         step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
         value = step.guess if step.found is None else step.found.count
         return OnlineAnswer(value * each, learned=step.found is not None, checked=step.checked)
+
+
+def listed_columns(domain: Domain | Wish | None, schema: Schema) -> Schema:
+    """Return the columns of a session's cells, or refuse cells that cannot be listed.
+
+    Raises
+    ------
+    ParameterError
+        If the columns are not the schema's, or their cells are too many.
+    """
+    cells = domain_named(domain, schema)
+    check_size(cells)
+    return part_of(schema, cells.names)
+
+
+def released(
+    curator: Curator,
+    *,
+    domain: Domain | Wish | None,
+    workload: Wish | None,
+    open_: Callable[[Curator], OnlineSession],
+) -> Release[CellModel]:
+    """Ask all cells of a workload of one session, and return what it knows in the end.
+
+    Costs what opening the session costs, for the curator's neighbours.
+
+    Parameters
+    ----------
+    curator
+        Whom to ask.
+    domain
+        The session's columns.
+    workload
+        Marginals by the names of their columns; default: all pairs of the domain's.
+    open_
+        Opens the session.
+    """
+    cells = domain_named(domain, curator.schema)
+    output = listed_columns(cells, curator.schema)
+    whole = Marginals(cells, all_cliques(cells, min(2, len(cells))))
+    queries = whole if workload is None else marginals_on(workload, output, cells)
+    session = open_(curator)
+    session.ask(queries)
+    made = session.close()
+    return replace(made, receipt=made.receipt.noted(*left_out(curator.schema, output)))
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammainccinv
 
+from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import Answers, Clique, Codes, FloatArray, IntArray, Weights
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
@@ -83,6 +84,10 @@ class FourierTable:
     ) -> Any:
         """Draw rows of the table."""
         return self.table.sample(rows, random_state=random_state, given=given)
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
+        """Answer a question as every release does: from the noisy parities where they tell; see `Release.answer`."""
+        return self.table.answered(question, measurements)
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
         """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""

@@ -10,9 +10,12 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.noisy_sums import NoisySums, answered
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_whole
@@ -22,13 +25,15 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.workload import asked_of_names
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, binarize
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.krawtchouk import krawtchouk, level_sizes, ranks
-from synthdp.works.polynomials.marginal_answers import marginal_estimate, symmetric_query
+from synthdp.works.polynomials.marginal_answers import marginal_estimate, marginal_labels, symmetric_query
 from synthdp.works.polynomials.monomials import Monomials
 from synthdp.works.polynomials.polynomials import chebyshev_conjunction, newton_coefficients, optimal_coefficients
 
@@ -78,6 +83,17 @@ class MonomialSummary:
         """Number of rows, public or estimated; at least 1."""
         return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
 
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a question as every release does; see `Release.answer` and `ParitySummary.answered`."""
+        question = asked_of_names(question)
+        if isinstance(question, SymmetricQuery):
+            return self.answer(question).answers()
+        if isinstance(question, Marginal) and len(question.columns) > self.order:
+            return self.answer(question).answers(marginal_labels(question, self.bits))
+        schema = Schema({axis.name: axis.column for axis in self.bits.domain.axes})
+        spread = 0.0 if self.public_rows else self.measured.stddev
+        return answered(NoisySums(schema, (self.measured,), (self.rows, spread)), question)
+
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
         """Answer a query as a fraction of the rows, with the noise that its coefficients gather; see `ParitySummary.answer`.
 
@@ -111,10 +127,13 @@ class MonomialSummary:
         variance = squares * self.measured.stddev**2 + ((value - _expanded(a, 0, len(negative))[0]) * rows_stddev) ** 2
         error = float(np.abs(values - np.array(query.values)).max())
         return Estimate(
-            estimate=min(max(value, min(query.values)), max(query.values)),
+            estimate=value,
             stderr=math.sqrt(variance) / self.rows,
             truncation=error,
             truncation_bound=error,
+            offset=float(_expanded(a, 0, len(negative))[0]),
+            rows_error=rows_stddev / self.rows,
+            range=(min(query.values), max(query.values)),
         )
 
 

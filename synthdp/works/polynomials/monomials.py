@@ -6,17 +6,20 @@ absolute sum explodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, Features, Totals
+from synthdp.arrays import Answers, AnyArray, Codes, Features, Totals
 from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.product_sums import ProductSums
 from synthdp.works.polynomials.binarized import Binarized
+from synthdp.works.polynomials.column_sums import column_sums
 from synthdp.works.polynomials.krawtchouk import level_sizes, subsets_of
 from synthdp.works.polynomials.subset_counts import all_ones_counts
 
@@ -79,3 +82,15 @@ class Monomials(LinearFamily):
     def split(self, values: AnyArray) -> list[AnyArray]:
         """Cut a vector of all counts into one per size."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
+
+    def sums_of(
+        self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
+    ) -> ProductSums | None:
+        """Return what noisy answers say of the table of some columns; see `TellsTables`.
+
+        A number of rows that is known better than its noisy count stands in its place.
+        """
+        levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
+        if rows[1] < stddev:
+            levels[0], variances[0] = np.array([rows[0]]), rows[1] ** 2
+        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: 1.0 - one)
