@@ -295,8 +295,8 @@ class Release(Generic[OutputT_co]):
         -------
         A pandas DataFrame with a row for each number: what it is about, ``estimate``, ``standard_error``, ``lower``,
         ``upper``, ``basis``, which says how it was found and where no error is known, and ``bias`` where an answer may be
-        off for another reason than noise.  One answer alone is a number, ``float(answer)``.  ``output.answer`` has the numbers
-        of a work's own questions without all this.
+        off for another reason than noise.  One answer alone is a number, ``float(answer)``.  ``output.answer`` has the
+        numbers of a work's own questions without all this.
 
         Raises
         ------

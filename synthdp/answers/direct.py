@@ -107,7 +107,7 @@ class Direct:
             if isinstance(measured.queries, TellsTables) and not isinstance(measured.queries, Marginals):
                 sums = measured.queries.sums_of((), measured.answers, measured.stddev, rows=(self.model.total, 0.0))
                 if sums is not None:
-                    return max(float(sums.variance) ** 0.5, PUBLIC_STDDEV)
+                    return max(math.sqrt(float(sums.variance)), PUBLIC_STDDEV)
         return PUBLIC_STDDEV
 
     @cached_property

@@ -168,8 +168,8 @@ def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
     denominator, _ = _linear(asked, inside)
     basis = [MEASURED] * len(numerator)
     if isinstance(question, Sum):
-        bias = half * np.maximum(denominator, 0.0)
-        return with_intervals(asked.labels, numerator, noise, basis, bias=bias if half else None)
+        of_sum = half * np.maximum(denominator, 0.0) if half else None
+        return with_intervals(asked.labels, numerator, noise, basis, bias=of_sum)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(denominator > 0, numerator / denominator, np.nan)
         # the first-order error of N / D is that of N - r D, over D

@@ -228,7 +228,7 @@ def release(
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
     if out is None and (is_database(schema_path) or yields_tables(mechanism, solver)):
         raise click.UsageError("Missing option '--out': the synthetic table.")
-    if is_database(schema_path):
+    if out is not None and is_database(schema_path):
         unsupported = {
             "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
@@ -242,7 +242,7 @@ def release(
         return
     declared = synthdp.Schema.read(schema_path)
     chosen = parsed_options(mechanism, solver, options)
-    people = {
+    people: dict[str, Any] = {
         "neighbors": neighbors, "privacy_unit": privacy_unit, "max_rows_per_unit": max_rows_per_unit, "ledger": ledger,
         "dataset": dataset,
     }  # fmt: skip

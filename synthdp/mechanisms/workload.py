@@ -194,7 +194,7 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | Wish | None, schema: Schema)
     """
     from synthdp.queries.supports import SparseQuery, sparse_cells
 
-    asked = list(combinations(schema.names, min(2, len(schema)))) if wish is None else _listed(wish)
+    asked: list[Any] = list(combinations(schema.names, min(2, len(schema)))) if wish is None else _listed(wish)
     if not asked:
         raise ParameterError("queries must hold at least one sparse query, or name at least one set of columns")
     if all(isinstance(one, SparseQuery) for one in asked):

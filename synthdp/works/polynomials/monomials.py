@@ -93,4 +93,4 @@ class Monomials(LinearFamily):
         levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
         if rows[1] < stddev:
             levels[0], variances[0] = np.array([rows[0]]), rows[1] ** 2
-        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: 1.0 - one)
+        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: np.where(one, 0.0, 1.0))

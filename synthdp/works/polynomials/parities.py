@@ -120,4 +120,4 @@ class Parities(LinearFamily):
         variances = [(stddev / scale) ** 2 if scale else math.inf for scale in self.scales]
         if not self.scales[0]:
             levels[0], variances[0] = np.array([rows[0]]), rows[1] ** 2
-        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: 1.0 - 2.0 * one)
+        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: np.where(one, -1.0, 1.0))

@@ -174,11 +174,9 @@ class ParitySummary:
         question = asked_of_names(question)
         if isinstance(question, SymmetricQuery | SubmodularQuery):
             found = self.answer(question, **options)
-            if isinstance(found, Interval):
-                return bracketed(found)
-            return found.answers()
+            return found.answers() if isinstance(found, Estimate) else bracketed(found)
         if isinstance(question, Marginal) and len(question.columns) > self.order:
-            found = self.answer(question, **options)
+            found = self._marginal(question, str(options.get("evaluator", "polynomial")))
             return found.answers(marginal_labels(question, self.bits))
         return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
 
