@@ -136,9 +136,9 @@ def small_runs(world: World, queries: CellQueries, epsilon: float) -> dict[str, 
 
     def fourier() -> Run:
         release = FourierMarginals(tables, law=NoiseLaw.LAPLACE).release(world.curator(pure))
-        return release.output.answer(tables) / n - world.truth(tables), fourier_bound(tables, epsilon=epsilon, beta=BETA)[
-            0
-        ] / n
+        return release.output.answer(tables) / n - world.truth(tables), fourier_bound(
+            tables, epsilon=epsilon, beta=BETA
+        )[0] / n
 
     def mwem_paper() -> Run:
         mechanism = MWEM(queries, rounds=rounds, replay=0, average=True)

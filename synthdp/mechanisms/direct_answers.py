@@ -91,10 +91,10 @@ class DirectAnswers:
     def _row_count(self) -> tuple[float, float]:
         """The rows that fit, by the table with the least noise in their sum."""
         tables = [
-            (float(table.sum()), part.stddev * math.sqrt(len(table)))
+            (float(counts.sum()), part.stddev * math.sqrt(len(counts)))
             for part in self._tables
             if isinstance(part.queries, Marginals)
-            for table in part.queries.split(part.answers)
+            for counts in part.queries.split(part.answers)
         ]
         if not tables:
             raise ParameterError("this release measured no table: it answers the queries of its workload alone")

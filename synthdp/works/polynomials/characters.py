@@ -107,7 +107,7 @@ class CellParities(LinearFamily):
             return None
         columns = self.domain.index(*names)
         wanted = masks_below(self.domain, columns)
-        order = np.argsort(self.masks)
+        order = np.argsort(self.masks, kind="stable")
         place = np.minimum(np.searchsorted(self.masks, wanted, sorter=order), self.k - 1)
         there = self.masks[order[place]] == wanted
         if not there[wanted != 0].all():
