@@ -13,19 +13,17 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe_size
+from synthdp.domain.domain import Domain, universe_size
 from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
-from synthdp.works.net.net import check_candidates
-from synthdp.works.net.net_scores import multiset_count, multisets
+from synthdp.works.net.net import check_candidates, multiset_count, multisets
 from synthdp.works.net.online import (
     OnlineBound,
     OnlineSession,

@@ -10,7 +10,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.queries.product_sums import ProductSums
 from synthdp.works.polynomials.binarized import Binarized
-from synthdp.works.polynomials.krawtchouk import ranks
+from synthdp.works.polynomials.polynomials import ranks
 
 
 def column_sums(

@@ -7,15 +7,15 @@ WORK = Work(
     mechanisms={
         "stability_histogram": NamedPlace("stability_histogram:StabilityHistogram", ()),
         "sparse_projection": NamedPlace("projection:SparseProjection", ()),
-        "sparse_mwem": NamedPlace("mwem:SparseMWEM", ()),
+        "sparse_mwem": NamedPlace("sparse_mwem:SparseMWEM", ()),
     },
     saved={
         "CountSketch": "sketches",
         "FrequentRecords": "stability_histogram",
-        "PolynomialHash": "hashing",
+        "PolynomialHash": "sketches",
         "ProjectedRecords": "projection",
         "SignProjection": "sketches",
-        "SparseModel": "model",
+        "SparseModel": "sparse_table",
         "SparseTable": "sparse_table",
     },
 )

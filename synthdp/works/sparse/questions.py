@@ -8,22 +8,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers
+from synthdp.answers.answers import MEASURED, MODEL, NORMAL, Answers, with_intervals
 from synthdp.answers.expressions import Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import by_level
 from synthdp.answers.questions import Count, Marginal
 from synthdp.domain.grid import has_labels
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.workload import asked_of_names
-from synthdp.queries.record_keys import BETWEEN, part_of
-from synthdp.queries.supports import DENOMINATOR, MAX_SUPPORT, KeyList, SparseQuery, Support
+from synthdp.queries.supports import BETWEEN, DENOMINATOR, MAX_SUPPORT, KeyList, SparseQuery, Support, part_of
 from synthdp.schema.columns import is_complete
 from synthdp.schema.schema import Schema
-from synthdp.works.sparse.answer import Origin, SparseAnswer
+
+if TYPE_CHECKING:
+    from synthdp.works.sparse.sparse_table import SparseAnswer
 
 
 def answered(
@@ -62,9 +63,14 @@ def answered(
     if isinstance(question, Count) and question.weight is None:
         if question.where is None and not question.by:
             rows, stddev = total
-            error = None if stddev is None else NORMAL * stddev
-            whole = SparseAnswer(count=rows, total=rows, stddev=stddev, error=error, origin=Origin.RELEASED)
-            return told([whole])
+            known = stddev is not None
+            return with_intervals(
+                {},
+                np.array([rows]),
+                np.array([stddev if known else math.nan]),
+                [MEASURED if known else MODEL],
+                lowest=0.0,
+            )
         return _counted(question.by, question.where, answer, schema, columns)
     if isinstance(question, Marginal):
         if question.bins:
