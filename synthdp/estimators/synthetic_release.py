@@ -31,7 +31,7 @@ from synthdp.estimators.findings import (
 )
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
-from synthdp.mechanisms.named import mechanism_given, mechanism_named
+from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
 from synthdp.mechanisms.protocol import Spender, TableMechanism
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
@@ -663,7 +663,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = self.mechanism_options
         if isinstance(self.mechanism, str):
             progress = self.on_progress or silent
-            return mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
+            return table_mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
         return mechanism_given(self.mechanism, options=options, **settings)
 
 
