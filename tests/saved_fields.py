@@ -96,7 +96,8 @@ _RELEASE = {
 
 _FORMS = {
     DECLARED: {
-        "DecisionListSummary": "variables", "ListFamily": "variables", "KeyCounts": "columns", "SparseModel": "columns",
+        "DecisionListSummary": "variables", "ListFamily": "variables", "KeyCounts": "columns",
+        "SparseModel": "columns schema", "FrequentRecords": "schema", "ProjectedRecords": "schema",
         "HistogramPlan": "scale threshold sensitivity law resolution", "PolynomialHash": "coefficients prime",
         "CountSketch": "columns dimension salt", "SignProjection": "columns dimension salt",
         "AverageFamily": "order width", "SymmetricFamily": "order width", "AverageConjunctions": "order chance denominator",
@@ -105,7 +106,7 @@ _FORMS = {
         "ListCoefficients": "domain m order scales tables row_scale",
         "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "TrigonometricSummary": "names smoothness cells", "CellParities": "domain masks",
+        "Total": "domain", "TrigonometricSummary": "names smoothness cells schema", "CellParities": "domain masks",
     },
     NOISY: {
         "AverageMoment": "domain degree denominator",
