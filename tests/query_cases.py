@@ -18,6 +18,7 @@ from synthdp.domain.discretize import axis_of, domain_of
 from synthdp.domain.domain import Domain
 from synthdp.domain.universe import releasable_domain
 from synthdp.mechanisms.misfit_terms import misfit_terms
+from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.explicit import CellQueries
 from synthdp.queries.fitting import FittingRows, counted_apart
@@ -39,7 +40,7 @@ from synthdp.queries.trigonometric import (
     mixed_terms,
     tensor_terms,
 )
-from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal, Weight
 from synthdp.schema.schema import Schema
 from synthdp.works.net.boosting_scores import BoostingScores
 from synthdp.works.net.net_scores import NetScores, multisets
@@ -160,6 +161,11 @@ def long_lists(m: int, length: int, scales: tuple[int, ...], row_scale: int) -> 
     return PrefixCoefficients(domain, m, order, scales, prefix_table(length, order).values, row_scale)
 
 
+def offsets(classes: int, parts: int, *, nullable: bool = True) -> ClassOffsets:
+    column = Weight(0.5, 100, classes=classes, nullable=nullable)
+    return ClassOffsets(Domain((axis_of_offsets("w", column, parts=parts),)))
+
+
 def net(queries: LinearQueries, size: int, rows: int) -> NetScores:
     cells = cells_of(queries.domain)[:4]
     return NetScores(queries, cells, multisets(len(cells), size), rows)
@@ -212,6 +218,8 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "products of some pairs of columns": lambda: some_products(most=20),
     "products of some pairs that are never clipped": lambda: some_products(most=10_000),
     "the total": lambda: Total(mixed()),
+    "offsets in classes": lambda: offsets(3, 4),
+    "offsets in classes of one cell": lambda: offsets(2, 1),
     "coefficients of lists": lambda: lists(2, 2, 2, (8, 5, 3), 4),
     "coefficients of long lists": lambda: long_lists(2, 2, (8, 5, 3), 4),
     "coefficients of conjunctions on average": lambda: AverageConjunctions(

@@ -57,7 +57,8 @@ _RELEASE = {
         "release": "total domain arrays_sha256 content_sha256",
         "receipt": "notes entries assumptions",
         "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
-        "columns": "levels lower upper special decimals step resolution other zone groups format pattern prefix first unit",
+        "columns": "levels lower upper special decimals step resolution other zone groups format pattern prefix first unit"
+        " classes means errors",
         "axes": "starts cells",
         "domains": "starts cells",
         "fine": "starts cells",
@@ -103,7 +104,8 @@ _FORMS = {
         "ListCoefficients": "domain m order scales tables row_scale",
         "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "TrigonometricSummary": "names smoothness cells", "CellParities": "domain masks",
+        "Total": "domain", "ClassOffsets": "domain", "TrigonometricSummary": "names smoothness cells",
+        "CellParities": "domain masks",
     },
     NOISY: {
         "AverageMoment": "domain degree denominator",
