@@ -57,8 +57,10 @@ _RELEASE = {
         "release": "total domain arrays_sha256 content_sha256",
         "receipt": "notes entries assumptions",
         "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
-        "columns": "levels lower upper special decimals step resolution other zone groups format pattern prefix first unit"
-        " classes means errors",
+        "columns": (
+            "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
+            " classes means errors"
+        ),
         "axes": "starts cells",
         "domains": "starts cells",
         "fine": "starts cells",

@@ -18,7 +18,6 @@ from synthdp.answers.moments import positive
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.grid import grid_of, starts_of_classes
-from synthdp.queries.class_offsets import class_middles
 from synthdp.schema.column import Column
 
 Weighable = Count | Share | Sum | Mean
@@ -64,6 +63,8 @@ class ClassWeights:
         first[groups[inside][::-1]] = inside[::-1]
         kind = np.searchsorted(starts_of_classes(column), first, side="right") - 1
         kind = np.where(first < grid_of(column).regular, kind, -1)
+        from synthdp.queries.class_offsets import class_middles
+
         _, half = class_middles(column)
         return cls(
             kind=kind, means=np.array(column.class_values()), errors=np.array(column.class_errors()), within=EVENLY * half**2

@@ -14,13 +14,11 @@ import numpy as np
 
 from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError, SalvageWarning, SchemaError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.protocol import TableMechanism
-from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets, class_middles
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.schema import Schema
@@ -67,6 +65,8 @@ def measure_weights(account: Curator) -> tuple[Measurements, ...]:
     columns = weights_of(account.schema)
     if not columns:
         return ()
+    from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
+
     queries: list[Statistic] = []
     steps = []
     for name, column in columns.items():
@@ -106,6 +106,8 @@ def class_means(
     offsets
         `ClassOffsets` of it.
     """
+    from synthdp.queries.class_offsets import class_middles
+
     middle, half = class_middles(column)
     rows = np.maximum(counted.answers[: len(middle)], 0.0)
     sums, noise = np.asarray(offsets.answers, np.float64), max(offsets.stddev, 1e-9)

@@ -17,8 +17,7 @@ from strategies import survey_weights
 import synthdp as sd
 from synthdp.answers.weighted import ClassWeights
 from synthdp.cli.main import main
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import grid_of, starts_of_classes
 from synthdp.errors import ParameterError, SalvageWarning, SchemaError
