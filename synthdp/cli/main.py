@@ -253,6 +253,7 @@ def release(
         needs_table = {
             "--out": out is not None, "--report": page is not None, "--rows": rows is not None,
             "--target": target is not None, "--solver": solver != "auto", "--escape-formulas": escape_formulas,
+            "--weight": weight is not None,
         }  # fmt: skip
         release_summary(
             table, declared, told=told, mechanism=mechanism, options=chosen, epsilon=epsilon, delta=delta, save=folder,
