@@ -200,7 +200,6 @@ def test_32_columns_take_at_most_60_interactions_by_hand_and_12_with_the_answers
         hand.follow("Go on to the promise")
         to_the_folder(hand)
         assert hand.done - before <= 12, hand.done - before
-        print("interactions", before, hand.done - before)
     assert len(spends(folder)) == 2
     assert sd.Ledger(folder / "ledger.sqlite").datasets() == ["last.csv"]
 
