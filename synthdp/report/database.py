@@ -268,7 +268,7 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
             if table.kind is Kind.ONE:
                 total = max(float(counts.sum()), float(stddev))
                 moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
-                found[layout.schema.names[table.table], table.attribute] = 100 * moved
+                found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
     return found
 
 
