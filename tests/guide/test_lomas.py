@@ -96,7 +96,7 @@ def test_a_client_of_lomas_gets_a_release(tmp_path: Path) -> None:
     user = {
         "dataset_name": "PEOPLE",
         "initial_epsilon": 3.0,
-        "initial_delta": 1e-6,
+        "initial_delta": 0.001,
         "total_spent_epsilon": 0.0,
         "total_spent_delta": 0.0,
     }
