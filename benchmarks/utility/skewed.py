@@ -73,7 +73,7 @@ def fitting_bounds(values: FloatArray) -> tuple[float, float]:
 
 def declared(table: pd.DataFrame, wider: int) -> sd.Schema:
     """Return a schema with bounds that are so many times as wide as they need be."""
-    ends = {name: fitting_bounds(table[name].to_numpy()) for name in table}
+    ends = {str(name): fitting_bounds(table[name].to_numpy()) for name in table}
     return sd.Schema({name: sd.Continuous(low * wider, high * wider) for name, (low, high) in ends.items()})
 
 
@@ -116,7 +116,8 @@ def measured(rows: int, epsilon: float, seeds: int) -> pd.DataFrame:
                             "mean": abs(made.mean() - real.mean()) / spread,
                         }
                     )
-    return pd.DataFrame(found).groupby(["law", "wider"], sort=False).mean().unstack()
+    errors: pd.DataFrame = pd.DataFrame(found).groupby(["law", "wider"], sort=False).mean()
+    return errors.pivot_table(index="law", columns="wider", sort=False)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Drafted bounds hold all values but a few far ones, and little more, in numbers that people write; known shapes are recognised."""
+"""Drafted bounds hold all values but a few far ones, and little more, in round numbers; known shapes are recognised."""
 
 from __future__ import annotations
 
