@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaincc, gammainccinv, ndtri
+from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.codec import file_form
@@ -178,6 +179,38 @@ class Measurements:
     def quantile(self, miss: float) -> float:
         """Return what the error of each answer exceeds with probability ``miss``."""
         return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
+
+
+def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
+    """Return the probability that noise alone is at least a count, one-sided.
+
+    Parameters
+    ----------
+    rows
+        The noisy count.
+    stddev
+        Standard deviation of its noise.
+    normal
+        Whether that is Gaussian; otherwise the tail is that of Laplace noise, the heaviest of the laws.
+    """
+    if normal:
+        return float(ndtr(-rows / stddev))
+    return 0.5 * math.exp(-math.sqrt(2) * rows / stddev) if rows > 0 else 1.0
+
+
+def findings(chances: Sequence[float]) -> int:
+    """Return how many of the least likely counts are findings and not noise.
+
+    By the step-up procedure of Benjamini and Hochberg (1995), theorem 1.  Where nothing is there, anything is found with
+    probability `UNLIKELY` at most; where much is, so large a part of what is found is noise, on average.
+
+    Parameters
+    ----------
+    chances
+        For each count, how likely noise alone is to reach it; independent ones.
+    """
+    ordered = sorted(chances)
+    return max((rank for rank, one in enumerate(ordered, start=1) if one <= UNLIKELY * rank / len(ordered)), default=0)
 
 
 def beyond_noise(stddev: float, answers: int) -> float:

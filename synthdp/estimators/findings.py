@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
+from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.curator.curator import Curator
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
 
@@ -76,16 +76,27 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
+    rows = f"some {found.rows:,.0f}" if found.rows >= 1 else "the"
     return (
-        f"noise hides what fewer than about {found.least:,.0f} of some {found.rows:,.0f} rows hold: this may be worse "
+        f"noise hides what fewer than about {found.least:,.0f} of {rows} rows hold: this may be worse "
         "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
     )
+
+
+HALF = 0.5
+"""Derived: above, a value that comes out was more often invented than read."""
+
+MEANS_NOTHING = (
+    "what comes out there is made up from the few that fitted, so drop it: its cells are probably written in another way "
+    "than declared (give a format=), or are of another type"
+)
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     """Return what a receipt says of the values that did not fit the schema."""
     clear = misfit_columns(shares)
-    notes = [
+    notes = [f"column {name!r}: {MEANS_NOTHING}" for name in _mostly_misfits(clear)]
+    notes += [
         f"column {name!r}: {_percent(share)} of the values did not fit the schema and were left out of the model"
         for name, share in clear.items()
     ]
@@ -110,12 +121,19 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     if not clear:
         return
     named = [f"{name!r} ({_percent(share)})" for name, share in clear.items()]
+    lost = [repr(name) for name in _mostly_misfits(clear)]
+    loud = f"most values did not fit in column {_some(lost)}; {MEANS_NOTHING}. Also, " if lost else ""
     warnings.warn(
-        f"values that do not fit the schema were left out of the model, in column {_some(named)}: "
+        f"{loud}values that do not fit the schema were left out of the model, in column {_some(named)}: "
         "declare their levels, nullable=True or a label for others if they should come out; see misfits_",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def _mostly_misfits(clear: Mapping[str, MisfitShare]) -> list[str]:
+    """Return the columns in which clearly more than half of the values did not fit."""
+    return [name for name, one in clear.items() if one.share - SURELY * one.stddev > HALF]
 
 
 def _some(named: Sequence[str]) -> str:

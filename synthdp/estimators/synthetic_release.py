@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_points
+from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_notes, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
@@ -307,9 +307,11 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         def finished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
             misfits = release.misfits
             unknown = () if found is None else discovery_notes(found)
-            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *notes)
+            unproven = unproven_points(release.model, release.measurements)
+            hidden = unproven_notes(unproven, release.model.schema)
+            said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *hidden, *notes)
             said = (*said, *weight_notes(release.model.schema))
-            model = without_points(release.model, unproven_points(release.model, release.measurements))
+            model = without_points(release.model, list(unproven))
             return _suited(release, model, format, loss, said), misfits
 
         def unfinished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, settings_of
-from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
+from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import days_as_numbers
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
@@ -91,6 +91,10 @@ OF_HEAPS = (
     " The special numbers occur much more often than their neighbours; listed here, they will in the synthetic table. A "
     "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
+)
+OF_FAR = (
+    " A few values lie far beyond these bounds, and come out at them: most of a range with room for all would be empty, and "
+    "noise in its empty part moves averages further than a few values do. Put wider bounds here if the far values matter."
 )
 OF_FORMAT = (
     " Cells are written as {format} shows: they are read so, and written back so. A cell that is written in another way "
@@ -306,13 +310,14 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
     named = {number for _, number in getattr(kind, "words", ())}
     codes = [code for code in _CODES if code not in named and _stands_apart(code, seen)]
     rest = {value: count for value, count in seen.counts.items() if value not in codes and value not in named}
-    low, high = min(rest), max(rest)
+    ends = min(rest), max(rest)
+    low, high = without_far_values(rest)
     found = lattice_of(rest)
     lattice = found or exact_lattice(max(abs(low), abs(high)))
     on_whole = lattice is not None and lattice.spacing.denominator == 1 and lattice.offset.denominator == 1
     whole = kind.whole or (on_whole and all(float(number).is_integer() for number in named))
     lower, upper = number_bounds(name, low, high, whole=whole, lattice=lattice)
-    comment = OF_BOUNDS
+    comment = OF_BOUNDS if (low, high) == ends else OF_BOUNDS + OF_FAR
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
     if lattice is not None and (digits := settings_of(lattice)):
         entry |= digits

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
 
 import synthdp as sd
 from synthdp.distribution.components import Product
@@ -18,6 +20,7 @@ from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DiscoveryWarning, MisfitWarning
+from synthdp.measurements import UNLIKELY, by_noise_alone, findings
 from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
@@ -169,3 +172,44 @@ def test_what_was_found_is_not_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DiscoveryWarning)
         release(table()[["whole", "label 0"]], epsilon=5.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_findings_are_those_of_the_step_up_by_its_definition(chances: list[float]) -> None:
+    found = findings(chances)
+    ordered = sorted(chances)
+    assert found == max([0, *(k for k in range(1, len(ordered) + 1) if ordered[k - 1] <= UNLIKELY * k / len(ordered))])
+    assert found >= sum(one <= UNLIKELY / len(chances) for one in chances)  # never fewer than by the union bound
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_where_nothing_is_there_anything_is_found_once_in_a_hundred_times(law: str) -> None:
+    rng = np.random.default_rng(7)
+    noise = rng.normal(size=(4000, 40)) if law == "normal" else rng.laplace(scale=0.5**0.5, size=(4000, 40))
+    wrong = sum(findings([by_noise_alone(one, 1.0, normal=law == "normal") for one in row]) > 0 for row in noise)
+    assert wrong <= stats.binom.ppf(1 - 1e-6, len(noise), UNLIKELY)
+
+
+def test_of_many_columns_with_missing_values_few_come_out_without_and_the_receipt_names_them() -> None:
+    rng = np.random.default_rng(1)
+    rows, gone = 800, {f"gone {i}": 0.3 + i / 60 for i in range(24)}
+    frame = pd.DataFrame(
+        {name: np.where(rng.random(rows) < share, np.nan, rng.integers(0, 9, rows)) for name, share in gone.items()}
+    )
+    frame = frame.assign(**{f"whole {i}": rng.integers(0, 9, rows).astype(float) for i in range(6)})
+    schema = sd.Schema({name: sd.Integer(0, 9, nullable=True) for name in frame})
+    estimator = sd.SyntheticRelease(schema=schema, epsilon=1.0, delta=1e-6)
+    found = estimator.fit_transform(frame).isna().mean()
+    lost = [name for name in gone if found[name] == 0]
+    assert len(lost) <= 12
+    assert sum(found[name] > 0 for name in frame if name not in gone) <= 2
+    said = " ".join(estimator.receipt_.notes)
+    assert all(repr(name) in said for name in lost[:2])
+
+
+def test_a_column_in_which_hardly_a_value_fits_is_said_first_with_the_likely_cause() -> None:
+    frame = pd.DataFrame({"paid": ["652,53", "7,20", "81,00"] * 1000 + ["5"] * 10, "x": [1, 2] * 1505})
+    schema = sd.Schema({"paid": sd.Continuous(0, 1600), "x": sd.Integer(1, 2)})
+    with pytest.warns(MisfitWarning, match=r"most values did not fit in column 'paid'; .* format="):
+        estimator = sd.SyntheticRelease(schema=schema, epsilon=3.0, delta=1e-6).fit(frame)
+    assert any("'paid'" in note and "format=" in note for note in estimator.receipt_.notes)

@@ -14,12 +14,19 @@ import numpy as np
 from synthdp.arrays import FloatArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.measurements import Measurements, beyond_noise
+from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_alone, findings
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import CellCounting
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
+from synthdp.schema.schema import Schema
+
+SURELY = 1.645
+"""Derived: standard deviations that a normal variable exceeds with probability 5 %."""
+
+MOST_NAMED = 10
+"""A safety limit: so many columns are named in one sentence."""
 
 
 class MisfitShare(NamedTuple):
@@ -38,6 +45,13 @@ class PointCount(NamedTuple):
 
     rows: float
     stddev: float
+    normal: bool = False
+    """Whether the noise is Gaussian."""
+
+    @property
+    def chance(self) -> float:
+        """How likely noise alone is to be so large."""
+        return by_noise_alone(self.rows, self.stddev, normal=self.normal)
 
 
 def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
@@ -70,14 +84,16 @@ def point_count(measurements: Sequence[Measurements], name: str, index: int) -> 
     if not found:
         return None
     precision = sum(count.stddev**-2 for count in found)
-    return PointCount(sum(count.rows * count.stddev**-2 for count in found) / precision, precision**-0.5)
+    rows = sum(count.rows * count.stddev**-2 for count in found) / precision
+    return PointCount(rows, precision**-0.5, all(count.normal for count in found))
 
 
-def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> list[tuple[str, int]]:
-    """Return the grid points, with their columns, that may well be empty and whose noisy counts noise alone explains.
+def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[tuple[str, int], PointCount]:
+    """Return the grid points, by their columns, that may well be empty and whose noisy counts noise alone explains.
 
     They are the missing value of a column that may have some, and the label for others where it was discovered, not
-    declared.  A column that a rule names is left alone, as is a grid point that no answer counts.
+    declared.  A column that a rule names is left alone, as is a grid point that no answer counts.  Each count is judged by
+    the law of its own noise, all of them together by `findings`.
     """
     named = {name for rule in model.schema.constraints for name in rule.names}
     asked = []
@@ -88,7 +104,20 @@ def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements])
             asked += [(name, grid.other)] if column.source == DISCOVERED and grid.other < grid.regular else []
     counts = {(name, index): point_count(measurements, name, index) for name, index in asked}
     known = {place: count for place, count in counts.items() if count is not None}
-    return [place for place, count in known.items() if count.rows <= beyond_noise(count.stddev, len(known))]
+    ordered = sorted(known, key=lambda place: known[place].chance)
+    return {place: known[place] for place in ordered[findings([count.chance for count in known.values()]) :]}
+
+
+def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schema) -> tuple[str, ...]:
+    """Return what a receipt says of missing values that noise hides: in which columns, and how many rows may have one."""
+    hidden = {name: count for (name, index), count in unproven.items() if index == grid_of(schema[name]).null}
+    if not hidden:
+        return ()
+    most = max(max(count.rows, 0.0) + SURELY * count.stddev for count in hidden.values())
+    named = ", ".join(repr(name) for name in list(hidden)[:MOST_NAMED])
+    more = f" and {len(hidden) - MOST_NAMED} more" if len(hidden) > MOST_NAMED else ""
+    said = f"no missing values come out where noise explains their number: column {named}{more}"
+    return (f"{said}; there may be up to about {most:,.0f} rows with one in such a column",)
 
 
 def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
@@ -99,16 +128,16 @@ def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCoun
     cell = queries.domain.axes[column].cell_of_alone(index)
     if cell is None:
         return
-    stddev = max(measured.stddev, 1e-9)
+    stddev, normal = max(measured.stddev, 1e-9), measured.noise.law is NoiseLaw.GAUSSIAN
     if isinstance(queries, CellCounting):
         place = queries.place_of(column, cell)
         if place is not None:
-            yield PointCount(float(measured.answers[place]), stddev)
+            yield PointCount(float(measured.answers[place]), stddev, normal)
         return
     for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
         if column in clique:
             inside = _inside(counts, clique, queries.domain, column, cell)
-            yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size))
+            yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size), normal)
 
 
 def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:

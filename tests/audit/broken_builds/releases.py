@@ -258,7 +258,7 @@ self._table = X
         "a missing value that noise explains is released",
         "–",
         "SyntheticRelease._fit",
-        "without_points(release.model, unproven_points(release.model, release.measurements))",
+        "without_points(release.model, list(unproven))",
         "release.model",
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),

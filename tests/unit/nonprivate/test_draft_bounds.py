@@ -1,8 +1,10 @@
-"""Drafted bounds hold all values and little more, in numbers that people write; known shapes are recognised."""
+"""Drafted bounds hold all values but a few far ones, and little more, in round numbers; known shapes are recognised."""
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +12,10 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+import synthdp as sd
 from synthdp import Integer
-from synthdp.nonprivate.digits import Lattice, lattice_of
-from synthdp.nonprivate.draft_bounds import known_shape, moment_bounds, number_bounds
+from synthdp.nonprivate.digits import SHARED, Lattice, lattice_of
+from synthdp.nonprivate.draft_bounds import EMPTY, FEW_IN, known_shape, moment_bounds, number_bounds, without_far_values
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.columns import RESOLUTIONS, Datetime, check_column
 from synthdp.tables.sources.dataframe import FrameSource
@@ -140,3 +143,29 @@ def test_bounds_are_numbers_that_people_write(low, high, lower, upper) -> None:
     assert lower <= drafted[0] <= low
     assert high <= drafted[1] <= upper
     assert all(len(f"{end:g}".strip("-").replace(".", "").strip("0")) <= 4 for end in drafted)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=400, max_size=600), st.lists(st.integers(-(10**6), 10**6), max_size=12))
+def test_few_values_lie_beyond_and_only_where_they_would_make_the_range_empty(near: list[int], far: list[int]) -> None:
+    counts = Counter([*near, *far])
+    low, high = without_far_values(counts)
+    beyond = sum(count for value, count in counts.items() if not low <= value <= high)
+    assert beyond <= 2 * min(SHARED, counts.total() // FEW_IN)
+    assert {low, high} <= set(counts)
+    if beyond:
+        assert max(counts) - min(counts) > (EMPTY - 1) * (high - low)
+    if max(counts) - min(counts) <= 100 and len(set(near)) > 90:
+        assert (low, high) == (min(counts), max(counts))
+
+
+def test_a_draft_of_a_column_with_an_outlier_holds_the_rest_and_says_so() -> None:
+    times = np.round(np.random.default_rng(4).gamma(2.0, 3.6, 3000), 1)
+    times[0] = 40_000.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draft = sd.draft(pd.DataFrame({"time": times, "fine": times.clip(max=40.0)}))
+    assert draft["time"].upper < 60
+    columns = {one["name"]: one for one in draft._document["columns"]}
+    assert "few values lie far beyond" in columns["time"]["comment"]
+    assert "few values lie far beyond" not in columns["fine"]["comment"]
+    assert "40000" not in draft.to_json()
