@@ -148,7 +148,7 @@ class Release(Generic[OutputT_co]):
 
         if isinstance(self.output, DatabaseModel):
             laws = self.output.histories
-            alone = {key: replace(law, factors=[]) for key, law in laws.conditionals.items()}
+            alone = {key: replace(law, factors=()) for key, law in laws.conditionals.items()}
             return replace(self, output=replace(self.output, histories=replace(laws, conditionals=alone)))
         model, like = self.model, cast("Release[Any]", self)
         made, notes = model_of_single_columns(model.schema, self.measurements, rows=model.total)

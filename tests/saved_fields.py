@@ -59,6 +59,7 @@ _RELEASE = {
         "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
         "columns": (
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
+            " classes means errors"
         ),
         "axes": "starts cells",
         "domains": "starts cells",
@@ -106,7 +107,8 @@ _FORMS = {
         "ListCoefficients": "domain m order scales tables row_scale",
         "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "TrigonometricSummary": "names smoothness cells schema", "CellParities": "domain masks",
+        "Total": "domain", "ClassOffsets": "domain", "TrigonometricSummary": "names smoothness cells schema",
+        "CellParities": "domain masks",
     },
     NOISY: {
         "AverageMoment": "domain degree denominator",

@@ -40,6 +40,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.answers.regression import Regressions
+from synthdp.answers.weighted import ClassWeights, Slope, Weighable, has_classes, weighed
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
@@ -146,6 +147,13 @@ class Asker:
         match question:
             case Marginal():
                 return self._marginal(question)
+            case (
+                Count(weight=str(weight))
+                | Share(weight=str(weight))
+                | Sum(weight=str(weight))
+                | Mean(weight=str(weight))
+            ) if self._in_classes(weight):
+                return self._weighed(question, weight)
             case Count(weight=str(weight)):
                 self._weight(weight)
                 return self._moments(Sum(weight, question.where, question.by))
@@ -260,6 +268,44 @@ class Asker:
             estimate, stddev, basis = *self._by_model(division.groupings, of_some), MODEL
         return with_intervals(
             division.labels, estimate, stddev, [basis] * division.size, lowest=0.0, highest=1.0
+        )  # fmt: skip
+
+    def _in_classes(self, name: str) -> bool:
+        """Say whether a column is a survey weight that is known by class."""
+        return has_classes(modelled_column(self.model, name)[1])
+
+    def _weighed(self, question: Weighable, weight: str) -> Answers:
+        """Answer a question about a population by a survey weight that is known by class."""
+        (j,) = self._weight(weight, other_than=getattr(question, "column", None))
+        conditions, values, ends = [question.where], {}, (0.0, math.inf)
+        if isinstance(question, Share):
+            both = question.condition if question.where is None else Both(question.condition, question.where)
+            conditions, ends = [both, question.where], (0.0, 1.0)
+        column = None
+        if isinstance(question, Sum | Mean):
+            summed, column = self._numbers(question.column, type(question).__name__.lower())
+            numbers, there = numbers_of(column)
+            values, low, high = {summed: 0.0}, float(numbers[there > 0].min()), float(numbers[there > 0].max())
+            ends = (
+                (low, high)
+                if isinstance(question, Mean)
+                else (0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf)
+            )
+        division = self._divided(question, conditions, values=values, leaves_of=j)
+        grouping = next(grouping for grouping in division.groupings if grouping.column == j)
+        known = self.model.schema[self.model.domain.names[j]]
+        classes = ClassWeights.of(known, grouping.groups, len(grouping.labels))
+
+        def answered(table: FloatArray) -> Slope:
+            return weighed(
+                question, classes, lambda i: _by_class(division.sums(table, i), len(grouping.labels), bool(values))
+            )
+
+        estimate, stddev = self._by_model(division.groupings, lambda table: answered(table).estimate)
+        found = answered(self._grouped(division.groupings))
+        stddev = np.hypot(stddev, classes.error(found.slope, found.squares))
+        return with_intervals(
+            division.labels, estimate, stddev, [MODEL] * len(estimate), lowest=ends[0], highest=ends[1], column=column
         )  # fmt: skip
 
     def _moments(self, question: Moments) -> Answers:
@@ -512,6 +558,11 @@ class Asker:
             return None
         masks: dict[Comparison, BoolArray] = {c: points_where(c, self.model.schema) for c in comparisons_of(node)}
         return truth(node, masks)
+
+
+def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
+    """Return sums by power, (3 or 1, groups of the weight, answers)."""
+    return sums.reshape(3 if several else 1, groups, -1)
 
 
 def _whole(weights: FloatArray) -> BoolArray:

@@ -172,6 +172,8 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 )
 @click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
+@click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
+@click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in.")
 @click.option("--dataset", help="The table's name in the ledger.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
@@ -197,6 +199,8 @@ def release(
     undiscovered: str,
     privacy_unit: str | None,
     max_rows_per_unit: int,
+    weight: str | None,
+    weight_bounds: tuple[float, float] | None,
     ledger: Path | None,
     dataset: str | None,
     escape_formulas: bool,
@@ -211,6 +215,7 @@ def release(
     \b
     Examples:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
+      synthdp release survey.csv --schema schema.json --weight perwt --weight-bounds 1 2000 --out synthetic.csv
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
       synthdp release table.csv --schema schema.json --save parities.release --mechanism parity_release --option order=3
       synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
@@ -229,7 +234,8 @@ def release(
         unsupported = {
             "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
-            "--escape-formulas": escape_formulas,
+            "--escape-formulas": escape_formulas, "--weight": weight is not None,
+            "--weight-bounds": weight_bounds is not None,
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
@@ -247,6 +253,7 @@ def release(
         needs_table = {
             "--out": out is not None, "--report": page is not None, "--rows": rows is not None,
             "--target": target is not None, "--solver": solver != "auto", "--escape-formulas": escape_formulas,
+            "--weight": weight is not None,
         }  # fmt: skip
         release_summary(
             table, declared, told=told, mechanism=mechanism, options=chosen, epsilon=epsilon, delta=delta, save=folder,
@@ -259,7 +266,7 @@ def release(
     made = SyntheticRelease(
         schema=read_as(declared, told), epsilon=epsilon, delta=delta, n_rows=rows, target=target, mechanism=mechanism,
         solver=solver, mechanism_options=chosen, domain_budget=domain_budget, undiscovered=undiscovered,
-        random_state=seed, **people,
+        weight=weight, weight_bounds=weight_bounds, random_state=seed, **people,
     )  # fmt: skip
     count: int | None = None
     try:

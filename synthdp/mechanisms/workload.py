@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -89,6 +89,20 @@ def workload_of(
     if not weights:
         raise ParameterError("workload must name at least one set of columns")
     return Workload(tuple(weights), goal)
+
+
+def weighted_too(workload: Workload, schema: Schema) -> Workload:
+    """Return a workload whose sets matter by their population, too: each also with the survey weight of the schema.
+
+    All sets alike come right by population if relations with the weight do: it is the target then, unless there is one.
+    """
+    weights = tuple(j for j, column in enumerate(schema.values()) if column.class_ends())
+    if not weights:
+        return workload
+    if workload.weights is None:
+        return workload if workload.target is not None else replace(workload, target=weights[0])
+    weighted = tuple((tuple(sorted({*columns, *weights})), much) for columns, much in workload.weights)
+    return replace(workload, weights=(*workload.weights, *weighted))
 
 
 def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
