@@ -104,7 +104,8 @@ class Estimate:
         Notes
         -----
         With v = A / N, a and t the standard deviations of A and N over N, and z the quantile, (v - r)^2 <= z^2 (a^2 + r^2
-        t^2) for r between (v -+ z sqrt(a^2 (1 - z^2 t^2) + v^2 t^2)) / (1 - z^2 t^2), where z t < 1.
+        t^2) for r between (v -+ z sqrt(a^2 (1 - z^2 t^2) + v^2 t^2)) / (1 - z^2 t^2), where z t < 1.  The noise of N
+        is that of one number, perhaps Laplace: t is scaled so that z t is the larger one of its quantile and the normal one.
 
         Raises
         ------
@@ -113,12 +114,13 @@ class Estimate:
         """
         check_share("level", level)
         z, t = float(ndtri(0.5 + level / 2)), self.rows_error
+        t *= max(1.0, math.log(1 / (1 - level)) / math.sqrt(2) / z)
         left = 1 - (z * t) ** 2
         if left <= 0:  # the number of rows may be 0 for all that is known
             middle, half = 0.0 * np.asarray(self.raw), np.asarray(math.inf)
         else:
             v = np.asarray(self.raw) - self.offset
-            alone = np.maximum(np.asarray(self.stderr) ** 2 - (v * t) ** 2, 0.0)
+            alone = np.maximum(np.asarray(self.stderr) ** 2 - (v * self.rows_error) ** 2, 0.0)
             middle = np.asarray(self.offset + v / left)
             half = z * np.sqrt(alone * left + (v * t) ** 2) / left
         ends = [np.clip(middle + sign * (half + self._bias), *self.range) for sign in (-1.0, 1.0)]

@@ -58,6 +58,12 @@ ONLY_OF = {
 HOPELESS = 0.3
 """Noise in an average of values in [-1, 1] above which nothing is learnable."""
 
+CLEAR = 2.0
+"""Standard deviations above its estimate up to which the number of rows is thought possible where that is warned of.
+
+Tolerance: noise alone lowers an estimate by more in one of forty releases.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothSynthesis(Spender):
@@ -189,7 +195,7 @@ class SmoothSynthesis(Spender):
         cells = smooth_domain(schema, schema.names, cells=1)
         count = count_rows(account, spend=account.budget.fraction(self.total_share), queries=Total(cells))
         found = self._synthesise(account, schema, count, rng)
-        _warn_if_hopeless(found)
+        _warn_if_hopeless(found, count)
         model = SyntheticModel(
             schema=schema,
             domain=found.domain,
@@ -245,10 +251,13 @@ class SmoothSynthesis(Spender):
         return product_synthesis(account, schema, count, candidates=self.candidates, solver=self.solver, rng=rng)
 
 
-def _warn_if_hopeless(found: Synthesised) -> None:
-    if found.stddev > HOPELESS:
+def _warn_if_hopeless(found: Synthesised, count: RowCount) -> None:
+    """Warn where the noise is too much for any number of rows that there may be, not where noise made it look small."""
+    most = count.rows + CLEAR * count.stddev
+    stddev = found.stddev * count.rows / most
+    if stddev > HOPELESS:
         warnings.warn(
-            f"the noise in each average has stddev {found.stddev:.2g} where 1 is the most an average can be: "
+            f"the noise in each average has stddev {stddev:.2g} where 1 is the most an average can be: "
             "nothing is learnable; use more rows, fewer columns or a larger budget",
             stacklevel=3,
         )

@@ -194,3 +194,23 @@ def test_an_answer_is_never_beyond_the_range_of_its_function(side):
     answer = summary.answer(lambda points: np.abs(points[:, 0]) * side + 1)
     assert min(1, 1 + side) <= answer.estimate <= max(1, 1 + side)
     assert answer.stderr > 0
+
+
+@pytest.mark.parametrize("t", [0.0, 0.05, 0.2, 0.4])
+@pytest.mark.parametrize("v", [-0.7, 0.0, 0.3])
+def test_fieller_s_ends_are_where_a_noisy_ratio_is_just_within_its_own_noise(v, t):
+    a, offset = 0.1, 0.2
+    answer = Estimate(estimate=offset + v, stderr=float(np.hypot(a, v * t)), offset=offset, rows_error=t)
+    for end in np.array(answer.interval()) - offset:
+        assert abs(v - end) == pytest.approx(np.hypot(1.959964 * a, 2.118285 * end * t), rel=1e-5)
+
+
+def test_where_the_number_of_rows_may_be_0_the_interval_is_the_whole_range():
+    answer = Estimate(estimate=0.4, stderr=0.3, rows_error=0.5, range=(-1.0, 0.9))
+    assert answer.interval() == (-1.0, 0.9)
+
+
+def test_answers_and_intervals_stay_within_the_functions_range_and_the_raw_answer_is_kept():
+    answer = Estimate(estimate=1.4, stderr=0.1, range=(-1.0, 1.0))
+    assert (float(answer), answer.raw) == (1.0, 1.4)
+    assert max(answer.interval()) == 1.0
