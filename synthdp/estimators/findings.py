@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
+from synthdp.answers.related.unfit import Unusual
 from synthdp.curator.curator import Curator
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
+from synthdp.figures import in_figures
 
 if TYPE_CHECKING:
     from synthdp.curator.curator import Discovered
@@ -116,6 +118,35 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def unusual_notes(found: Sequence[Unusual]) -> tuple[str, ...]:
+    """Return what a receipt says of persons whose rows do not join, are repeated or are not all used."""
+    clear = [one for one in found if one.is_clear(len(found))]
+    if not clear:
+        return ("rows that join no row above them, are repeated or were left out: no more than noise explains",)
+    return tuple(f"about {_about(one)} {one.words}" for one in clear)
+
+
+def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
+    """Warn if more persons have rows that do not join or are not used than noise explains.
+
+    Warns
+    -----
+    MisfitWarning
+        With their noisy numbers.
+    """
+    clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
+    if clear:
+        warnings.warn(
+            f"{'; '.join(clear)}: such rows have a key that no row above them has, or are more than at_most",
+            MisfitWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _about(one: Unusual) -> str:
+    return f"{in_figures(one.persons, digits=3)} (standard error {in_figures(one.stddev, digits=2)})"
 
 
 def _some(named: Sequence[str]) -> str:
