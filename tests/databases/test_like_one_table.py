@@ -11,7 +11,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.domain.histories import Layout
-from synthdp.errors import MisfitWarning, ParameterError
+from synthdp.errors import DataError, MisfitWarning, ParameterError
 from synthdp.mechanisms.related.related_tables import relations_wished, weights_of
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
@@ -129,3 +129,16 @@ def test_tables_are_compared_by_name() -> None:
     found = sd.compare(given, given, SCHEMA)
     assert list(found) == list(SCHEMA.tables)
     assert "NON-PRIVATE" in repr(found["visits"].plot("cost"))
+
+
+def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
+    given = tables(200)
+    found = sd.nonprivate_evaluate(given, given, SCHEMA, target="visits.kind")
+    assert list(found) == list(SCHEMA.tables)
+    assert all("NON-PRIVATE" in str(one) for one in found.values())
+    assert "auc" in found["visits"].scores
+    assert "auc" not in found["bills"].scores
+    with pytest.raises(ParameterError, match="no column"):
+        sd.nonprivate_evaluate(given, given, SCHEMA, target="kind")
+    with pytest.raises(DataError, match="is missing among the synthetic tables"):
+        sd.nonprivate_evaluate(given, {}, SCHEMA)
