@@ -139,7 +139,8 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: such rows have a key that no row above them has, or are more than at_most",
+            f"{'; '.join(clear)}: rows that join no row above them of their person, are more than at_most, or repeat a "
+            "person's are not used",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )

@@ -91,7 +91,7 @@ def test_children_whose_person_disagrees_with_their_parents_are_counted_and_warn
 
 def test_rows_without_a_person_and_repeated_persons_are_counted() -> None:
     given = tables()
-    given["persons"] = pd.concat([given["persons"].iloc[100:], given["persons"].iloc[-150:]])
+    given["persons"] = pd.concat([given["persons"].iloc[300:], given["persons"].iloc[-200:]])
     with pytest.warns(
         MisfitWarning, match="persons without a row of persons.*persons with more than one row of persons"
     ):
@@ -142,3 +142,19 @@ def test_tables_are_evaluated_by_name_and_a_target_is_of_one_of_them() -> None:
         sd.nonprivate_evaluate(given, given, SCHEMA, target="kind")
     with pytest.raises(DataError, match="is missing among the synthetic tables"):
         sd.nonprivate_evaluate(given, {}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "question", [sd.mean("cost", by="sex"), sd.quantile("cost", 0.5, by="sex"), sd.variance("cost", by="sex")]
+)
+def test_a_group_that_nobody_is_in_has_an_answer_as_wide_as_can_be(question: object) -> None:
+    given = tables(400)
+    given["persons"]["sex"] = "f"
+    found = released(given).answer(question)
+    assert np.isfinite(found[["estimate", "standard_error", "lower", "upper"]].to_numpy(float)).all()
+
+
+def test_what_no_row_has_is_refused_in_a_sentence() -> None:
+    release = released(tables(400))
+    with pytest.raises(ParameterError, match="says nothing of it"):
+        release.answer(sd.mean("cost", where="visits.rows > 1 and visits.rows < 1"))
