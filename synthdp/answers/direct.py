@@ -237,6 +237,14 @@ class Direct:
     def _leaves(self) -> dict[int, LeafCounts | None]:
         return {}
 
+    def cell_errors(self, column: int) -> FloatArray | None:
+        """Return the standard errors of a column's kept cells, in rows, ``None`` if no histogram holds the column."""
+        leaves = self.leaves(column)
+        if leaves is None:
+            return None
+        cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
+        return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
+
     def spread(self, column: int) -> FloatArray:
         """Return the rows of each leaf of a column, more where they may lie clumped within it: see `clumped`."""
         leaves = self.leaves(column)

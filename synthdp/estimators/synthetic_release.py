@@ -597,7 +597,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _html_repr(self) -> str:
         """Return scikit-learn's diagram, with the receipt after a fit."""
         diagram = str(super()._html_repr())
-        return diagram + self.receipt_._repr_html_() if hasattr(self, "receipt_") else diagram
+        # joined, not added: what is added to Markup is escaped, and a notebook then shows the style sheet as text
+        return "".join([diagram, self.receipt_._repr_html_()]) if hasattr(self, "receipt_") else diagram
 
     def __sklearn_tags__(self) -> Tags:
         """Say what scikit-learn may expect: any values, and other rows at every fit."""

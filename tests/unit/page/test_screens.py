@@ -127,6 +127,24 @@ def test_a_file_and_a_codebook_become_a_folder_to_publish(walked):
         assert ward != "children" or float(age) <= 17
 
 
+def test_after_a_release_there_is_a_verdict_on_every_column_and_a_list_of_relations(walked):
+    release = walked.project.state["releases"][0]
+    assert [name for name, _, _ in release["verdicts"]] == ["age", "ward", EVIL]
+    assert {word for _, word, _ in release["verdicts"]} <= {"good", "fair", "poor"}
+    assert [set(one[:2]) for one in release["relations"]][:1] == [{"age", "ward"}]  # which a rule and the rows make
+    screen = walked.get("release").text
+    assert screen.index("What may be relied on") > screen.index("Done.")
+    assert "age and ward: 0." in screen
+
+
+def test_one_epsilon_is_recommended_with_reasons_and_a_picture(walked):
+    screen = walked.get("promise").text
+    assert re.search(r"Recommended: ε = [\d.]+", screen)
+    assert screen.count("<circle") == 4
+    assert "are expected to be off by" in screen
+    assert "Community Mobility Reports" in screen
+
+
 def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(walked, tmp_path, monkeypatch):
     with_repeatable_noise(monkeypatch)
     monkeypatch.chdir(tmp_path)

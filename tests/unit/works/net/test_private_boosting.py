@@ -59,7 +59,7 @@ def test_after_so_many_good_rounds_no_query_fails_in_half_of_them(margin):
         for query in np.argsort(total, kind="stable"):  # fail as many of the worst as the margin allows
             fewer = np.where(np.arange(k) == query, -1, good)
             good = [good, fewer][int(weights @ fewer >= margin)]
-        assert weights @ good >= margin
+        assert weights @ good >= margin - 1e-12  # the weights are normalised in floating point
         total += good
     assert total.min() > 0
 
