@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_columns
-from synthdp.answers.related.unfit import Unusual
 from synthdp.curator.curator import Curator
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
 from synthdp.figures import in_figures
 
 if TYPE_CHECKING:
+    from synthdp.answers.related.unfit import Unusual
     from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
