@@ -52,6 +52,7 @@ _RELEASE = {
         "axes": "name",
         "domains": "name",
         "fine": "name",
+        "refinements": "table column",
     },
     NOISY: {
         "release": "total domain arrays_sha256 content_sha256",
@@ -61,10 +62,11 @@ _RELEASE = {
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
             " classes means errors"
         ),
-        "axes": "starts cells",
+        "axes": "starts cells table column",
         "domains": "starts cells",
         "fine": "starts cells",
-        "refinements": "coarse_cell weights rounding",
+        "refinements": "coarse_cell weights rounding starts leaves cells",
+        "layouts": "axes",
         "model": "total domain",
         "measurements": "values resolution",
         "noise": "law scale k",
@@ -84,8 +86,8 @@ _RELEASE = {
         "queries chebyshev": "kind domain t unit",
         "queries total": "kind domain",
         "queries tensor": "kind domain terms unit most",
-        "queries person tables": "kind tables multipliers",
-        "queries person distances": "kind tables multipliers expected",
+        "queries person tables": "kind layout tables multipliers",
+        "queries person distances": "kind layout tables multipliers expected",
         "database": "total",
         "conditionals": "table attribute base factors",
         "factors": "of theta",

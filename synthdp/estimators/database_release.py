@@ -11,17 +11,20 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from synthdp.answers.error_bars.misfit_shares import MisfitShare
+from synthdp.answers.related.unfit import Unusual, unfit_values, unusual_persons
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.budget_told import tells_of_budget
+from synthdp.estimators.findings import misfit_notes, unusual_notes, warn_of_misfits, warn_of_unusual
 from synthdp.estimators.refusals import EPSILONS
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works
-from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
@@ -54,6 +57,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         rows of a person say; the number of persons is public.
     n_rows
         Persons of ``fit_transform``'s result; default: the noisy estimate of the real number.
+    workload
+        Sets of columns whose relations should come out right, perhaps with weights, as of `SyntheticRelease`; columns are
+        named ``table.column``, and the number of rows of a child table ``child.rows``.  Default: all relations alike.
+    target
+        A column, named so, whose relations matter most.
     ledger, dataset
         Path of a ledger that records the spend before data is read, and the data's name in it.
     random_state
@@ -69,6 +77,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         The schema.
     receipt_ : Receipt
         What was spent on what.
+    misfits_ : dict
+        By table and column the noisy share of values that did not fit the schema, with its error; ``None`` where no answer
+        says it.
 
     Examples
     --------
@@ -98,6 +109,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-9,
         neighbors: str = "add_remove",
         n_rows: int | None = None,
+        workload: Any = None,
+        target: str | None = None,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
         random_state: RandomState = None,
@@ -108,6 +121,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.neighbors = neighbors
         self.n_rows = n_rows
+        self.workload = workload
+        self.target = target
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -145,7 +160,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         )
         extra = curator.extra_columns
         with curator:
-            mechanism = RelatedTables(on_progress=self.on_progress or silent)
+            mechanism = RelatedTables(
+                workload=self.workload, target=self.target, on_progress=self.on_progress or silent
+            )
             release: Release[Any] = mechanism.release(curator, random_state=self.random_state)
             self._one: SyntheticRelease | None = None
             self.release_, self.schema_, self.receipt_ = release, schema, release.receipt  # kept before anything else
@@ -159,14 +176,30 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made, failed = first_that_works(finished, lambda: release)
         self.release_ = made.salvaged("bringing the tables to the form of the private ones", failed)
         self.receipt_ = self.release_.receipt
+        unusual, shares = self._with_unfit()
+        warn_of_unusual(unusual, stacklevel=5)
+        warn_of_misfits(shares, stacklevel=5)
         return self
+
+    def _with_unfit(self) -> tuple[list[Unusual], dict[str, MisfitShare | None]]:
+        """Note rows that do not join and values that do not fit, by the noisy answers alone; return them."""
+        layout, measured = self.release_.output.layout, self.release_.measurements
+        found, failed = first_that_works(
+            lambda: (unusual_persons(layout, measured), unfit_values(layout, measured)), lambda: ([], {})
+        )
+        unusual, self.misfits_ = found
+        shares = {f"{name}.{column}": one for name, some in self.misfits_.items() for column, one in some.items()}
+        receipt = self.receipt_.noted(*unusual_notes(unusual), *misfit_notes(shares))
+        self.release_ = replace(self.release_, receipt=receipt).salvaged("a look at what does not fit", failed)
+        self.receipt_ = self.release_.receipt
+        return unusual, shares
 
     def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
         """Release a single table as `SyntheticRelease` does: a database of one table is no other thing."""
         one = SyntheticRelease(
             schema=schema.tables[schema.root], epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors,
-            n_rows=self.n_rows, ledger=self.ledger, dataset=self.dataset, random_state=self.random_state,
-            on_progress=self.on_progress,
+            n_rows=self.n_rows, workload=self.workload, target=self.target, ledger=self.ledger, dataset=self.dataset,
+            random_state=self.random_state, on_progress=self.on_progress,
         )  # fmt: skip
         try:
             one.fit(X[schema.root])
@@ -174,6 +207,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             if hasattr(one, "release_"):  # paid for, whatever came afterwards
                 self._one, self.schema_ = one, schema
                 self.release_, self.receipt_ = one.release_, one.receipt_
+                self.misfits_ = {schema.root: getattr(one, "misfits_", {})}
         return self
 
     @tells_of_budget
@@ -206,6 +240,24 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             return {self.schema_.root: self._one.sample(rows, random_state=seed, given=given)}
         made: dict[str, Any] = self.release_.sample(rows, random_state=generator(seed), given=given)
         return made
+
+    def sample_to(self, folder: str | PathLike[str], **options: Any) -> None:
+        """Draw synthetic persons into a new folder, one file a table, in bounded memory; see `DatabaseModel.sample_to`.
+
+        Parameters
+        ----------
+        folder
+            It must be new or empty.  Of one table it is a file or a table of a database, see `SyntheticModel.sample_to`.
+        options
+            ``rows``, ``random_state``, ``given``, ``ending``.
+
+        Raises
+        ------
+        ParameterError
+            If the folder is not empty, or the rows cannot be drawn.
+        """
+        check_is_fitted(self)
+        self.release_.sample_to(folder, **{"random_state": self.random_state, **options})
 
     def answer(self, question: Any, *, of: str | None = None) -> Any:
         """Answer a question about the private tables from the release alone, with standard error and 95 % interval; free.
@@ -332,6 +384,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         loss = loss_of(self.epsilon, self.delta)
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
+        if schema.relations:
+            relations_wished(schema, self.workload, self.target)
         generator(self.random_state)
         if self.n_rows is not None:
             check_whole("n_rows", self.n_rows)

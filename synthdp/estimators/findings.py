@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.curator.curator import Curator
 from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
+from synthdp.figures import in_figures
 
 if TYPE_CHECKING:
+    from synthdp.answers.related.unfit import Unusual
     from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
@@ -134,6 +136,36 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
 def _mostly_misfits(clear: Mapping[str, MisfitShare]) -> list[str]:
     """Return the columns in which clearly more than half of the values did not fit."""
     return [name for name, one in clear.items() if one.share - SURELY * one.stddev > HALF]
+
+
+def unusual_notes(found: Sequence[Unusual]) -> tuple[str, ...]:
+    """Return what a receipt says of persons whose rows do not join, are repeated or are not all used."""
+    clear = [one for one in found if one.is_clear(len(found))]
+    if not clear:
+        return ("rows that join no row above them, are repeated or were left out: no more than noise explains",)
+    return tuple(f"about {_about(one)} {one.words}" for one in clear)
+
+
+def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
+    """Warn if more persons have rows that do not join or are not used than noise explains.
+
+    Warns
+    -----
+    MisfitWarning
+        With their noisy numbers.
+    """
+    clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
+    if clear:
+        warnings.warn(
+            f"{'; '.join(clear)}: rows that join no row above them of their person, are more than at_most, or repeat a "
+            "person's are not used",
+            MisfitWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _about(one: Unusual) -> str:
+    return f"{in_figures(one.persons, digits=3)} (standard error {in_figures(one.stddev, digits=2)})"
 
 
 def _some(named: Sequence[str]) -> str:

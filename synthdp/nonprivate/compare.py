@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from synthdp.pictures.charts import bars, histogram
 from synthdp.pictures.picture import Picture
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.schema.column import Column
+from synthdp.schema.database import database_schema_given
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.infer import infer_schema
 from synthdp.tables.source import Source
@@ -76,16 +77,20 @@ class NonprivateComparison:
         return Picture(title=title, chart=chart, note=view.summary, stamp=self.warning)
 
 
-def compare(real: Any, synthetic: Any, schema: Any = None) -> NonprivateComparison:
+def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
     """Put a synthetic table beside the real one.  Not private: pictures are stamped and must not be published.
 
     Parameters
     ----------
     real, synthetic
-        Dataframes, or sources of rows.
+        Dataframes, or sources of rows; or several tables by name, which are compared one by one, and returned by name.
     schema
         The columns, if values should be brought to what they may hold first, as a release does; default: the values as
         they are.
+
+    Returns
+    -------
+    A `NonprivateComparison`; of several tables a dict of them by name.
 
     Examples
     --------
@@ -96,6 +101,17 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> NonprivateComparis
     >>> sd.compare(table, table).plot("age")
     NON-PRIVATE: contains the real data's statistics; not for publication: picture of age: synthetic beside real
     """
+    if isinstance(real, Mapping) and isinstance(synthetic, Mapping):
+        known = None if schema is None else database_schema_given(schema)
+        names = list(real) if known is None else list(known.tables)
+        lacking = [name for name in names if name not in real or name not in synthetic]
+        if lacking:
+            raise DataError(f"table {lacking[0]!r} must be among the real and the synthetic tables")
+        return {n: _compared(real[n], synthetic[n], None if known is None else known.tables[n]) for n in names}
+    return _compared(real, synthetic, schema)
+
+
+def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
     columns = None if schema is None else schema_given(schema)
     sources = [source_of(table, columns) for table in (real, synthetic)]
     if columns is None:

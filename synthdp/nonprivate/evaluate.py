@@ -7,7 +7,7 @@ and no other module of the package imports this one but the façade's name table
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from synthdp.arrays import AnyArray
 from synthdp.domain.encoder import Labels, RawColumn, conform
-from synthdp.errors import DataError, SchemaError
+from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.files import write_private
 from synthdp.markup import render
 from synthdp.nonprivate.measures import (
@@ -40,6 +40,7 @@ from synthdp.nonprivate.measures import (
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import generator
 from synthdp.schema.column import Column
+from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.resolve import source_of
@@ -129,30 +130,66 @@ MEANING = {
 }
 
 
+def _of_tables(
+    real: Any,
+    synthetic: Any,
+    schema: DatabaseSchema,
+    *,
+    target: str | None,
+    held_out: Any,
+    on_progress: ProgressCallback,
+) -> dict[str, NonprivateEvaluation]:
+    """Compare several tables one by one."""
+    for who, tables in (("real", real), ("synthetic", synthetic), ("held-out", held_out)):
+        lacking = [
+            n for n in schema.tables if tables is not None and (not isinstance(tables, Mapping) or n not in tables)
+        ]
+        if lacking:
+            raise DataError(f"table {lacking[0]!r} is missing among the {who} tables: give a dict by name")
+    table, _, column = (target or "").partition(".")
+    if target is not None and column not in schema.tables.get(table, {}):
+        raise ParameterError(
+            f"there is no column {target!r}: write table.column, of a table and a column of the schema"
+        )
+    return {
+        name: nonprivate_evaluate(
+            real[name], synthetic[name], one, target=column if name == table else None,
+            held_out=None if held_out is None else held_out[name], on_progress=on_progress,
+        )
+        for name, one in schema.tables.items()
+        if any(not kind.names_rows for kind in one.values())
+    }  # fmt: skip
+
+
 def nonprivate_evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema,
+    schema: Any,
     *,
     target: str | None = None,
     held_out: Any = None,
     on_progress: ProgressCallback = silent,
-) -> NonprivateEvaluation:
+) -> Any:
     """Compare a synthetic table with the real one.  Not private: the result is stamped and must not be published.
 
     Parameters
     ----------
     real, synthetic
         Dataframes, or sources of rows, with the schema's columns; values are compared as the schema holds them, clipped
-        and with unforeseen levels as missing or "other".
+        and with unforeseen levels as missing or "other".  Or several tables by name, with a `DatabaseSchema`: each is
+        compared by itself; what rows have to do with those above them is not measured.
     schema
-        The columns.
+        The columns: a `Schema`, or of several tables a `DatabaseSchema`.
     target
-        A column to predict, for machine-learning efficacy.
+        A column to predict, for machine-learning efficacy; of several tables ``table.column``.
     held_out
         Real rows to test predictions on; default: a fifth of ``real``.
     on_progress
         Called with each stage as it begins.
+
+    Returns
+    -------
+    A `NonprivateEvaluation`; of several tables a dict of them by name.
 
     Raises
     ------
@@ -160,6 +197,8 @@ def nonprivate_evaluate(
         If a table lacks a column or has no rows.
     SchemaError
         If bounds or levels of a column are open.
+    ParameterError
+        If ``target`` is no column.
 
     Examples
     --------
@@ -171,6 +210,8 @@ def nonprivate_evaluate(
     >>> "NON-PRIVATE" in str(found)
     True
     """
+    if isinstance(schema, DatabaseSchema):
+        return _of_tables(real, synthetic, schema, target=target, held_out=held_out, on_progress=on_progress)
     if schema.undeclared:
         raise SchemaError(
             f"column {schema.undeclared[0]!r} is open, so there is nothing to compare it by: give the schema of what was "

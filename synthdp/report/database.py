@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.related.unfit import unusual_persons
 from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
-from synthdp.domain.histories import NO_PARENT_ROW, STATE
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.pictures.charts import heat_map
@@ -123,7 +123,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
         ],
         tables=tables,
         relations=relations,
-        unusual=_unusual(release),
+        unusual=unusual_persons(release.output.layout, release.measurements),
         rules=list(model.schema.obeyed),
         card=card_of(release, fingerprint),
         spend=spend_of(release),
@@ -270,27 +270,3 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
                 moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
                 found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
     return found
-
-
-def _unusual(release: Release[DatabaseModel]) -> list[tuple[str, float, float]]:
-    """Return what was counted of persons that are unlike others: words, the noisy number, and its standard error."""
-    layout = release.output.layout
-    for measured in release.measurements:
-        queries = measured.queries
-        if not isinstance(queries, PersonTables) or queries.tables[0].attribute != STATE:
-            continue
-        stddevs = measured.stddev * queries.denominator / queries.ones
-        parts = queries.split(np.asarray(measured.answers, np.float64))
-        states = parts[0][0]
-        missing = sum(float(states[code]) for code in range(len(states) - 1) if code & NO_PARENT_ROW)
-        repeated = sum(float(states[code]) for code in range(len(states) - 1) if code == 2)
-        found = [
-            (f"persons without a row of {layout.schema.root}", missing, float(stddevs[0]) * 2**0.5),
-            (f"persons with more than one row of {layout.schema.root}", repeated, float(stddevs[0])),
-        ]
-        for table, part, stddev in zip(queries.tables, parts, stddevs, strict=True):
-            of = next((one.name for one in layout.tables[1:] if one.left_out == table.attribute), None)
-            if of is not None:
-                found.append((f"persons some of whose rows of {of} are not used", float(part[0, 1]), float(stddev)))
-        return [(words, max(0.0, number), stddev) for words, number, stddev in found]
-    return []

@@ -67,10 +67,12 @@ def write_parts(store: Store) -> dict[str, Any]:
         for one in store.parts.get("groupings", [])
     ]
     layouts = [
-        [
-            {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
-            for (table, column), axis in one.cells.items()
-        ]
+        {
+            "axes": [
+                {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+                for (table, column), axis in one.cells.items()
+            ]
+        }
         for one in store.parts.get("layouts", [])
     ]
     if any(one.nested for one in store.parts.get("layouts", [])):  # of an earlier version, written as it was
@@ -85,8 +87,8 @@ def read_parts(
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
     layouts = [
-        Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in cells}, nested)
-        for cells in document.get("layouts", [[]])
+        Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in each["axes"]}, nested)
+        for each in document.get("layouts", [{"axes": []}])
     ]
     groupings = [
         Grouping(

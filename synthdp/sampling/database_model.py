@@ -195,6 +195,10 @@ class DatabaseModel:
         FormatError
             If the folder cannot be written.
         """
+        if not isinstance(folder, (str, PathLike)):
+            raise ParameterError(
+                "several tables are written into a folder, a path: load its files into a database, parents first"
+            )
         if ending not in COLUMNAR:
             raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
         place = Path(folder)

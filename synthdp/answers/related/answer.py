@@ -16,6 +16,7 @@ import numpy as np
 
 from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.error_bars.bootstrap import root_mean_square
+from synthdp.answers.grouping import numbers_of
 from synthdp.answers.questions import (
     Correlation,
     Count,
@@ -44,6 +45,10 @@ PERSONS, ROWS = 30_000, 120_000
 
 FEWEST = 5_000
 """Persons that are drawn however many rows they have."""
+
+NOTHING = (
+    "no synthetic row has what this question asks for, so that the release says nothing of it: ask about more rows"
+)
 
 BLOCKS = 12
 """Parts of the drawn persons, whose answers differ as chance makes them."""
@@ -75,7 +80,8 @@ def answer(
     Raises
     ------
     ParameterError
-        If the question names what is not there, or rows that are not joined to each other.
+        If the question names what is not there, or rows that are not joined to each other; or if no synthetic row has what
+        it asks for.
     """
     return asker(model, tuple(measurements)).ask(question, of=of).to_frame()
 
@@ -213,6 +219,7 @@ class DatabaseAsker:
     def _shown(
         self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
     ) -> Answers:
+        estimate, stddev = _without_gaps(asked, estimate, stddev)
         match asked.question:
             case Share():
                 return with_intervals(labels, estimate, stddev, basis, lowest=0.0, highest=1.0)
@@ -236,8 +243,9 @@ class DatabaseAsker:
             some = some[np.argsort(features.values[some, 1], kind="stable")]
             values, weights = features.values[some, 1], self.weights[features.owner[some]]
             if not len(values):
-                for one in found:
-                    one.append(np.full(len(shares), np.nan))
+                least, most = _widest(asked)
+                for one, value in zip(found, ((least + most) / 2, least, most), strict=True):
+                    one.append(np.full(len(shares), value))
                 continue
             estimate = _at(values, weights, shares)
             own = mine.group == group
@@ -247,6 +255,8 @@ class DatabaseAsker:
             half = STUDENT * np.hypot(np.nan_to_num(error), chance)
             for one, wanted in zip(found, (shares, shares - half, shares + half), strict=True):
                 one.append(_at(values, weights, wanted))
+        if not len(features.owner):
+            raise ParameterError(NOTHING)
         ends = [np.concatenate(one) for one in found]
         labels = {name: [label for label in each for _ in shares] for name, each in features.labels.items()}
         labels["q"] = [float(q) for q in question.q] * features.size
@@ -261,6 +271,38 @@ class DatabaseAsker:
             upper=ends[2],
             basis=[MODEL] * len(labels["q"]),
         )
+
+
+def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return answers of which those that no person drawn says anything of are as wide as can be.
+
+    Raises
+    ------
+    ParameterError
+        If that is so of all of them, or of one that has no bounds.
+    """
+    gaps = ~(np.isfinite(estimate) & np.isfinite(stddev))
+    if not gaps.any():
+        return estimate, stddev
+    if gaps.all():
+        raise ParameterError(NOTHING)
+    least, most = _widest(asked)
+    return np.where(gaps, (least + most) / 2, estimate), np.where(gaps, (most - least) / (2 * STUDENT), stddev)
+
+
+def _widest(asked: Asked) -> tuple[float, float]:
+    """Return between which numbers an answer lies whatever the rows are."""
+    match asked.question:
+        case Share():
+            return 0.0, 1.0
+        case Correlation():
+            return -1.0, 1.0
+        case Mean() | Variance() | Quantile() as question if asked.column(question.column) is not None:
+            numbers, there = numbers_of(asked.column(question.column))
+            known = numbers[there.astype(np.bool_)]
+            least, most = float(known.min()), float(known.max())
+            return (0.0, (most - least) ** 2 / 4) if isinstance(question, Variance) else (least, most)
+    raise ParameterError(NOTHING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

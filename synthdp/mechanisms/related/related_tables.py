@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from synthdp.mechanisms.related.columns import (
 )
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
 from synthdp.mechanisms.related.measuring import Counted, measure, person_tables
+from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
@@ -54,6 +55,7 @@ from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 from synthdp.sampling.possible_rules import check_rules
+from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
@@ -79,6 +81,8 @@ class RelatedTables(Spender):
 
     Parameters
     ----------
+    workload, target
+        Which relations should come out right, as `DatabaseRelease` takes them.
     spend
         The whole cost.
     particles
@@ -90,6 +94,8 @@ class RelatedTables(Spender):
     """
 
     gaussian: ClassVar[bool] = True
+    workload: Any = None
+    target: str | None = None
     spend: Spend = Remaining()
     particles: int = 20_000
     sweeps: tuple[int, int] = (22, 34)
@@ -120,6 +126,7 @@ class RelatedTables(Spender):
         """
         layout, rng = curator.layout, generator(random_state)
         check_rules(layout)
+        relations_wished(layout.schema, self.workload, self.target)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
         budget = BudgetAllocation.of(account)
@@ -154,7 +161,8 @@ class RelatedTables(Spender):
         if others:
             self._tell("screening")
             share = min(SCREENING, known.left.share / 2)
-            chosen, known = _screened(account, known, others, self._persons(known, rng), share=share)
+            weights = weights_of(known.layout, others, relations_wished(layout.schema, self.workload, self.target))
+            chosen, known = _screened(account, known, others, self._persons(known, rng), weights=weights, share=share)
             yield known
             self._tell("tables")
             yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
@@ -377,6 +385,39 @@ def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counte
     return found
 
 
+def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) -> Workload:
+    """Return the weights of relations that a user describes by ``table.column`` and ``child.rows``; see `workload_of`.
+
+    Raises
+    ------
+    ParameterError
+        If a name is none of these.
+    """
+    return workload_of(workload, _names(schema), target=target)
+
+
+def _names(schema: DatabaseSchema) -> list[str]:
+    columns = [
+        f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows
+    ]
+    return [*columns, *(f"{one.child}.rows" for one in schema.relations)]
+
+
+def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:
+    """Return how much each table matters, (tables,)."""
+    places = {name: i for i, name in enumerate(_names(layout.schema))}
+
+    def place(table: int, attribute: str) -> int:
+        name = layout.schema.names[table]
+        return places[f"{attribute[1:]}.rows" if attribute.startswith("#") else f"{name}.{attribute}"]
+
+    return np.array([
+        wished.weight(tuple(sorted({
+            place(one.table, one.attribute), place(one.above if one.kind is Kind.PARENT else one.table, one.other)
+        }))) for one in tables
+    ])  # fmt: skip
+
+
 def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
     """Return persons whose attributes are independent of each other, by the first answers alone."""
     layout, queries = curator.layout, measured[0].queries
@@ -456,11 +497,17 @@ def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> Floa
 
 
 def _screened(
-    account: Curator, known: _Known, tables: Sequence[PersonTable], persons: Persons, *, share: float
+    account: Curator,
+    known: _Known,
+    tables: Sequence[PersonTable],
+    persons: Persons,
+    *,
+    weights: FloatArray,
+    share: float,
 ) -> tuple[list[PersonTable], _Known]:
     """Return the tables whose distance from the model so far is worth their noise, at least the one with the best score.
 
-    Costs ``share`` of the whole budget.
+    Costs ``share`` of the whole budget.  What a table gains and costs counts as often as its weight says.
     """
     layout, scale = known.layout, known.total / len(persons)
     queries = person_tables(layout, tables, [1.0] * len(tables))
@@ -473,14 +520,15 @@ def _screened(
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
     sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
-    order = np.argsort(-gains / np.sqrt(sizes), kind="stable")[:MOST_CHOSEN]
+    order = np.argsort(-weights * gains / np.sqrt(sizes), kind="stable")[:MOST_CHOSEN]
     best, picked = -math.inf, order[:0]
     for j in range(1, len(order) + 1):
         some = order[:j]
         shares = sizes[some] ** (2 / 3)
         stddev = np.array([left.table_stddev(left.share * one / shares.sum()) for one in shares])
-        gained = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -0.2 * np.maximum(gains[some], 0)).sum()
+        each = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -0.2 * np.maximum(gains[some], 0))
+        gained = float(weights[some] @ each)
         if gained > best:
-            best, picked = float(gained), some
-    chosen = [tables[i] for i in picked if gains[i] > noise[i]] or [tables[order[0]]]
+            best, picked = gained, some
+    chosen = [tables[i] for i in picked if gains[i] > noise[i] and weights[i] > 0] or [tables[order[0]]]
     return chosen, replace(known, left=left, answers=(*known.answers, found))
