@@ -32,4 +32,5 @@ def page(folder: Path, no_browser: bool) -> None:
 
 
 def _say(link: str) -> None:
-    click.echo(f"The page is open at {link}\nThe link works once. Leave this window open; Ctrl-C ends the page.")
+    click.echo(f"The page is open at {link}")
+    click.echo("The link works once; Enter makes a new one. Leave this window open; Ctrl-C ends the page.")

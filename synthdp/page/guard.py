@@ -77,6 +77,10 @@ class Guard:
         """The address that opens the page, once."""
         return f"{self.origin}/start/{self._link}"
 
+    def renew(self) -> None:
+        """Make a new link that works once; an unused one works no more."""
+        self._link = secrets.token_urlsafe(24)
+
     @property
     def is_opened(self) -> bool:
         """Whether the link was used."""

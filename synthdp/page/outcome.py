@@ -21,7 +21,6 @@ from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered
-from synthdp.planning.plan import Plan, accuracy_chart, recommended
 from synthdp.privacy.loss import LARGE_EPSILON, best_odds
 from synthdp.privacy.neighbors import neighbors_named
 
@@ -58,19 +57,12 @@ async def promise(site: Site, _: Request) -> Response:
     told = project.state["promise"]
     plans = {one["epsilon"]: one for one in plan["plans"]} if plan else dict.fromkeys(CARDS)
     cards = [{"epsilon": one, "odds": best_odds(one, told["delta"]), "plan": plans[one]} for one in plans]
-    chosen, reasons, picture = _recommendation(plan["plans"]) if plan else (None, (), "")
+    chosen, reasons, picture = (plan.get(key) for key in ("chosen", "reasons", "picture")) if plan else (None, (), "")
     return site.show(
         "promise", cards=cards, chosen=chosen, reasons=reasons, picture=picture, elsewhere=ELSEWHERE,
         promise=told, plan=plan, stale=project.state["plan"] is not None and plan is None,
         job=site.jobs["plan"], left=site.left(), open_columns=len(project.open_columns), unit=project.unit(),
     )  # fmt: skip
-
-
-def _recommendation(documents: list[dict[str, Any]]) -> tuple[float, tuple[str, ...], str]:
-    """Return the epsilon that is recommended, why, and the picture of accuracy against epsilon."""
-    plans = [Plan.of_document(one) for one in documents]
-    chosen, reasons = recommended(plans)
-    return chosen.epsilon, reasons, accuracy_chart(plans)
 
 
 async def make_plan(site: Site, request: Request) -> Response:
@@ -95,7 +87,7 @@ async def make_plan(site: Site, request: Request) -> Response:
 def _planned(site: Site, name: str, digest: str, job: Job) -> None:
     if job.state == "done":
         with site.project.changing() as project:
-            project.tables[name].update(plan={"digest": digest, "plans": job.result})
+            project.tables[name].update(plan={"digest": digest, **job.result})
 
 
 async def choose_promise(site: Site, request: Request) -> Response:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import sqlite3
+import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -119,12 +121,17 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
         )  # fmt: skip
         server = uvicorn.Server(config)
 
+        def renewed() -> None:
+            guard.renew()
+            say(guard.link)
+
         async def until_idle() -> None:
             running = asyncio.create_task(server.serve([door]))
             try:
                 while not server.started and not running.done():
                     await asyncio.sleep(0.01)
                 say(guard.link)
+                _on_enter(renewed)
                 if browser:
                     _open(opener, guard.link)
                 while not running.done():
@@ -135,10 +142,29 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
                         server.should_exit = True
                 await running
             finally:
+                _on_enter(None)
                 opener.unlink(missing_ok=True)
                 await site.jobs.stop()
 
         asyncio.run(until_idle())
+
+
+def _on_enter(do: Callable[[], object] | None) -> None:
+    """Do something whenever Enter is pressed in the terminal, or nothing any more; without a terminal, nothing at all."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        if not os.read(sys.stdin.fileno(), 1024):  # the terminal has gone
+            loop.remove_reader(sys.stdin)
+        elif do is not None:
+            do()
+
+    with contextlib.suppress(NotImplementedError):  # the loop of Windows follows no files
+        loop.remove_reader(sys.stdin)
+        if do is not None:
+            loop.add_reader(sys.stdin, read)
 
 
 def _open(opener: Path, link: str) -> None:

@@ -91,13 +91,16 @@ def document(request: Request, tell: Tell) -> Any:
 
 
 def plan(request: Request, tell: Tell) -> Any:
-    """Return plans, one for each epsilon."""
+    """Return plans, one for each epsilon; which one is recommended, why, and the picture of their accuracy."""
     from synthdp.planning.dry_run import plan as planned
+    from synthdp.planning.plan import accuracy_chart, recommended
     from synthdp.schema.schema import schema_given
 
     asked = {name: request[name] for name in ("rows", "epsilon", "delta", "neighbors", "max_rows_per_unit")}
     plans: Any = planned(schema_given(request["schema"]), **asked, on_progress=tell)
-    return [one.to_document() for one in plans]
+    chosen, reasons = recommended(plans)
+    told = {"chosen": chosen.epsilon, "reasons": list(reasons), "picture": str(accuracy_chart(plans))}
+    return {"plans": [one.to_document() for one in plans], **told}
 
 
 def look(request: Request, tell: Tell) -> Any:

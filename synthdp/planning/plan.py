@@ -86,14 +86,6 @@ class Plan:
     best_unbiased: float | None = None
     noise: dict[int, float] = field(default_factory=dict)
 
-    @classmethod
-    def of_document(cls, document: dict[str, Any]) -> Plan:
-        """Return the plan that a document of `to_document` holds."""
-        by_order = {name: {int(k): v for k, v in document[name].items()} for name in ("errors", "independent", "noise")}
-        texts = {name: tuple(document[name]) for name in ("advice", "assumed")}
-        refused = document["refused_for"]
-        return cls(**document | by_order | texts | {"refused_for": None if refused is None else tuple(refused)})
-
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
         by_order = {

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 import webbrowser
@@ -40,6 +41,40 @@ def test_the_server_ends_by_itself_when_nobody_has_asked_for_long(tmp_path, capf
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(links[0], timeout=5)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_enter_in_the_terminal_makes_a_new_link_and_the_old_one_ends(tmp_path, monkeypatch):
+    """The page goes on meanwhile, and so does what it runs."""
+    keyboard, terminal = os.openpty()
+    links: list[str] = []
+    told: list[int] = []
+
+    def ask(link: str) -> None:
+        try:
+            with urllib.request.urlopen(link, timeout=20) as answer:
+                told.append(answer.status)
+        except urllib.error.HTTPError as error:
+            told.append(error.code)
+
+    def visit() -> None:
+        ask(links[0])
+        os.write(keyboard, b"\n")
+        while len(links) < 2:
+            time.sleep(0.01)
+        for link in (links[0], links[1], links[1]):
+            ask(link)
+
+    def say(link: str) -> None:
+        links.append(link)
+        if len(links) == 1:
+            threading.Thread(target=visit, daemon=True).start()
+
+    with open(terminal, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        serve(tmp_path, browser=False, say=say, idle_seconds=3.0)
+    os.close(keyboard)
+    assert told == [200, 403, 200, 403]
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
-import synthdp as sd
 from synthdp.planning.plan import ACCURATE, WEAKEST, Plan, accuracy_chart, curve, recommended
 
 BASE = Plan(
@@ -55,9 +53,3 @@ def test_the_picture_has_a_point_for_each_epsilon_and_the_text_names_the_recomme
     assert "ε = 1: 4 of 100 rows" in picture
     assert accuracy_chart(made[:1]) == ""
     assert "Recommended: ε = 1\n" in curve(made)
-
-
-def test_a_plan_comes_back_from_its_document() -> None:
-    schema = sd.Schema({"age": sd.Integer(0, 100), "ward": sd.Categorical(["a", "b"])})
-    for plan in sd.plan(schema, rows=500, epsilon=[0.3, 1.0]):
-        assert Plan.of_document(json.loads(json.dumps(plan.to_document()))) == plan
