@@ -22,13 +22,10 @@ from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import merged_tables
-from synthdp.fit.misfits import (
-    LEAST_FIT,
-    fitting_effects,
-    fitting_pool,
-    misfit_rows,
+from synthdp.fit.out_of_domain import (
+    MIN_IN_DOMAIN,
+    OutOfDomain,
     noisy_effects,
-    without_misfits,
 )
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
@@ -127,7 +124,7 @@ class Direct:
     @cached_property
     def misfits(self) -> FloatArray:
         """(d,) estimated rows whose value does not fit the column, where the model counts them apart, else 0."""
-        found = misfit_rows(self.tables, self.kept)
+        found = OutOfDomain.estimated(self.tables, self.kept).rows
         for j, kept in enumerate(self.kept):
             leaves = None if kept.all() else self._all_leaves(j)
             if leaves is not None:
@@ -135,9 +132,14 @@ class Direct:
         return found
 
     @cached_property
+    def out_of_domain(self) -> OutOfDomain:
+        """The rows whose value does not fit a column, and what is measured without them."""
+        return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
+
+    @cached_property
     def fitting(self) -> list[NoisyTable]:
         """The same tables without misfits: 0 in the cells that no released row may have."""
-        return [without_misfits(table, self.kept, self.misfits, total=self.total[0]) for table in self.tables]
+        return [self.out_of_domain.remove(table) for table in self.tables]
 
     @cached_property
     def effects(self) -> Effects:
@@ -154,7 +156,7 @@ class Direct:
 
     @cached_property
     def _pooled(self) -> Effects:
-        return fitting_pool(self.tables, self.measured_alone, self.kept, self.misfits, total=self.total[0])
+        return self.out_of_domain.pooled(self.tables, self.measured_alone)
 
     @cached_property
     def _histograms_alone(self) -> dict[int, LeafCounts]:
@@ -182,7 +184,7 @@ class Direct:
     @cached_property
     def fitting_effects(self) -> list[NoisyEffect]:
         """The effects that were measured alone, as they would be without misfits, over the cells that are kept."""
-        return fitting_effects(self.measured_alone, self.misfits, total=self.total[0])
+        return self.out_of_domain.remove_effects(self.measured_alone)
 
     @cached_property
     def measured_alone(self) -> list[NoisyEffect]:
@@ -295,7 +297,7 @@ class Direct:
         if leaves is None or self.kept[column].all():
             return leaves
         fits = self.model.refinements[column].fine.releasable
-        return SpreadLeaves.of(leaves, fits, least=max(LEAST_FIT * self.total[0], 1.0))
+        return SpreadLeaves.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
     def _all_leaves(self, column: int) -> LeafCounts | None:
         """Return the counts of all leaves of a column, that of its misfits among them."""

@@ -30,8 +30,8 @@ from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import pooled_total
-from synthdp.fit.merged import merged_without_misfits
-from synthdp.fit.misfits import kept_cells, without_misfits
+from synthdp.fit.merged import merged_in_domain
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -122,8 +122,9 @@ class Bootstrap:
             drawn = rng.poisson(weight * likely / max(float(likely.mean()), 1e-12)).astype(np.float64)
             rows[:, r] = drawn * (total / max(float(drawn.sum()), 1.0))
         stddev = 0.0 if self.direct.total_is_public else pooled_total(tables)[1]
-        kept, zero = self.direct.kept, np.zeros(len(self.direct.kept))
-        fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
+        kept = self.direct.kept
+        none = OutOfDomain(releasable=tuple(kept), rows=np.zeros(len(kept)), total=total)
+        fitting = [none.inside(table) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
         fitted = refitted(
@@ -237,8 +238,7 @@ class Bootstrap:
     @property
     def _merged(self) -> list[NoisyTable]:
         """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
-        direct = self.direct
-        return merged_without_misfits(direct.merged, direct.kept, direct.misfits, total=direct.total[0])
+        return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
     def _tables(self) -> list[NoisyTable]:

@@ -15,7 +15,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import Effects, NoisyEffect, pooled_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import pooled_repeats
-from synthdp.fit.misfits import fitting_pool
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -137,6 +137,11 @@ class Knowledge:
         return np.array([column.misfits for column in self.columns])
 
     @property
+    def out_of_domain(self) -> OutOfDomain:
+        """The rows whose value does not fit a column, and what is measured without them."""
+        return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total)
+
+    @property
     def margins(self) -> list[FloatArray]:
         """The estimated rows in the groups of each column, misfits among them, >= 0; every column has the same sum."""
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
@@ -158,7 +163,7 @@ class Knowledge:
     def pooled_effects(self) -> Effects:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
         tables = (*self.one_way_tables, *self.tables)
-        return fitting_pool(tables, self.effects, self.kept, self.misfits, total=self.total)
+        return self.out_of_domain.pooled(tables, self.effects)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""

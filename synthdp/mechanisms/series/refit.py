@@ -25,8 +25,8 @@ from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import make_merged_fitting
-from synthdp.fit.misfits import LEAST_STDDEV, make_fitting
+from synthdp.fit.merged import consistent_merged
+from synthdp.fit.out_of_domain import LEAST_STDDEV, OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import refine
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
@@ -83,11 +83,9 @@ class Refit:
             return self._of_cells(model, said, total)
         one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
         margins = [project_to_simplex(table.counts, total) for table in one_ways]
-        none = np.zeros(len(margins))
-        fitting = make_fitting(
-            [*one_ways, *said.fitting], said.kept, none, total=total, effects=said.fitting_effects
-        )  # fmt: skip
-        merged = make_merged_fitting([*one_ways, *said.fitting], said.merged, said.kept, none, total=total)
+        none = OutOfDomain(releasable=tuple(said.kept), rows=np.zeros(len(margins)), total=total)
+        fitting = none.consistent([*one_ways, *said.fitting], said.fitting_effects)
+        merged = consistent_merged([*one_ways, *said.fitting], said.merged, none)
         shape = model.domain.shape
         tables, strengths = [], {}
         for one in (*fitting, *merged):

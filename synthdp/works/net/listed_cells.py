@@ -17,7 +17,7 @@ from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.misfits import LEAST_FIT
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.mechanisms.cell_model import design, weighted_averages
 from synthdp.mechanisms.row_count import RowCount, misfit_terms, part_left, row_total
@@ -126,7 +126,7 @@ def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
     if not clear and missing <= beyond_noise((fits.stddev**2 + total.stddev**2) ** 0.5, 1):
         return round(rows)
     most = rows - max(float(misfits.answers.max()), 0.0) if clear else rows
-    least = max(LEAST_FIT * rows, 1.0)
+    least = max(MIN_IN_DOMAIN * rows, 1.0)
     return round(max(min(float(fits.answers[0]), most), least))
 
 

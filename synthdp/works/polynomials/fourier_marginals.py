@@ -24,7 +24,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
@@ -397,20 +397,19 @@ def _scales(queries: CellParities, fitting: Measurements, total: float) -> Float
     tables = fitting.queries
     if not isinstance(tables, Marginals):
         raise ParameterError("the rows that fit must be measured as tables")
-    kept = [axis.releasable for axis in tables.domain.axes]
     found = noisy_tables(tables, fitting.answers, fitting.stddev)
-    misfits = misfit_rows(found, kept)
+    outside = OutOfDomain.estimated(found, [axis.releasable for axis in tables.domain.axes], total=total)
     rows: dict[Clique, float] = {}
     for table in found:
         for size in range(1, len(table.clique) + 1):
             for part in itertools.combinations(table.clique, size):
-                rows.setdefault(part, fitting_rows(table, part, kept, misfits, total=total))
+                rows.setdefault(part, outside.rows_in_domain(table, part))
     ends = np.cumsum(widths(queries.domain)[::-1])[::-1]
     scale = np.ones(queries.k)
     for i, mask in enumerate(queries.masks.tolist()):
         bits = zip(ends.tolist(), widths(queries.domain), strict=True)
         touched = tuple(j for j, (end, width) in enumerate(bits) if mask >> (end - width) & ((1 << width) - 1))
-        struck = tuple(j for j in touched if misfits[j] > 0)
+        struck = tuple(j for j in touched if outside.rows[j] > 0)
         scale[i] = total / rows[struck] if struck else 1.0
     return scale
 

@@ -21,7 +21,7 @@ from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, 
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
-from synthdp.fit.misfits import LEAST_FIT
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount, clear_shares
 from synthdp.privacy.loss import Remaining
@@ -156,7 +156,7 @@ def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> Float
     misfits = clear_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
     degrees = np.indices((t,) * d).reshape(d, -1)[:, 1:]
     fits = np.where(degrees > 0, 1 - misfits[:, None], 1.0).prod(axis=0)
-    return np.asarray(1 / np.maximum(fits, LEAST_FIT))
+    return np.asarray(1 / np.maximum(fits, MIN_IN_DOMAIN))
 
 
 def most_degrees(d: int) -> int:

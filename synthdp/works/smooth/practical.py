@@ -15,7 +15,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.pricing import uniform_codes
-from synthdp.fit.misfits import averages_without_misfits
+from synthdp.fit.out_of_domain import averages_in_domain
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
 from synthdp.privacy.loss import Remaining
@@ -126,7 +126,7 @@ def practical_synthesis(
     basis = random_averages(domain, random)
     measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
     averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
-    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
+    b, scale = averages_in_domain(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), sizes.candidates, rng=rng)
     features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
     distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=solver, drawn=False)

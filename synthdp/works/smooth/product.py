@@ -21,8 +21,8 @@ from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import AUTO
-from synthdp.fit.misfits import averages_without_misfits
 from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
+from synthdp.fit.out_of_domain import averages_in_domain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
 from synthdp.privacy.calibration import calibrate
@@ -109,7 +109,7 @@ def product_synthesis(
     stddev = measured[0].stddev / count.rows
     averages = np.concatenate([one.answers for one in measured]) / count.rows
     misfits = clear_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
-    b, scale = averages_without_misfits(basis, averages, misfits)
+    b, scale = averages_in_domain(basis, averages, misfits)
     on_cells = _first_terms(moment_basis(coarse, moments), basis.k)
     noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
     product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
@@ -325,7 +325,7 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
     averages, stddev = np.concatenate([one.answers for one in means_of]) / count.rows, means_of[0].stddev / count.rows
     misfits = clear_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
-    b, scale = averages_without_misfits(basis, averages, misfits)
+    b, scale = averages_in_domain(basis, averages, misfits)
     pointless = _pointless_shares(_first_terms(moment_basis(coarse, Moments(1, 1)), basis.k), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
     means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular

@@ -241,9 +241,9 @@ self._table = X
     Mutation(
         "the rows that fit are not scaled to all",
         "–",
-        "misfits.without_misfits",
-        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))] * scale",
-        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))]",
+        "OutOfDomain.remove",
+        "margin[np.ix_(*(releasable[table.clique[axis]] for axis in part))] * scale",
+        "margin[np.ix_(*(releasable[table.clique[axis]] for axis in part))]",
         ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
     ),
     Mutation(
@@ -273,7 +273,7 @@ self._table = X
     Mutation(
         "the noise of an interaction is that of its multiple",
         "–",
-        "misfits.noisy_effects",
+        "out_of_domain.noisy_effects",
         "stddev / scale",
         "stddev",
         ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
@@ -445,9 +445,9 @@ if noise >= 1:
     Mutation(
         "interactions of pairs are measured and not fitted",
         "–",
-        "make_fitting",
-        "return make_consistent(tables, [len(cells) for cells in kept], total=total, effects=alone)",
-        "return make_consistent(tables, [len(cells) for cells in kept], total=total)",
+        "OutOfDomain.consistent",
+        "return make_consistent(tables, self.sizes, total=self.total, effects=alone)",
+        "return make_consistent(tables, self.sizes, total=self.total)",
         (
             "tests/unit/mechanisms/adaptive/test_flagship_wishes.py::test_pairs_of_which_the_interaction_alone_was_measured_come_through",
         ),
