@@ -13,7 +13,6 @@ from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
-from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.privacy.loss import PrivacyLoss
@@ -45,6 +44,8 @@ def model_of_single_columns(
     rows
         The number of rows, if it is known.
     """
+    from synthdp.fit.single_columns import single_columns
+
     found = single_columns(schema, measured, rows=rows)
     model = SyntheticModel(
         schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
-from synthdp.mechanisms.row_count import misfit_terms
+from synthdp.fit.averages import out_of_domain_terms
 from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
 from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
@@ -109,7 +109,7 @@ def hiding_values() -> CellQueries:
 
 
 def misfits_of_columns(domain: Domain) -> TensorBasis:
-    terms = misfit_terms(domain, order=1)
+    terms = out_of_domain_terms(domain, order=1)
     return TensorBasis(domain, terms, 1, swap=Norms(len(terms), len(terms), 1))
 
 

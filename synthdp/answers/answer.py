@@ -9,15 +9,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
-from synthdp.answers.division import MOST_CELLS, Division, divided
+from synthdp.answers.division import MOST_CELLS, Division, about_modelled_columns, divided, grouping_of, modelled_column
 from synthdp.answers.error_bars.bootstrap import Pools, draw_leaves, root_mean_square, straight_errors
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbers_of
@@ -37,7 +36,6 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.regression import Regressions
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
@@ -46,6 +44,9 @@ from synthdp.measurements import Measurements
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column
+
+if TYPE_CHECKING:
+    from synthdp.answers.regression import Regressions
 
 POINTS = 50_000
 """Rows drawn from a model to average a smooth function over."""
@@ -101,7 +102,6 @@ class Asker:
         self.model, self.random_state = model, random_state
         self.direct = Direct(model, measurements)
         self.pools = Pools(self.direct, random_state)
-        self.regressions = Regressions(self.direct, self.pools, random_state)
         self._last: tuple[Clique, FloatArray] | None = None
 
     def ask(self, question: Question) -> Answers:
@@ -127,7 +127,7 @@ class Asker:
             case Correlation():
                 return self._correlation(question)
             case Regression():
-                return self.regressions.answer(question)
+                return self._regressions.answer(question)
             case Quantile():
                 return self._quantile(question)
             case Smooth():
@@ -136,6 +136,12 @@ class Asker:
             "a question must be made by marginal, count, share, sum, mean, variance, correlation, regression, quantile or "
             "smooth"
         )
+
+    @cached_property
+    def _regressions(self) -> Regressions:
+        from synthdp.answers.regression import Regressions
+
+        return Regressions(self.direct, self.pools, self.random_state)
 
     def _marginal(self, question: Marginal) -> Answers:
         bins = dict(question.bins)

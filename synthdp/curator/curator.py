@@ -22,13 +22,12 @@ from synthdp.errors import (
 )
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.budget import Account, check_loss
+from synthdp.privacy.budget import Account, EarlyEnds, check_loss
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
-from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
+from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, Terms, assumptions
-from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema, finished
 

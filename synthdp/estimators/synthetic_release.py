@@ -20,7 +20,6 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
-from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.findings import (
     discovery_notes,
     ignored_notes,
@@ -29,7 +28,7 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
+from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out, tells_of_budget
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from synthdp.fit.graphical.consistency import Effects, NoisyEffect, make_consist
 from synthdp.measurements import beyond_noise
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.trigonometric import Factor, Indicator, TensorBasis
 
 MIN_IN_DOMAIN = 0.02
 """Smallest fraction of the rows that is taken to be in domain.  A safety limit: noise is scaled up at most 50 times."""
@@ -242,53 +241,3 @@ def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
         mask = np.logical_and.outer(mask, releasable[j]).ravel()
     found[mask] = table.counts
     return NoisyTable(clique=table.clique, counts=found, stddev=table.stddev)
-
-
-def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the averages of products as they would be if all rows were in domain.
-
-    Parameters
-    ----------
-    basis
-        The products; those that are 1 for out-of-domain values only come out 0.
-    averages
-        (k,) their noisy averages over all rows.
-    shares
-        (d,) fractions of the rows that are out of domain in each column, 0 for none.
-
-    Returns
-    -------
-    The averages, and how many times as large the noise in each is, (k,) each.
-    """
-    releasable = [axis.releasable for axis in basis.domain.axes]
-    together = {
-        tuple(sorted(factor.column for factor in term)): float(average)
-        for term, average in zip(basis.terms, averages, strict=True)
-        if len(term) == 2 and all(_is_outside(factor, releasable) for factor in term)
-    }
-    scale = np.ones(basis.k)
-    found = np.array(averages, np.float64)
-    for i, term in enumerate(basis.terms):
-        struck = tuple(sorted(factor.column for factor in term if shares[factor.column] > 0))
-        if any(_is_outside(factor, releasable) for factor in term):
-            found[i] = 0.0
-        elif struck:
-            scale[i] = 1 / _share_in_domain(struck, shares, together)
-    return found * scale, scale
-
-
-def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
-    return isinstance(factor, Indicator) and not releasable[factor.column][factor.cell]
-
-
-def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
-    """Return the fraction of rows in domain in one or two columns.
-
-    The fraction out of domain in both is ``together`` where it was measured, else that of independent columns.
-    """
-    outside = [float(shares[j]) for j in struck]
-    independent = math.prod(1 - share for share in outside)
-    if len(struck) != 2:
-        return max(independent, MIN_IN_DOMAIN)
-    common = together.get(struck, math.prod(outside))
-    return max(min(1 - sum(outside) + common, 1 - max(outside)), 1 - sum(outside), MIN_IN_DOMAIN)

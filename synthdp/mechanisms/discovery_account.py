@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from synthdp.curator.curator import Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.privacy.budget import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
-from synthdp.privacy.early_ends import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
 

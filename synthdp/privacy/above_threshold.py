@@ -13,7 +13,7 @@ from synthdp.checks import check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
-from synthdp.privacy.bisection import last_holding
+from synthdp.privacy.accounting import last_holding
 from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item

@@ -15,12 +15,13 @@ from synthdp.arrays import Answers, Codes, Weights
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import out_of_domain_terms
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.mechanisms.cell_model import design, weighted_averages
-from synthdp.mechanisms.row_count import RowCount, misfit_terms, part_left, row_total
+from synthdp.mechanisms.row_count import RowCount, part_left, row_total
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.composed import FittingRows
 from synthdp.queries.linear import Total
@@ -92,7 +93,7 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     """
     total = total_of_all(account, domain, share=share)
     apart = domain_with_misfits(domain)
-    terms = misfit_terms(apart, order=1)
+    terms = out_of_domain_terms(apart, order=1)
     if not terms:
         return total
     each = part_left(account, share=MISFIT_SHARE / (len(terms) + 1))

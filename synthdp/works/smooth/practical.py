@@ -14,10 +14,10 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.pricing import uniform_codes
-from synthdp.fit.out_of_domain import averages_in_domain
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
+from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Cosine, TensorBasis, Term
 from synthdp.randomness import Generator
@@ -126,7 +126,7 @@ def practical_synthesis(
     basis = random_averages(domain, random)
     measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
     averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
-    b, scale = averages_in_domain(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
+    b, scale = averages_in_domain(basis, averages, out_of_domain_shares(domain, basis.terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), sizes.candidates, rng=rng)
     features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
     distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=solver, drawn=False)
@@ -141,7 +141,7 @@ def practical_synthesis(
 
 def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
     """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
-    counted = _countable(random, misfit_terms(domain, order=1))
+    counted = _countable(random, out_of_domain_terms(domain, order=1))
     return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
 
 

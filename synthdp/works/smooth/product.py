@@ -20,11 +20,11 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
-from synthdp.fit.out_of_domain import averages_in_domain
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
+from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -108,7 +108,7 @@ def product_synthesis(
     basis, measured = _measure(account, fine, moments, spend=Remaining(), step="Chebyshev moments")
     stddev = measured[0].stddev / count.rows
     averages = np.concatenate([one.answers for one in measured]) / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
+    misfits = out_of_domain_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
     b, scale = averages_in_domain(basis, averages, misfits)
     on_cells = _first_terms(moment_basis(coarse, moments), basis.k)
     noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
@@ -133,7 +133,7 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 
     def noise(moments: Moments) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
-        together = k + len(misfit_terms(domain, order=moments.order))
+        together = k + len(out_of_domain_terms(domain, order=moments.order))
         return min(_stddev(norms, loss, adjacency, k=together), _stddev(norms, _most(loss), adjacency, k=k)) / rows
 
     for order in (2, 1) if len(domain) > 1 else (1,):
@@ -180,7 +180,7 @@ def _measure(
     free = _stddev(norms, loss, account.adjacency, k=together.k)
     if together.k == alone.k or free <= _stddev(norms, _most(loss), account.adjacency, k=alone.k):
         return together, (account.measure(together, spend=spend, step=step),)
-    single = misfit_terms(domain, order=1)  # they come first among the terms of misfits
+    single = out_of_domain_terms(domain, order=1)  # they come first among the terms of misfits
     first = account.measure(alone, spend=_most(loss), step=step)
     second = account.measure(
         TensorBasis(domain, single, denominator=DENOMINATOR),
@@ -229,7 +229,7 @@ def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
             if a + b <= moments.degree
         ]
     most = len(terms)  # a misfit excludes the cosines of its column, of which there are no fewer than its indicators
-    terms += misfit_terms(domain, order=moments.order)
+    terms += out_of_domain_terms(domain, order=moments.order)
     return TensorBasis(domain, tuple(terms), denominator=DENOMINATOR, swap=_swap(len(domain), moments), most=most)
 
 
@@ -324,7 +324,7 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
     basis, means_of = _measure(account, fine, Moments(1, 1), spend=share, step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
     averages, stddev = np.concatenate([one.answers for one in means_of]) / count.rows, means_of[0].stddev / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
+    misfits = out_of_domain_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
     b, scale = averages_in_domain(basis, averages, misfits)
     pointless = _pointless_shares(_first_terms(moment_basis(coarse, Moments(1, 1)), basis.k), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
