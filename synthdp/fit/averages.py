@@ -36,7 +36,7 @@ def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
 
 
 def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatArray, stddev: float) -> FloatArray:
-    """Return the fraction of rows out of domain in each column, (d,), by averages of its terms; 0 where noise explains it."""
+    """Return the fraction of rows out of domain in each column, (d,), by its terms; 0 where noise explains it."""
     shares = np.zeros(len(domain))
     known = {term: float(average) for term, average in zip(terms, averages, strict=True)}
     asked = [cell for cell in out_of_domain_indicators(domain) if cell is not None and (cell,) in known]
