@@ -203,10 +203,10 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If ``m`` is below 2 or ``rows`` below 1, or the release has no synthetic table or keeps no noisy tables.
         """
-        from synthdp.answers.samples import plausible_models
+        from synthdp.answers.samples import bootstrap_models
 
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
-        models = plausible_models(self.model, self.measurements, m, random_state=rng)
+        models = bootstrap_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
 
     def analyse(

@@ -27,7 +27,7 @@ MISSING = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grouping:
+class QuestionBinning:
     """A column's grid points in groups.
 
     Parameters

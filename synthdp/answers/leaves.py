@@ -42,7 +42,7 @@ class Histogram(NamedTuple):
     stddev: float
 
 
-class LeafCounts(Protocol):
+class FineBinCounts(Protocol):
     """Estimated counts of a column's leaves, with the covariance of their errors."""
 
     @property
@@ -65,7 +65,7 @@ class LeafCounts(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class FineBinEstimates:
     """The counts of a column's leaves by least squares, and the covariance of their errors.
 
     Parameters
@@ -117,7 +117,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadLeaves:
+class InDomainFineBins:
     """Leaves whose misfits, counted in leaves of their own, are spread over the others in proportion.
 
     Linear to first order: the slope is ``diag(scale) + outer(share, misfit)``.
@@ -132,14 +132,14 @@ class SpreadLeaves:
         (size,) parts of the slope.
     """
 
-    leaves: LeafCounts
+    leaves: FineBinCounts
     counts: FloatArray
     scale: FloatArray
     share: FloatArray
     misfit: FloatArray
 
     @classmethod
-    def of(cls, leaves: LeafCounts, fits: BoolArray, *, least: float) -> SpreadLeaves:
+    def of(cls, leaves: FineBinCounts, fits: BoolArray, *, least: float) -> InDomainFineBins:
         """Return leaves spread over those that ``fits`` says; at least ``least`` rows are taken to fit."""
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), least)
@@ -170,7 +170,7 @@ class SpreadLeaves:
         return self.scale * between + self.share * float(self.misfit @ between)
 
 
-def least_squares(histograms: Iterable[Histogram]) -> Leaves:
+def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
     """Return the leaves that explain independent noisy histograms best.
 
     Parameters
@@ -207,7 +207,7 @@ def least_squares(histograms: Iterable[Histogram]) -> Leaves:
     counts = ((covariance @ score) / sizes)[group] + deviation
     several = (sizes > 1) & (precision[first] > 0)
     own = np.divide(1.0, precision[first], out=np.zeros(len(first)), where=several)
-    return Leaves(counts, group, own, covariance)
+    return FineBinEstimates(counts, group, own, covariance)
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
@@ -231,7 +231,7 @@ def _combined(key: IntArray, other: IntArray) -> IntArray:
     return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)
 
 
-def unevenness(leaves: LeafCounts, axis: Axis) -> float:
+def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
     """Return k in [0, 1] such that of n rows of a leaf, n p (1 - p) (1 + (n - 1) k) is the variance of those in a part p.
 
     That is Polya's law: 0 for rows that lie evenly, each for itself, 1 for rows that lie all in one place.  Found by the
@@ -255,13 +255,13 @@ def unevenness(leaves: LeafCounts, axis: Axis) -> float:
     return float(np.clip(found.sum() / most, 0.0, 1.0)) if most > 0 else 0.0
 
 
-def clumped(counts: FloatArray, uneven: float) -> FloatArray:
+def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
     """Return numbers of rows as their spread within a leaf counts them: n (1 + (n - 1) k)."""
     rows = np.maximum(counts, 0.0)
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))
 
 
-def heap_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
+def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
     """Return how far counts may be from the truth as rows of a leaf that is cut lie all on one side, (q,).
 
     A condition on a column whose rows lie in heaps most often names one of these values, and cuts right beside a heap:
@@ -274,7 +274,7 @@ def heap_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray
     counts
         (leaves,) rows.
     uneven
-        Part of the leaves that are one heap each, see `unevenness`.
+        Part of the leaves that are one heap each, see `intraclass_correlation`.
     """
     entries = sparse.coo_array(shares)
     cut = (entries.data > WHOLE) & (entries.data < 1 - WHOLE)

@@ -103,21 +103,21 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class NoisyCount:
     """A number of rows with the standard deviation of its noise."""
 
     rows: float
     stddev: float
 
 
-def held_clearly(counts: NoisyCounts) -> Estimate:
+def held_clearly(counts: NoisyCounts) -> NoisyCount:
     """Return how many numbers lie in powers that are clear, or likely and near to clear ones, or in zero."""
     clear = counts.clear()
     likely = counts.rows > LIKELY * counts.stddev
     near = np.convolve(clear, np.ones(2 * NEAR + 1), mode="same") > 0.5
     near[2 * EXPONENTS] = True
     taken = clear | (likely & near)
-    return Estimate(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
+    return NoisyCount(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
 
 
 def power_bins(values: FloatArray) -> FloatArray:
@@ -230,7 +230,7 @@ def narrowed(
     lower: float,
     upper: float,
     *,
-    held: Estimate,
+    held: NoisyCount,
     narrow: bool = False,
     whole: bool = False,
     last_look: bool = True,
@@ -372,7 +372,7 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
     )
 
 
-def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate) -> bool:
+def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
     """Return whether parts outside some seem to hold more than a small share of the numbers, and more than noise explains.
 
     Hardly any part may be clear, and yet all of them together hold many.  What the inner ones lack of all numbers says so

@@ -28,7 +28,7 @@ class _Piece:
     shape: tuple[int, ...]
 
 
-class Store:
+class SpillBuffer:
     """A list of blocks, each a tuple of arrays.
 
     The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner

@@ -32,7 +32,7 @@ from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_nois
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
-from synthdp.mechanisms.protocol import Spender, TableMechanism
+from synthdp.mechanisms.protocol import HasPrivacyCost, TableMechanism
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -279,7 +279,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             def asked() -> Release[Any]:
                 nonlocal found
                 if schema.undeclared:
-                    if isinstance(mechanism, Spender):
+                    if isinstance(mechanism, HasPrivacyCost):
                         mechanism.prepare(whole)
                     tell(Progress(stage="discovery", done=0, total=1))
                     found = self._discovered(whole, mechanism, needed, careful=refuses)

@@ -136,14 +136,14 @@ _LEAST_VARIANCE = 1e-12
 """Variance that exact moments count as having, so that the dual has a minimum also on the boundary."""
 
 
-class Interval(NamedTuple):
+class MomentRange(NamedTuple):
     """A lower and an upper end."""
 
     lower: float
     upper: float
 
 
-def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> Interval:
+def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
     Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.
@@ -169,8 +169,8 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
         least = _least_average(cost, A, middle, half)
     most = _least_average(-cost, A, middle, half)
     if least is None or most is None:  # only measures near 0 meet the ranges: they say nothing
-        return Interval(float(f.min()), float(f.max()))
-    return Interval(least, -most)
+        return MomentRange(float(f.min()), float(f.max()))
+    return MomentRange(least, -most)
 
 
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
-from synthdp.fit.graphical.consistency import Effects, NoisyEffect, make_consistent, pooled_effects
+from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_effects, make_consistent
 from synthdp.measurements import beyond_noise
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
@@ -138,10 +138,10 @@ class OutOfDomain:
             found.append(NoisyEffect(clique=effect.clique, values=effect.values / fit, stddev=effect.stddev / fit))
         return found
 
-    def pooled(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect]) -> Effects:
+    def pooled(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect]) -> GLSEffects:
         """Return what tables over all cells and effects over those in domain say together, without other rows."""
         fitting = [self.inside(table) for table in tables]
-        return pooled_effects(fitting, self.sizes, total=self.total, effects=self.remove_effects(effects))
+        return gls_effects(fitting, self.sizes, total=self.total, effects=self.remove_effects(effects))
 
     def consistent(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect] = ()) -> tuple[NoisyTable, ...]:
         """Return tables over all cells without other rows that agree, as `make_consistent` does."""

@@ -17,7 +17,7 @@ from synthdp.domain.domain import MAX_CELLS, Domain, check_size, releasable_doma
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import part_of
-from synthdp.mechanisms.workload import Wish, check_domain, marginals_on
+from synthdp.mechanisms.workload import WorkloadSpec, check_domain, marginals_on
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
@@ -102,7 +102,7 @@ class CellModel:
         """Draw rows into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 
-    def averages(self, queries: LinearQueries | Wish) -> Answers:
+    def averages(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) averages of queries, or of marginals by the names of their columns, under the weights.
 
         Raises
@@ -117,7 +117,7 @@ class CellModel:
             raise ParameterError("queries must be about the columns and cells that were released")
         return weighted_averages(queries, self.support.codes, self.support.weights)
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`."""
         return self.total * self.averages(queries)
 

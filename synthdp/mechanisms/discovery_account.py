@@ -26,7 +26,7 @@ def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Seq
     curator
         Whose budget is an epsilon, perhaps with a delta.
     mechanism
-        What follows; see `Spender.gaussian`.
+        What follows; see `HasPrivacyCost.gaussian`.
     schema
         Of the table.
     ends

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.answer import Asker, asker
+from synthdp.answers.answer import AnswerEngine, answer_engine
 from synthdp.answers.answers import Answers
-from synthdp.answers.division import modelled_column
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.expressions import grid_values
+from synthdp.answers.question_partition import modelled_column
 from synthdp.answers.questions import marginal, quantile
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.domain.derive import derive
@@ -221,7 +221,7 @@ def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) 
     """Return a view of every column but identifiers: of modelled ones first, then of those that follow from them."""
     shown = [name for name, column in model.schema.outputs.items() if not column.names_rows]
     shown.sort(key=lambda name: name in model.schema.derived)
-    ask, misfits = asker(model, measurements), misfit_shares(model, measurements)
+    ask, misfits = answer_engine(model, measurements), misfit_shares(model, measurements)
     computed = [name for name in shown if is_computed(model.schema, name)]
     values = derived_values(model, drawn_indices(model)) if computed else {}
     return [
@@ -241,13 +241,13 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
     """
     if is_computed(model.schema, name):
         return _computed(model, name, derived_values(model, drawn_indices(model))[name])
-    ask = asker(model, measurements)
+    ask = answer_engine(model, measurements)
     ask.ask(marginal(name))  # refuses what cannot be shown
     column = model.schema.outputs[name]
     return _view(ask, name, column, misfit_shares(model, measurements).get(name))
 
 
-def _view(ask: Asker, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
+def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
     if has_labels(column):
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
@@ -268,7 +268,7 @@ def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
     )
 
 
-def _bars(ask: Asker, name: str, bins: Any) -> list[tuple[Any, Bar]]:
+def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
     """Return each group's label as the answer has it, ``None`` for missing values, and its bar."""
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
@@ -298,7 +298,7 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
     )
 
 
-def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
+def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of times, or of numbers that are looked up, in even bins over the whole range."""
     grid, (lower, upper) = grid_of(column), bounds_of(column)
     bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
@@ -317,7 +317,7 @@ def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
     )  # fmt: skip
 
 
-def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
+def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of numbers: where most of them lie, in bins with round ends, and what lies beyond."""
     lower, upper = (float(bound) for bound in bounds_of(column))
     quantiles = ask.ask(quantile(name, QUANTILES))

@@ -118,7 +118,7 @@ SPREAD = 1 / 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class PlotAxis:
     """Even bins.
 
     Parameters
@@ -159,7 +159,7 @@ class Axis:
         return tuple((min(max(place, 0.0), self.count), text) for place, text in zip(places, texts, strict=True))
 
 
-def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = FINEST) -> Axis:
+def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = FINEST) -> PlotAxis:
     """Return bins that hold all values from ``low`` to ``high``.
 
     Parameters
@@ -180,7 +180,7 @@ def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = F
     single = bool(spacing) and step < 1.5 * spacing
     steps = (high - start) / step
     count = math.floor(steps + 1e-9) + 1 if spacing else max(1, math.ceil(steps - 1e-9))
-    return Axis(start=start, step=step, count=count, single=single)
+    return PlotAxis(start=start, step=step, count=count, single=single)
 
 
 def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.answer import asker
+from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
 from synthdp.distribution.contingency import cell_index, table_size
@@ -92,7 +92,7 @@ def expected_errors(
     model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0
 ) -> list[ErrorView]:
     """Return the error expected of marginals of one, two and three columns, by the bootstrap."""
-    direct = asker(model, measurements).direct
+    direct = answer_engine(model, measurements).direct
     if direct.leaves(0) is None:
         return []
     rows = model.rows

@@ -14,8 +14,8 @@ from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, universe_size
-from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.works.net.net import check_candidates, multiset_count, multisets
@@ -24,7 +24,7 @@ from synthdp.works.net.private_multiplicative_weights import check_updates
 
 
 @dataclass(frozen=True, slots=True)
-class MedianMechanism(Spender):
+class MedianMechanism(HasPrivacyCost):
     """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -45,7 +45,7 @@ class MedianMechanism(Spender):
         What a session may cost.
     """
 
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     size: int = 8
     max_updates: int | None = None
     threshold: float | None = None

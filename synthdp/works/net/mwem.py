@@ -20,8 +20,8 @@ from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, tables_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances, Score
@@ -81,7 +81,7 @@ RESOLUTION = 2**10
 
 
 @dataclass(frozen=True, slots=True)
-class MWEM(Spender):
+class MWEM(HasPrivacyCost):
     """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
 
     The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
@@ -120,7 +120,7 @@ class MWEM(Spender):
     (4,)
     """
 
-    workload: LinearQueries | Wish | None = None
+    workload: LinearQueries | WorkloadSpec | None = None
     rounds: int = 20
     replay: int = 200
     average: bool = False

@@ -19,8 +19,8 @@ from synthdp.domain.domain import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.composed import FittingRows
@@ -148,7 +148,7 @@ MAX_COUNTS = 2**27
 
 
 @dataclass(frozen=True, slots=True)
-class NetMechanism(Spender):
+class NetMechanism(HasPrivacyCost):
     """Release a table of few rows chosen with probability that falls exponentially with its largest error.
 
     Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
@@ -194,7 +194,7 @@ class NetMechanism(Spender):
     (2,)
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | WorkloadSpec | None
     size: int | None = None
     total_share: float = 0.1
     spend: Spend = Remaining()

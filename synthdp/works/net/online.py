@@ -20,9 +20,9 @@ from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
-from synthdp.mechanisms.protocol import Spender, part_of
-from synthdp.mechanisms.workload import Wish, domain_named, marginals_on
-from synthdp.privacy.above_threshold import WatchPlan, plan_watch
+from synthdp.mechanisms.protocol import HasPrivacyCost, part_of
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named, marginals_on
+from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.linear import Total
@@ -142,7 +142,7 @@ class OnlineSession:
         """Whether all above-threshold answers were given: answers are then guesses."""
         return self.watch.exhausted
 
-    def ask(self, queries: LinearQueries | Wish) -> list[OnlineAnswer]:
+    def ask(self, queries: LinearQueries | WorkloadSpec) -> list[OnlineAnswer]:
         """Answer the queries of a family, or the cells of marginals by the names of their columns, one after the other.
 
         Paid for when the session was opened.
@@ -186,7 +186,7 @@ def check_guesses(threshold: float | None, queries: int) -> None:
     check_whole("queries", queries)
 
 
-def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
+def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, beta: float) -> float:
     """Return the threshold, in rows, above which no guess is taken by noise alone.
 
     An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative;
@@ -288,7 +288,7 @@ MOST_UPDATES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class InteractiveMechanism(Spender):
+class InteractiveMechanism(HasPrivacyCost):
     """Answer linear queries as they come, from a hypothesis of the user's own that learns from every wrong guess.
 
     Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3.  Privacy does not depend on the construction, which sees noisy
@@ -318,7 +318,7 @@ class InteractiveMechanism(Spender):
     """
 
     construction: Callable[[Codes, int], CellConstruction]
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     alpha: float | None = None
     max_updates: int | None = None
     queries: int = 1000

@@ -19,8 +19,8 @@ from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
 from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.distances import Score
@@ -112,13 +112,13 @@ class BoostedTables:
     def __repr__(self) -> str:
         return f"BoostedTables({len(self.tables)} rounds)"
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`."""
         return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateBoosting(Spender):
+class PrivateBoosting(HasPrivacyCost):
     """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
 
     The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
@@ -148,7 +148,7 @@ class PrivateBoosting(Spender):
         What it may cost.
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | WorkloadSpec | None
     rounds: int = 5
     drawn: int = 32
     accuracy: float = 0.02

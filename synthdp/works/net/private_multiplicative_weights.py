@@ -12,8 +12,8 @@ from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, check_size
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.works.net.listed_cells import CellFit
@@ -21,7 +21,7 @@ from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, 
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateMultiplicativeWeights(Spender):
+class PrivateMultiplicativeWeights(HasPrivacyCost):
     """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -58,7 +58,7 @@ class PrivateMultiplicativeWeights(Spender):
     8
     """
 
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     max_updates: int = 80
     threshold: float | None = None
     queries: int = 1000

@@ -22,7 +22,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -305,7 +305,7 @@ class DecisionListSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionListRelease(Spender):
+class DecisionListRelease(HasPrivacyCost):
     """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
 
     Lists of up to 8 rules are approximated as well as any polynomial of the degree can; longer ones by the polynomials of

@@ -28,8 +28,8 @@ from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
@@ -208,11 +208,11 @@ class FourierTable:
         """Draw rows of the table."""
         return self.table.sample(rows, random_state=random_state, given=given)
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""
         return self.table.answer(queries)
 
-    def unbiased(self, workload: Marginals | Wish) -> Answers:
+    def unbiased(self, workload: Marginals | WorkloadSpec) -> Answers:
         """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
 
         Raises
@@ -229,7 +229,7 @@ class FourierTable:
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)
 
-    def stddev(self, workload: Marginals | Wish) -> FloatArray:
+    def stddev(self, workload: Marginals | WorkloadSpec) -> FloatArray:
         """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table)."""
         workload = marginals_on(workload, self.model.schema, self.table.domain)
         exact = 0 if 0 in self._measured_masks() else 1
@@ -251,7 +251,7 @@ class FourierTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FourierMarginals(Spender):
+class FourierMarginals(HasPrivacyCost):
     """Release all tables of a workload through their parities, as one consistent table.
 
     Costs ``spend``, for the curator's neighbours.  Where columns are named, `MISFIT_SHARE` of it goes to the number of rows
@@ -275,7 +275,7 @@ class FourierMarginals(Spender):
         If the workload is not a set of tables.
     """
 
-    workload: Wish | None = None
+    workload: WorkloadSpec | None = None
     law: NoiseLaw | None = None
     solver: str = "auto"
     spend: Spend = Remaining()

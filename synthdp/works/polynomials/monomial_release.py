@@ -22,7 +22,7 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
@@ -220,7 +220,7 @@ def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class MonomialRelease(Spender):
+class MonomialRelease(HasPrivacyCost):
     """Release noisy counts of all conjunctions of at most ``order`` zero bits (Thaler, Ullman, Vadhan 2012, theorem 1.2).
 
     Costs ``spend``, for the curator's neighbours.  The paper's scale 2 T / (epsilon n) per coefficient leaves out the

@@ -18,7 +18,7 @@ from synthdp.checks import check_one_of, whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -53,7 +53,7 @@ class LevelPlan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ParityRelease(Spender):
+class ParityRelease(HasPrivacyCost):
     """Release all parities of at most ``order`` bits; answer any symmetric query on their columns.
 
     Costs ``spend``, for the curator's neighbours.  The number of rows is measured along with the parities where it is

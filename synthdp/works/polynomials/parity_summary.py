@@ -23,7 +23,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.moment_fits import Interval, average_range, max_entropy, max_entropy_sensitivity
+from synthdp.fit.moment_fits import MomentRange, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate
@@ -200,7 +200,7 @@ NOISE_WEIGHT = 2.0
 """How many stddevs of noise weigh as much as the same bias when a polynomial is chosen."""
 
 
-class Moments(NamedTuple):
+class ParityMoments(NamedTuple):
     """The parities of a query's literals, from level 0 on, as sums over rows."""
 
     sets: tuple[tuple[int, ...], ...]
@@ -279,7 +279,7 @@ class ParitySummary:
         *,
         evaluator: str = "polynomial",
         confidence: float = 0.95,
-    ) -> Estimate | Interval:
+    ) -> Estimate | MomentRange:
         """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
 
         Parameters
@@ -370,7 +370,7 @@ class ParitySummary:
             truncation=max(bracket.upper - value, value - bracket.lower, 0.0),
         )
 
-    def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> Interval:
+    def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> MomentRange:
         """Return an interval that contains the true answer with at least the given probability, over the noise.
 
         The least and the largest answer over all measures on the literals' truth assignments whose parities are all
@@ -391,7 +391,7 @@ class ParitySummary:
         f = np.array(query.values)[table.true]
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
-    def moments(self, query: SymmetricQuery, *, order: int) -> Moments:
+    def moments(self, query: SymmetricQuery, *, order: int) -> ParityMoments:
         """Return the noisy parities of a query's literals, each literal counted as -1 where it is true."""
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
@@ -404,7 +404,7 @@ class ParitySummary:
             place = ranks(np.sort(bits[chosen], axis=1), self.bits.d)
             values.append(self.levels[level][place] * signs[chosen].prod(axis=1))
         size = [len(subset) for subset in sets]
-        return Moments(tuple(sets), np.concatenate(values), self.stddevs[size])
+        return ParityMoments(tuple(sets), np.concatenate(values), self.stddevs[size])
 
     def fit(self, *, candidates: int = 10_000, random_state: RandomState = None) -> CellModel:
         """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`."""

@@ -66,7 +66,7 @@ _STEEPEST = 500.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class MomentOrders:
     """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``."""
 
     degree: int
@@ -124,25 +124,25 @@ def product_synthesis(
     return Synthesised(domain=coarse, distribution=weighted, measurements=measured, stddev=stddev, notes=(note, how))
 
 
-def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> Moments | None:
+def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> MomentOrders | None:
     """Return the moments worth measuring, from public numbers; ``None`` for means and one average second moment.
 
     Pairs first, then high degrees, where the noise is below `FINE` (2 / degree)^2; else degree 2 of single columns.
     """
     extra = len(_indicators(domain))
 
-    def noise(moments: Moments) -> float:
+    def noise(moments: MomentOrders) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
         together = k + len(out_of_domain_terms(domain, order=moments.order))
         return min(_stddev(norms, loss, adjacency, k=together), _stddev(norms, _most(loss), adjacency, k=k)) / rows
 
     for order in (2, 1) if len(domain) > 1 else (1,):
         for degree in reversed(DEGREES):
-            moments = Moments(degree, order)
+            moments = MomentOrders(degree, order)
             few = _norms(len(domain), moments, extra=extra)[1] <= MAX_MOMENTS
             if few and noise(moments) <= FINE * (2 / degree) ** 2:
                 return moments
-    least = Moments(2, 1)
+    least = MomentOrders(2, 1)
     return least if noise(least) <= TOO_NOISY else None
 
 
@@ -164,7 +164,7 @@ def check_pairs(curator: Curator, schema: Schema, loss: PrivacyLoss, *, solver: 
 
 
 def _measure(
-    account: Curator, domain: Domain, moments: Moments, *, spend: Spend, step: str
+    account: Curator, domain: Domain, moments: MomentOrders, *, spend: Spend, step: str
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
     """Measure moments, and misfits beside them where that costs less than `MISFIT_SHARE` of the spend, else for that.
 
@@ -204,7 +204,7 @@ def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) ->
     return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 
 
-def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
+def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
     """Return the sensitivity of the rounded moments and their number, without those that count misfits."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
@@ -212,11 +212,11 @@ def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple
     return (bounds.swap if swap else bounds.one), k
 
 
-def _swap(d: int, moments: Moments) -> Norms | None:
+def _swap(d: int, moments: MomentOrders) -> Norms | None:
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
-def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
+def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
     """Return the moments to measure, then indicators of misfits, which make the sensitivity no larger."""
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
@@ -321,12 +321,12 @@ def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt:
 def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount) -> Synthesised:
     """Measure the means with 80 %, the average second moment with 20 %, and fit densities that share one multiplier."""
     share = account.cost(Remaining()).fraction(MEANS_SHARE)
-    basis, means_of = _measure(account, fine, Moments(1, 1), spend=share, step="means")
+    basis, means_of = _measure(account, fine, MomentOrders(1, 1), spend=share, step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
     averages, stddev = np.concatenate([one.answers for one in means_of]) / count.rows, means_of[0].stddev / count.rows
     misfits = out_of_domain_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
     b, scale = averages_in_domain(basis, averages, misfits)
-    pointless = _pointless_shares(_first_terms(moment_basis(coarse, Moments(1, 1)), basis.k), b)
+    pointless = _pointless_shares(_first_terms(moment_basis(coarse, MomentOrders(1, 1)), basis.k), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
     means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular
     tilted = _tilted(coarse, means, noise, regular[:, 0] * (1 - misfits), second, rows=count.rows)

@@ -17,7 +17,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out, part_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import Total
@@ -60,7 +60,7 @@ HOPELESS = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSynthesis(Spender):
+class SmoothSynthesis(HasPrivacyCost):
     """Synthetic rows of numeric columns that answer smooth queries like the private ones.
 
     Wang's slides ("Differentially private data release through efficient ... smooth queries"), Algorithm 1 and its

@@ -249,7 +249,7 @@ self._table = X
     Mutation(
         "answers count misfits otherwise than the table",
         "–",
-        "SpreadLeaves.of",
+        "InDomainFineBins.of",
         "counts * (1 + ratio)",
         "counts",
         ("tests/contracts/test_misfits.py::test_table_answers_and_report_agree_about_levels",),
@@ -401,7 +401,7 @@ if noise >= 1:
     Mutation(
         "a heap that a condition cuts through has no error",
         "–",
-        "heap_errors",
+        "cut_point_mass_errors",
         "np.asarray(uneven * np.sqrt(sums), np.float64)",
         "np.zeros(len(sums))",
         ("tests/unit/answers/test_uneven.py::test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie",),
@@ -511,7 +511,7 @@ if noise >= 1:
     Mutation(
         "classes of round numbers pass for bins",
         "–",
-        "Direct._histograms_by_name",
+        "GLSEstimates._histograms_by_name",
         "axis.groups_of(fine[axis.name]) is None",
         "False",
         (
@@ -529,7 +529,7 @@ if noise >= 1:
     Mutation(
         "straight relations that nobody measured are in no bar",
         "–",
-        "straight_errors",
+        "unmeasured_correlation_errors",
         "STRAIGHT * min(1.0, most)",
         "0.0",
         ("tests/unit/answers/test_straight.py::test_only_pairs_that_were_not_measured_are_open",),
@@ -537,7 +537,7 @@ if noise >= 1:
     Mutation(
         "the nearest columns of a question are its own",
         "–",
-        "part.near",
+        "column_subset.nearest_columns",
         "return tuple(sorted(found))",
         "return tuple(sorted(asked))",
         ("tests/unit/answers/test_part.py::test_the_nearest_columns_are_those_measured_with_the_ones_asked",),

@@ -22,7 +22,7 @@ from synthdp.answers.expressions import (
     points_where,
     truth,
 )
-from synthdp.answers.grouping import Grouping, groups_of, numbered, numbers_of, runs_of
+from synthdp.answers.grouping import QuestionBinning, groups_of, numbered, numbers_of, runs_of
 from synthdp.answers.questions import (
     Bins,
     Correlation,
@@ -78,7 +78,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
     return model.domain.index(name)[0], column
 
 
-def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Grouping:
+def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
     """Return the groups in which a marginal shows a column; those of a column that is looked up by a modelled one too.
 
     Raises
@@ -91,7 +91,7 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Grouping
     column = model.schema.outputs[name]
     axis = model.domain.axes[j] if source == name else axis_of(name, column)
     groups, labels = groups_of(column, axis, bins)
-    return Grouping(column=j, groups=groups[indices], labels=labels, refinement=model.refinements[j])
+    return QuestionBinning(column=j, groups=groups[indices], labels=labels, refinement=model.refinements[j])
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
@@ -123,7 +123,7 @@ MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Division:
+class QuestionPartition:
     """A table of groups of several columns, and what becomes of its cells.
 
     Parameters
@@ -141,7 +141,7 @@ class Division:
         Number of answers.
     """
 
-    groupings: tuple[Grouping, ...]
+    groupings: tuple[QuestionBinning, ...]
     holds: tuple[BoolArray, ...]
     place: IntArray
     labels: dict[str, list[object]]
@@ -164,14 +164,14 @@ class Division:
         return np.reshape(found, [*(n for n in powers if n > 1), self.size])
 
 
-def divided(
+def partition_for(
     model: SyntheticModel,
     conditions: Sequence[Node | None],
     *,
     values: Mapping[int, float] | None = None,
     leaves_of: int | None = None,
     by: Sequence[str] = (),
-) -> Division:
+) -> QuestionPartition:
     """Return the division of a model's rows that a question needs.
 
     Parameters
@@ -198,7 +198,7 @@ def divided(
     grouped = {name: grouping_of(model, name, None) for name in by}
     others = () if leaves_of is None else (leaves_of,)
     ordered = sorted({*named, *shifts, *others, *(grouping.column for grouping in grouped.values())})
-    groupings: list[Grouping] = []
+    groupings: list[QuestionBinning] = []
     found: dict[Comparison, BoolArray] = {}
     place_of: dict[str, IntArray] = {}
     for axis, j in enumerate(ordered):
@@ -218,7 +218,7 @@ def divided(
         left_out = (there[starts] == 0) & (j in shifts or j == leaves_of)
         of_run, first = numbered(np.where(left_out, -1, key))
         groups, first = np.repeat(of_run, np.diff(starts, append=len(there))), starts[first]
-        grouping = Grouping(
+        grouping = QuestionBinning(
             column=j, groups=groups, labels=tuple(range(len(first))), refinement=model.refinements[j],
             values=numbers - shifts[j] if j in shifts else None,
         )  # fmt: skip
@@ -241,7 +241,7 @@ def divided(
         labels[name] = [grouped[name].labels[g] for g in row]
     holds = [np.ones(shape, np.bool_) if node is None else truth(node, found) for node in conditions]
     size = each.shape[1] * (1 if leaves_of is None else shape[ordered.index(leaves_of)])
-    return Division(
+    return QuestionPartition(
         groupings=tuple(groupings), holds=tuple(np.broadcast_to(one, shape) for one in holds),
         place=np.where(nowhere, -1, place), labels=labels, size=size,
     )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.random_functions import RANK, RandomFunctions
 from synthdp.answers.error_bars.refit import sums_of
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
@@ -38,7 +38,7 @@ SLIGHT = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sharpening:
+class AttenuationCorrection:
     """Tables of two columns whose relation is stronger than in the model, and how well noisy counts go with each.
 
     Parameters
@@ -53,7 +53,7 @@ class Sharpening:
     lacking: FloatArray
 
     @classmethod
-    def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> Sharpening | None:
+    def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
         """Return those of a fitted table and the noisy one; None where the relation is no stronger in the noisy one.
 
         With A the table of independent columns and t the model's relative to it, the tables are A t^(1 + e), raked to
@@ -96,7 +96,7 @@ RIDGE = 1e-3
 """Of the coefficients of predictions, as a part of the variance that they explain."""
 
 
-def tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
+def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
     """Return how much more often rows may occur, as the model says, were its relations to go on within each column's cells.
 
     A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.  With
@@ -200,7 +200,7 @@ STRONGEST = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Misfit:
+class Misspecification:
     """Random relations that a release's measurements leave open.
 
     Parameters
@@ -216,14 +216,14 @@ class Misfit:
         changes of their cells that take what is too much away.  Maximum entropy makes two causes of one effect dependent.
     """
 
-    direct: Direct
+    direct: GLSEstimates
     strengths: FloatArray
     triples: float
     excess: dict[Clique, FloatArray] = field(default_factory=dict)
-    sharper: dict[Clique, Sharpening] = field(default_factory=dict)
+    sharper: dict[Clique, AttenuationCorrection] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, direct: Direct) -> Misfit:
+    def of(cls, direct: GLSEstimates) -> Misspecification:
         """Return the relations that the screening of a release leaves open."""
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
@@ -289,7 +289,7 @@ class Misfit:
         systematic = np.zeros(len(leaves))
         for (a, b), table in self.excess.items():
             systematic += table[refinements[a].coarse_cell[leaves[:, a]], refinements[b].coarse_cell[leaves[:, b]]]
-        within = tilts(self.direct.model, leaves)
+        within = within_bin_tilts(self.direct.model, leaves)
         for _ in range(size):
             functions = columns.drawn(rng)
             chosen = rng.permutation(len(pairs))[:RELATIONS]
@@ -311,7 +311,7 @@ class Misfit:
             yield change * min(1.0, STRONGEST / max(float(change.std()), 1e-12))
 
 
-def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float]:
+def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique, float]:
     """Return for each pair of columns about how far from independent it is: an L1 distance as a part of the rows."""
     found = direct.screened
     if found is not None and found.distances:
@@ -349,22 +349,24 @@ def _towards_independence(table: FloatArray) -> FloatArray:
     return np.minimum(change, MOST_EXCESS)
 
 
-def _sharper(direct: Direct, tables: dict[Clique, FloatArray]) -> dict[Clique, Sharpening]:
+def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Clique, AttenuationCorrection]:
     """Return what is known of measured pairs whose relation is stronger than in the model."""
-    found: dict[Clique, Sharpening] = {}
+    found: dict[Clique, AttenuationCorrection] = {}
     for table in direct.fitting:
         if len(table.clique) != 2:
             continue
         shape = [direct.model.domain.shape[j] for j in table.clique]
         share = tables.get(table.clique)
         fitted = direct.model.distribution.marginal(table.clique).reshape(shape) if share is None else share
-        one = Sharpening.of(np.asarray(fitted * max(direct.total[0], 1.0)), table.counts.reshape(shape), table.stddev)
+        one = AttenuationCorrection.of(
+            np.asarray(fitted * max(direct.total[0], 1.0)), table.counts.reshape(shape), table.stddev
+        )
         if one is not None:
             found[table.clique] = one
     return found
 
 
-def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray:
+def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> FloatArray:
     """Return by what the rows of a column's cells may have to be multiplied, (cells, size): 1 where they stand out of noise.
 
     A model has no negative counts, so that cells which may well be empty have some rows in it.
