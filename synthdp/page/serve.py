@@ -32,6 +32,8 @@ async def _first(site: Site, _: Request) -> Response:
     project = site.project
     if project.current is None or project.state["columns"] is None:
         return site.go("table")
+    if project.people is None:
+        return site.go("people")
     if project.open_columns:
         return site.go(f"columns/{project.open_columns[0]}")
     return site.go("release" if project.state["key"] else "promise")
@@ -50,14 +52,16 @@ async def _nothing(_: Request, __: Exception) -> Response:
 
 
 GET: dict[str, Screen] = {
-    "": _first, "table": prepare.table, "columns": prepare.columns, "columns/{column}": prepare.column,
-    "rules": prepare.rules, "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
+    "": _first, "table": prepare.table, "people": prepare.people,
+    "columns": prepare.columns, "columns/{column}": prepare.column, "rules": prepare.rules,
+    "promise": outcome.promise, "release": outcome.release, "publish": outcome.publish,
     "publish/{release}/file/{file}": outcome.file, "publish/{release}/report": outcome.framed,
     "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
     "progress/{job}": _progress,
 }  # fmt: skip
 POST: dict[str, tuple[Screen, str]] = {
-    "table": (prepare.choose, "table"), "document": (prepare.dictionary, "table"), "unit": (prepare.unit, "table"),
+    "table": (prepare.choose, "table"), "people": (prepare.protect, "people"), "document": (prepare.dictionary, "columns"),
+    "missing": (prepare.missing, "columns"),
     "columns/{column}": (prepare.answer, "columns/{column}"), "columns/{column}/look": (prepare.look, "columns/{column}"),
     "columns/{column}/hide": (prepare.hide, "columns/{column}"), "rules": (prepare.add_rule, "rules"),
     "rules/{rule}/drop": (prepare.drop_rule, "rules"), "promise": (outcome.make_plan, "promise"),
