@@ -70,12 +70,13 @@ if TYPE_CHECKING:
     from synthdp.answers.regression import Regressions
 
 POINTS = 50_000
-"""Rows drawn from a model to average a smooth function over."""
+"""Rows drawn from a model to average a smooth function over.  Tuned; not measured."""
 
 SAMPLED = 200_000
 """Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001."""
 
 _AT_ONCE = 2**23
+"""Memory block.  A safety limit."""
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:

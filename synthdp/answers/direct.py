@@ -42,12 +42,14 @@ from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
-"""Stands for no noise in a number of rows that is public, where a positive stddev is needed."""
+"""Stands for no noise in a number of rows that is public, where a positive stddev is needed.  A numerical tolerance."""
 
 EXACT = 1e-4
-"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact."""
+"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact.
+A numerical tolerance."""
 
 _AT_ONCE = 2**22
+"""Memory block.  A safety limit."""
 
 
 class LinearEstimates(NamedTuple):

@@ -20,7 +20,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
 WHOLE = 1e-9
-"""Parts of a leaf that are this near to none or all of it."""
+"""Parts of a leaf that are this near to none or all of it.  A numerical tolerance."""
 
 MISSING = None
 """The label of the missing value."""

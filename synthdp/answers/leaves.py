@@ -22,6 +22,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
+"""Memory block.  A safety limit."""
 
 
 class Histogram(NamedTuple):

@@ -17,7 +17,7 @@ from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 
 INSIDE = 1e-9
-"""Part of a leaf's rows that is left for its last value."""
+"""Part of a leaf's rows that is left for its last value.  A numerical tolerance."""
 
 
 def quantile_intervals(

@@ -120,6 +120,7 @@ def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
 
 
 MOST_CELLS = 1_000_000
+"""Cap on cells of a question.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

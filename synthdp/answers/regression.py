@@ -33,17 +33,22 @@ from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POINTS = 60_000
-"""Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error."""
+"""Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error.
+Tuned; not measured."""
 
 MOST_COEFFICIENTS = 80
+"""Cap on coefficients.  A safety limit."""
 
 _AT_ONCE = 2**20
+"""Memory block.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""Of correlations that are changed at random; a change that leads below is halved, so often at most."""
+"""Of correlations that are changed at random; a change that leads below is halved, so often at most.
+`LEAST_EIGENVALUE`: numerical tolerance.  `HALVINGS`: safety limit."""
 
 COLLINEAR = 1e-7
-"""A column whose variance that earlier columns do not explain is below this part of it has no coefficient."""
+"""A column whose variance that earlier columns do not explain is below this part of it has no coefficient.
+A numerical tolerance."""
 
 
 @dataclass(frozen=True, eq=False)

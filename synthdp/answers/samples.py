@@ -29,7 +29,7 @@ FEWEST = 2
 """Tables of which a spread can be had."""
 
 LEAST_FITTED = 1e-6
-"""Part of the mean weight of a point below which a fit's weight of it is not taken to be."""
+"""Part of the mean weight of a point below which a fit's weight of it is not taken to be.  A numerical tolerance."""
 
 
 def bootstrap_models(

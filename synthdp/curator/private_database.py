@@ -25,7 +25,7 @@ from synthdp.tables.source import CheckedSource, Source
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
-"""Persons that are coded at once, at least."""
+"""Persons that are coded at once, at least.  A safety limit."""
 
 
 @dataclass(slots=True, repr=False)

@@ -32,19 +32,20 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
 CACHED_DOMAINS = 4
-"""Domains whose codes and counts are kept for the next question."""
+"""Domains whose codes and counts are kept for the next question.  A safety limit."""
 
 KEPT_CELLS = 1 << 22
-"""Most cells of counted tables that are kept of one domain: 32 MiB."""
+"""Most cells of counted tables that are kept of one domain: 32 MiB.  A safety limit."""
 
 SLAB_ROWS = 1 << 19
-"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
+"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells.
+A safety limit."""
 
 FEW_ROWS = 1 << 14
-"""Rows of a table for whose columns or units threads would take longer to start than to work."""
+"""Rows of a table for whose columns or units threads would take longer to start than to work.  A safety limit."""
 
 BUCKETS = 64
-"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
+"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray
 from synthdp.errors import DataError
 
 MEMORY_BYTES = 64 * 2**20
-"""Most bytes of one store in memory; what comes after goes to disk."""
+"""Most bytes of one store in memory; what comes after goes to disk.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 CHOICE_SHARE = 0.01
-"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only."""
+"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only.
+Tuned; not measured."""
 
 SMOOTH_SIGNAL = 50.0
 """Below this ratio of rows to the noise in a cell of a one-way marginal, moments say more than histograms.

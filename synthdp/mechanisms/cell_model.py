@@ -42,6 +42,7 @@ def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CEL
 
 
 _CHUNK = 4_000_000
+"""Memory block.  A safety limit."""
 
 
 @file_form("CellModel")

@@ -46,9 +46,11 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 ROW_COUNT_SHARE = 0.01
+"""Budget share of the row count.  Tuned; not measured."""
 ONE_WAY_SHARE = 0.3
+"""Budget share of the one-ways.  Tuned; not measured."""
 GROUPS = 16
-"""About how many coarse groups a column gets."""
+"""About how many coarse groups a column gets.  Tuned; not measured."""
 
 DEGREE = 3
 """Default largest degree of a cosine."""

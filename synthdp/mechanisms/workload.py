@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
 TARGET_WEIGHT = 3.0
-"""How much more a table with the target column matters."""
+"""How much more a table with the target column matters.  Tuned; not measured."""
 
 BINS = 32
-"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said."""
+"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said.
+Tuned; not measured."""
 
 WorkloadSpec: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
 """Sets of columns by name: marginals, sets of column names, or a list of either."""

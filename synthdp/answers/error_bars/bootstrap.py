@@ -39,13 +39,15 @@ REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
+"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it.
+`POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit."""
 
 MOST_CODES = 150_000
-"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second."""
+"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second.
+A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Shares whose sum is this near to 1 leave nothing over."""
+"""Shares whose sum is this near to 1 leave nothing over.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +71,11 @@ class Replicates:
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns."""
+"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns.
+`MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured."""
 
 POOLS = 4
-"""Pools of some columns of a wide table that are kept."""
+"""Pools of some columns of a wide table that are kept.  A safety limit."""
 
 
 @dataclass(frozen=True, eq=False)

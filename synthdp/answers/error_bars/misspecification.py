@@ -28,13 +28,13 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""Powers, beside the first, of a table relative to independence that are tried."""
+"""Powers, beside the first, of a table relative to independence that are tried.  Tuned; not measured."""
 
 SWEEPS = 6
-"""Times that a table is raked to its margins."""
+"""Times that a table is raked to its margins.  A numerical tolerance."""
 
 SLIGHT = 0.005
-"""Sharpening, as a part of the distance from independence, that is left alone."""
+"""Sharpening, as a part of the distance from independence, that is left alone.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,10 +90,10 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Columns that predict another: those that explain most of its variance each by itself."""
+"""Columns that predict another: those that explain most of its variance each by itself.  Tuned; not measured."""
 
 RIDGE = 1e-3
-"""Of the coefficients of predictions, as a part of the variance that they explain."""
+"""Of the coefficients of predictions, as a part of the variance that they explain.  A numerical tolerance."""
 
 
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
@@ -169,31 +169,35 @@ TRIPLES = 0.5
 """Strength of the relations of three columns beyond their pairs, as a part of the mean strength of what pairs leave."""
 
 RELATIONS = 200
-"""Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger."""
+"""Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger.
+A safety limit."""
 
 TOGETHER = 16
-"""Most columns whose relations in threes are put in at once."""
+"""Most columns whose relations in threes are put in at once.  A safety limit."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""Of more pairs the relations in the model are found from so many rows."""
+"""Of more pairs the relations in the model are found from so many rows.  A safety limit."""
 
 SMALL_PRODUCT = 2**18
-"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does."""
+"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does.
+A safety limit."""
 
 FEW = 8
-"""Where so small a part of a matrix is not 0, its product takes less time without the zeros."""
+"""Where so small a part of a matrix is not 0, its product takes less time without the zeros.  A safety limit."""
 
 FAINT = 3.0
-"""Standard deviations of noise up to which a cell's rows may be none, and most that they are multiplied by."""
+"""Standard deviations of noise up to which a cell's rows may be none, and most that they are multiplied by.
+Tuned; not measured."""
 
 GOING_ON = 2.0
-"""Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0."""
+"""Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0.
+Tuned; not measured."""
 
 LEAST_EXCESS = 0.01
-"""Dependence that the model has too much, as a part of the rows, below which it is left alone."""
+"""Dependence that the model has too much, as a part of the rows, below which it is left alone.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
-"""Most that a cell grows by, as a part of it, when dependence is taken away."""
+"""Most that a cell grows by, as a part of it, when dependence is taken away.  A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest standard deviation of the relative change of a row's weight by all relations together; chosen on hmeq."""

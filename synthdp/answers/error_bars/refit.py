@@ -28,17 +28,20 @@ from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
 SWEEPS = 4
+"""Raking sweeps of a replicate.  Tuned; not measured."""
 
 TOGETHER = 12
-"""Replicates fitted by one thread, at once."""
+"""Replicates fitted by one thread, at once.  A safety limit."""
 
 NEWTON_STEPS = 4
-"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each."""
+"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each.
+A numerical tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Of products: the fit is not followed to the end."""
+"""Of products: the fit is not followed to the end.  A numerical tolerance."""
 
 _TINY = 1e-30
+"""Weight floor.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -77,7 +77,8 @@ class QueryDistances(Score):
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken.
+A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,13 +138,13 @@ class NetScores(Score):
 
 
 MAX_CANDIDATES = 1_000_000
-"""Most candidates that are listed."""
+"""Most candidates that are listed.  A safety limit."""
 
 DEFAULT_SIZE = 8
-"""Rows of the released table, where neither ``size`` nor ``alpha`` is given."""
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given.  Tuned; not measured."""
 
 MAX_COUNTS = 2**27
-"""Most counts that all candidates have together, a count for each cell of each."""
+"""Most counts that all candidates have together, a count for each cell of each.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,7 @@ def online_bound(
 
 
 MOST_UPDATES = 1_000_000
-"""Most updates that a session is opened for."""
+"""Most updates that a session is opened for.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,8 @@ class BoostingScores(Score):
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken.
+A numerical tolerance."""
 
 
 @file_form("BoostedTables")

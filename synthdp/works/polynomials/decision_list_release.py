@@ -46,13 +46,13 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The same for long lists, whose coefficients are sums."""
+"""The same for long lists, whose coefficients are sums.  A numerical tolerance."""
 
 FINEST_SCALE = 2**20
-"""The whole number that stands for 1 in the coefficients with the largest weight."""
+"""The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Part of the squared sensitivity that the number of rows takes where it is private."""
+"""Part of the squared sensitivity that the number of rows takes where it is private.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
@@ -207,10 +207,11 @@ def _sizes(length: int) -> FloatArray:
 
 
 SHORT = 8
-"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs."""
+"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
+A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release."""
+"""Most coefficients of one release.  A safety limit."""
 
 Input: TypeAlias = Mapping[str, object]
 

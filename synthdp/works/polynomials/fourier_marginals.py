@@ -169,10 +169,10 @@ LEAST_MARGIN = 1e-6
 """Least share of a value of a column in the weights that the fit starts from.  Tolerance: a weight of 0 could not grow."""
 
 MISFIT_SHARE = 0.05
-"""Share of the spend for the number of rows that fit the schema, where columns are named."""
+"""Share of the spend for the number of rows that fit the schema, where columns are named.  Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
-"""Most entries (parities times cells) of the linear program's matrix."""
+"""Most entries (parities times cells) of the linear program's matrix.  A safety limit."""
 
 
 @file_form("FourierTable")

@@ -103,7 +103,7 @@ class Monomials(LinearFamily):
 
 
 MAX_MONOMIALS = 5_000_000
-"""Most counts of one release."""
+"""Most counts of one release.  A safety limit."""
 
 
 @file_form("MonomialSummary")

@@ -36,9 +36,11 @@ from synthdp.works.polynomials.polynomials import krawtchouk, optimal_coefficien
 from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_average
 
 MAX_ENTRIES = 30_000_000
-"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next."""
+"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next.
+A safety limit."""
 
 _LEAST_STDDEV = 1e-3
+"""Floor of a table's noise.  A numerical tolerance."""
 
 
 def fit_parities(
@@ -194,10 +196,10 @@ def _some(size: int, count: int, rng: Generator) -> IntArray:
 
 
 MAX_TABLE_LITERALS = 10
-"""Most literals of a query whose 2^k truth assignments are listed."""
+"""Most literals of a query whose 2^k truth assignments are listed.  A safety limit."""
 
 NOISE_WEIGHT = 2.0
-"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen."""
+"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen.  Tuned; not measured."""
 
 
 class ParityMoments(NamedTuple):

@@ -34,13 +34,14 @@ from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, poi
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000
-"""Most features (points times averages) that are listed; for more, points are generated when they are needed."""
+"""Most features (points times averages) that are listed; for more, points are generated when they are needed.
+A safety limit."""
 
 MAX_AVERAGES = 20_000
-"""Most averages that a grid fit takes."""
+"""Most averages that a grid fit takes.  A safety limit."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed where the program on all of them fails."""
+"""Random grid points that are weighed where the program on all of them fails.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

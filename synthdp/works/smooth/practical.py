@@ -26,14 +26,14 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Default C and N."""
+"""Default C and N.  Tuned; not measured."""
 
 FUNCTIONS = 100
 """Default R, that of the slides' experiments, where there are so many functions."""
 
 
 MAX_FEATURES = 100_000_000
-"""Most values of functions at candidates, 0.8 GB."""
+"""Most values of functions at candidates, 0.8 GB.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,32 +37,40 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles."""
+"""Cells of a column's density, at equal angles.  Tuned; not measured."""
 
 FEW_POINTS = 512
-"""A column with no more grid points has a cell for each."""
+"""A column with no more grid points has a cell for each.  A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Largest total degrees to choose from."""
+"""Largest total degrees to choose from.  Tuned; not measured."""
 
 TOO_NOISY = 0.1
 """Noise above which second moments are measured only on average over the columns."""
 
 FINE = 0.02
-"""Noise, times (2 / degree)^2, below which more moments are worth their noise: higher degrees and pairs."""
+"""Noise, times (2 / degree)^2, below which more moments are worth their noise: higher degrees and pairs.
+Tuned; not measured."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the means where second moments are measured on average."""
 
 MISFIT_SHARE = 0.05
-"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more."""
+"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more.
+Tuned; not measured."""
 
 LEAST_CELLS = 2**12
+"""Least cells per column.  A safety limit."""
 MAX_MOMENTS = 5000
+"""Cap on moments.  A safety limit."""
 CANDIDATES = 4000
+"""Least support points.  Tuned; not measured."""
 CANDIDATES_PER_MOMENT = 10
+"""Support points per moment.  Tuned; not measured."""
 MOST_CANDIDATES = 20_000
+"""Cap on support points.  A safety limit."""
 _STEEPEST = 500.0
+"""Bound of the shared multiplier.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
