@@ -92,7 +92,7 @@ def test_tables_that_were_counted_are_not_counted_again_and_are_the_same(most, p
 def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
     made = []
     monkeypatch.setattr(
-        room_module, "Store", lambda **options: made.append(options.get("memory")) or SpillBuffer(**options)
+        room_module, "SpillBuffer", lambda **options: made.append(options.get("memory")) or SpillBuffer(**options)
     )
     schema = Schema({"n": Integer(0, 9)})
     table = pd.DataFrame({"n": range(10), "who": range(10)})
