@@ -233,12 +233,13 @@ def _combined(key: IntArray, other: IntArray) -> IntArray:
 
 
 def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
-    """Return k in [0, 1] such that of n rows of a leaf, n p (1 - p) (1 + (n - 1) k) is the variance of those in a part p.
+    """Return the intraclass correlation k of one column's fine bins, from 0 to 1.
 
-    That is Polya's law: 0 for rows that lie evenly, each for itself, 1 for rows that lie all in one place.  Found by the
-    method of moments: two neighbours of widths a and b have n rows, of which a / (a + b) are expected in the first.  Within
-    a leaf rows are taken to lie as unevenly as in two, as rough densities have it; of smooth ones it is less.  Levels that
-    noise hides together, in a group of a declared hierarchy, tell nothing of each other: all rows may have one of them.
+    A part of a fine bin holds the fraction p of its grid points, and the bin has n rows.  The number of rows in the part
+    has variance n p (1 - p) (1 + (n - 1) k), the beta-binomial law.  At k = 0 rows are independent; at k = 1 they share one
+    value.  The estimate is by the method of moments on adjacent fine bins: of the n rows of two, of widths a and b, the
+    first has a / (a + b) on average.  Smooth densities have a smaller k within a bin.  Of categories that share a
+    bin all rows may have one: k is 1 then, and 0 where none do.
     """
     if has_labels(axis.column):
         return float((axis.width > 1).any())
@@ -263,19 +264,20 @@ def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
 
 
 def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
-    """Return how far counts may be from the truth as rows of a leaf that is cut lie all on one side, (q,).
+    """Return an error bound for q counts, (q,), in rows: a condition can cut a fine bin beside a point mass.
 
-    A condition on a column whose rows lie in heaps most often names one of these values, and cuts right beside a heap:
-    where in the leaf it is, is not a matter of chance, so that the whole of it is the error, not its standard deviation.
+    All rows of that bin may then lie on one side.  The bound adds these worst cases in quadrature, times the estimated
+    fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly name the values
+    that many rows have.
 
     Parameters
     ----------
     shares
-        (q, leaves) part of each leaf's grid points that is counted.
+        (q, fine bins) fraction of each fine bin's grid points that is counted.
     counts
         (leaves,) rows.
     uneven
-        Part of the leaves that are one heap each, see `intraclass_correlation`.
+        The fraction of fine bins that are one point mass, `intraclass_correlation`.
     """
     entries = sparse.coo_array(shares)
     cut = (entries.data > WHOLE) & (entries.data < 1 - WHOLE)

@@ -21,7 +21,6 @@ from synthdp.curator.noisy_ranges import (
     POWER_BINS,
     NoisyCounts,
     coarse_range,
-    held_clearly,
     is_narrow,
     may_cut,
     may_stay,
@@ -29,6 +28,7 @@ from synthdp.curator.noisy_ranges import (
     part_bins,
     parts_of_range,
     power_bins,
+    significant_total,
     spacing_bins,
     spacing_of,
     stretched,
@@ -358,7 +358,7 @@ def _with_bounds(
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
         return None, least, 0.0
-    held = held_clearly(powers)
+    held = significant_total(powers)
     whole = column.whole
     lower, upper = stretched(powers, *found, whole=whole)
     share = PARTS_SHARE + spare / LOOKS

@@ -117,8 +117,12 @@ class NoisyCount:
     stddev: float
 
 
-def held_clearly(counts: NoisyCounts) -> NoisyCount:
-    """Return how many numbers lie in powers that are clear, or likely and near to clear ones, or in zero."""
+def significant_total(counts: NoisyCounts) -> NoisyCount:
+    """Return a noisy count of a column's numbers, with its stddev, by its power-of-two bins.
+
+    A bin is added if it is significant.  A bin with more than `LIKELY` stddevs is also added if it is zero's bin or within
+    `NEAR` bins of a significant one.
+    """
     clear = counts.clear()
     likely = counts.rows > LIKELY * counts.stddev
     near = np.convolve(clear, np.ones(2 * NEAR + 1), mode="same") > 0.5
@@ -339,7 +343,7 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
     near = counts.above(BESIDE)
-    if near > FEW * held_clearly(counts).rows:
+    if near > FEW * significant_total(counts).rows:
         near = counts.above(BESIDE_FEW)
     while True:
         beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]

@@ -135,7 +135,7 @@ class Bootstrap:
             effects=self.direct.fitting_effects, merged=self._merged,
             products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
-        rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
+        rows[:, 1:] = misfit.unrecovered_rows(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
@@ -349,8 +349,8 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))
 
 
-STRAIGHT = 0.3
-"""Standard deviation of what a relation that was not measured changes a correlation by, over the most that it can.
+CORRELATION_STDDEV = 0.3
+"""Error stddev of an unmeasured correlation, as a fraction of the largest that the screened L1 distance allows.  Tuned.
 
 Chosen on Males and DoctorAUS (docs/benchmarks/answers.md)."""
 
@@ -368,7 +368,7 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
     for x, y in itertools.combinations(range(len(columns)), 2):
         if places[x] != places[y] and not direct.has((places[x], places[y])):
             most = bootstrap.misfit.strengths[places[x], places[y]] / max(sizes[x] * sizes[y], 1e-12)
-            found[x, y] = found[y, x] = STRAIGHT * min(1.0, most)
+            found[x, y] = found[y, x] = CORRELATION_STDDEV * min(1.0, most)
     return found
 
 

@@ -185,13 +185,15 @@ A safety limit."""
 FEW = 8
 """Where so small a part of a matrix is not 0, its product takes less time without the zeros.  A safety limit."""
 
-FAINT = 3.0
-"""Standard deviations of noise up to which a cell's rows may be none, and most that they are multiplied by.
-Tuned; not measured."""
+NEAR_EMPTY_Z = 3.0
+"""A cell whose model count is below this many stddevs of noise may be empty.  Tuned; not measured."""
 
-GOING_ON = 2.0
-"""Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0.
-Tuned; not measured."""
+MAX_NEAR_EMPTY_FACTOR = 3.0
+"""Largest factor by which a replicate multiplies the rows of such a cell.  A safety limit."""
+
+MAX_TREND_FACTOR = 2.0
+"""Upper end of the uniform multiplier of the within-bin trend, drawn per replicate and column; 1 is the trend that other
+columns predict, and the mean.  Tuned; not measured."""
 
 LEAST_EXCESS = 0.01
 """Dependence that the model has too much, as a part of the rows, below which it is left alone.  Tuned; not measured."""
@@ -249,12 +251,11 @@ class Misspecification:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def unfound(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
-        """Return how many rows some tables may have by what the fit has not found, (n, r).
+    def unrecovered_rows(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
+        """Return corrected row weights of n pool points in r replicates, (n, r), in rows.
 
-        That is how much stronger measured relations are, and which of the cells that hardly stand out of noise are empty.
-        The noisy tables know, and the model that was fitted to them does not: neither would another fit.  Stronger
-        relations leave each column by itself as it is, for that is known.
+        The correction adds two effects that a refit cannot recover.  Measured pairs may be more strongly associated than in
+        the model, and near-empty bins may be empty.  The first effect keeps one-way marginals unchanged.
 
         Parameters
         ----------
@@ -304,7 +305,7 @@ class Misspecification:
                 height *= math.sqrt(len(pairs) / len(chosen))
                 whole[a, b], known[a, b] = height, height * measured[chosen]
             some = rng.permutation(leaves.shape[1])[:TOGETHER]
-            change = systematic + within @ rng.uniform(0, GOING_ON, within.shape[1])
+            change = systematic + within @ rng.uniform(0, MAX_TREND_FACTOR, within.shape[1])
             for values, means in zip(_by_rank(functions), _by_rank(columns.between(functions)), strict=True):
                 at = values.take(place)
                 change += _quadratic(at, whole)
@@ -382,9 +383,9 @@ def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> Floa
     modelled = direct.model.distribution.marginal((column,)) * direct.total[0]
     of_cell = sums_of(cell, len(factors))
     stddev = np.sqrt(leaves.variances(of_cell))
-    low = (modelled > 0) & (modelled < FAINT * stddev)
+    low = (modelled > 0) & (modelled < NEAR_EMPTY_Z * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
-    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, FAINT)
+    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, MAX_NEAR_EMPTY_FACTOR)
     return factors
 
 

@@ -530,7 +530,7 @@ if noise >= 1:
         "straight relations that nobody measured are in no bar",
         "–",
         "unmeasured_correlation_errors",
-        "STRAIGHT * min(1.0, most)",
+        "CORRELATION_STDDEV * min(1.0, most)",
         "0.0",
         ("tests/unit/answers/test_straight.py::test_only_pairs_that_were_not_measured_are_open",),
     ),
