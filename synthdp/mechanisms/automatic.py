@@ -51,6 +51,7 @@ class Automatic(HasPrivacyCost):
     """
 
     gaussian: ClassVar[bool] = True
+    keeps_classes: ClassVar[bool] = True
     workload: Workload | Mapping[Any, float] | WorkloadSpec | None = None
     target: str | None = None
     spend: Spend = Remaining()
@@ -102,8 +103,8 @@ class Automatic(HasPrivacyCost):
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Say whether a table holds two or more columns of numbers and nothing else, and no rules."""
-    numbers = all(column.quantity == "number" for column in schema.values())
+    """Say whether a table holds two or more columns of numbers and nothing else, none in classes, and no rules."""
+    numbers = all(column.quantity == "number" and not column.class_ends() for column in schema.values())
     return numbers and len(schema) > 1 and not rules_between(schema)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
-from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
+from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.systematic import systematic_counts
 from synthdp.errors import ParameterError
@@ -28,6 +28,8 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
+from synthdp.report.guidelines import PUBLISHER, About
+from synthdp.report.relations import Relation, Relations, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -60,32 +62,6 @@ class ErrorView:
     distance: float
     like_rows: int
     tables: int
-
-
-def associations(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> tuple[list[str], FloatArray]:
-    """Return the columns and how closely each two go together in synthetic rows: Cramér's V with Bergsma's correction."""
-    kept = [axis for axis in model.domain.axes if not model.schema[axis.name].names_rows]
-    codes = [axis.cells_of(indices[axis.name]).astype(np.int64) for axis in kept]
-    matrix = np.eye(len(kept))
-    for a, b in itertools.combinations(range(len(kept)), 2):
-        shape = (kept[a].size, kept[b].size)
-        table = np.bincount(codes[a] * shape[1] + codes[b], minlength=shape[0] * shape[1]).reshape(shape)
-        matrix[a, b] = matrix[b, a] = cramers_v(table)
-    return [axis.name for axis in kept], matrix
-
-
-def cramers_v(table: IntArray) -> float:
-    """Return the association of two columns from their table of counts, from 0 to 1; corrected for chance (Bergsma 2013)."""
-    of_rows, of_columns = table.sum(axis=1), table.sum(axis=0)
-    rows, columns = np.count_nonzero(of_rows), np.count_nonzero(of_columns)
-    n = float(of_rows.sum())
-    if min(rows, columns) < 2:
-        return 0.0
-    expected = np.outer(of_rows, of_columns) / n
-    difference = np.divide((table - expected) ** 2, expected, out=np.zeros(table.shape), where=expected > 0)
-    phi = max(0.0, float(difference.sum()) / n - (rows - 1) * (columns - 1) / (n - 1))
-    smaller = min(rows - (rows - 1) ** 2 / (n - 1), columns - (columns - 1) ** 2 / (n - 1)) - 1
-    return min(1.0, math.sqrt(phi / smaller)) if smaller > 0 else 0.0  # as many groups as rows say nothing
 
 
 def expected_errors(
@@ -153,8 +129,13 @@ STRONGEST = 10
 DRAWN = 6
 """Pairs of columns that are drawn."""
 
-WEAKEST_DRAWN = 0.05
-"""Association of a pair below which there is nothing to see."""
+UNFIT = (
+    "learning of a person, or deciding about one: every row is made up, also where it looks like somebody",
+    "counts of small groups, rare events and largest values: noise is as large as they are",
+    "relations that are not listed here: what the rows show of them is noise or chance",
+    "standard errors and tests as if the rows were real: release.analyse and release.answer know the noise",
+)
+"""What a synthetic table must not be used for."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
@@ -169,6 +150,7 @@ def report_page(
     fingerprint: str,
     title: str | None = None,
     target: str | None = None,
+    about: About | None = None,
     on_progress: ProgressCallback = silent,
 ) -> str:
     """Return the report of a release as HTML.
@@ -183,6 +165,8 @@ def report_page(
         Of the page; default: a general one.
     target
         A column whose relations are shown first.
+    about
+        What the publisher says of the table.
     on_progress
         Called at the start of each stage.
 
@@ -206,9 +190,17 @@ def report_page(
     tell("accuracy")
     errors = sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
     tell("pairs of columns")
+    relations = Relations(model, release.measurements)
+    indices = drawn_indices(model)
+    names, matrix = associations(model, indices)
+    listed = relations.listed(names, matrix)
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
+        published=_published(about),
+        verdicts=relations.columns(),
+        relations=listed,
+        unfit=UNFIT,
         promise=promise_of(release.receipt),
         loss=release.receipt.total,
         facts=_facts(release, model, fingerprint),
@@ -216,7 +208,7 @@ def report_page(
         card=card_of(release, fingerprint),
         columns=charts,
         others=_others(model),
-        pairs=_pairs(model, target),
+        pairs=_pairs(model, indices, names, matrix, listed, target),
         errors=[
             {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows} for view in errors
         ],
@@ -290,23 +282,38 @@ def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str
     return card_rows(privacy_card(release, fingerprint=fingerprint))
 
 
-def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
-    indices = drawn_indices(model)
-    names, matrix = associations(model, indices)
+def _published(about: About | None) -> list[str]:
+    """Return who publishes the table and what it is meant for, where that was said."""
+    said = [] if about is None else [("Published by", about.publisher), ("Meant for", about.use)]
+    return [f"{what} {text}" for what, text in said if text != PUBLISHER]
+
+
+def _pairs(
+    model: SyntheticModel,
+    indices: Mapping[str, GridIndices],
+    names: Sequence[str],
+    matrix: FloatArray,
+    listed: Sequence[Relation],
+    target: str | None,
+) -> dict[str, Any] | None:
+    """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
-    order = sorted(((matrix[i, j], i, j) for i in range(len(names)) for j in range(i)), key=lambda one: -one[0])
-    shown = _most_related(matrix, first)
-    drawn = [pair for pair in order if pair[0] >= WEAKEST_DRAWN]
-    drawn = sorted(drawn, key=lambda one: first not in one[1:])[:DRAWN]
+    places = [
+        (one, names.index(one.columns[0]), names.index(one.columns[1])) for one in listed
+    ]  # in the order of names
+    matrix = _of_listed(matrix, [(i, j) for _, i, j in places])
+    shown = _most_related(np.nan_to_num(matrix), first)
+    drawn = sorted(places, key=lambda one: first not in one[1:])[:DRAWN]
     views = [pair_view(model, indices, *_within(model, names[i], names[j], target)) for _, i, j in drawn]
     title = "Association of each two columns in the release"
     return {
         "columns": len(names),
         "shown": len(shown),
         "target": first is not None,
-        "strongest": [(value, names[j], names[i]) for value, i, j in order[:STRONGEST]],
+        "strongest": [(one.in_words(), names[i], names[j]) for one, i, j in places[:STRONGEST]],
+        "more": max(0, len(places) - STRONGEST),
         "chart": triangle([names[i] for i in shown], matrix[np.ix_(shown, shown)].tolist(), title=title, name="heat"),
         "legend": scale_legend(name="legend"),
         "drawn": [
@@ -314,6 +321,14 @@ def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
             for i, view in enumerate(views)
         ],
     }
+
+
+def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
+    """Return a matrix of associations with ``nan`` for all pairs but some."""
+    found = np.full(matrix.shape, np.nan)
+    for i, j in pairs:
+        found[i, j] = found[j, i] = matrix[i, j]
+    return found
 
 
 def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
