@@ -51,7 +51,7 @@ ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class EpsilonBound:
     """What an audit found.
 
     Parameters
@@ -128,7 +128,7 @@ def audit(
     claimed: ApproxDP,
     runs: int = 400,
     confidence: float = 0.999,
-) -> Bound:
+) -> EpsilonBound:
     """Release two neighbouring tables many times and bound epsilon from below.
 
     Parameters
@@ -145,7 +145,7 @@ def audit(
         Of the bound.
     """
     without, with_ = scores_of(score, tables, runs=runs)
-    return Bound(
+    return EpsilonBound(
         name=name,
         neighbors=neighbors_named(str(neighbors)),
         claimed=claimed,
@@ -238,7 +238,7 @@ def _clopper_pearson(
 
 def audit_build(
     *, epsilon: float = 1.0, delta: float = 1e-6, runs: int = 200, confidence: float = 0.999, names: Sequence[str] = ()
-) -> list[Bound]:
+) -> list[EpsilonBound]:
     """Audit the mechanisms of this installation, with its own noise library and its own numpy, for both neighbours.
 
     Parameters

@@ -25,7 +25,7 @@ LEAST_STDDEV = 1e-9
 divide by it."""
 
 
-class Distribution(Protocol):
+class NoiseDistribution(Protocol):
     """The arithmetic of one law of noise; ``scale`` is that of `Noise`, ``k`` the length of the vector."""
 
     def stddev(self, scale: float, k: int) -> float:
@@ -97,12 +97,12 @@ class NoiseLaw(StrEnum):
     LINF = "discrete l-infinity K-norm"
 
     @property
-    def distribution(self) -> Distribution:
+    def distribution(self) -> NoiseDistribution:
         """Its arithmetic; what draws from it is `synthdp.privacy.calibration.Calibration.noised`."""
         return _DISTRIBUTIONS[self]
 
 
-_DISTRIBUTIONS: dict[NoiseLaw, Distribution] = {
+_DISTRIBUTIONS: dict[NoiseLaw, NoiseDistribution] = {
     NoiseLaw.LAPLACE: _Laplace(),
     NoiseLaw.GAUSSIAN: _Gaussian(),
     NoiseLaw.LINF: _Linf(),

@@ -13,7 +13,6 @@ from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.checks import whole
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SalvageWarning, SynthDPError
-from synthdp.fit.single_columns import single_columns
 from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.privacy.loss import PrivacyLoss
@@ -45,6 +44,8 @@ def model_of_single_columns(
     rows
         The number of rows, if it is known.
     """
+    from synthdp.fit.single_columns import single_columns
+
     found = single_columns(schema, measured, rows=rows)
     model = SyntheticModel(
         schema=schema, domain=found.domain, distribution=found.distribution, total=found.total,
@@ -202,10 +203,10 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If ``m`` is below 2 or ``rows`` below 1, or the release has no synthetic table or keeps no noisy tables.
         """
-        from synthdp.answers.samples import plausible_models
+        from synthdp.answers.samples import bootstrap_models
 
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
-        models = plausible_models(self.model, self.measurements, m, random_state=rng)
+        models = bootstrap_models(self.model, self.measurements, m, random_state=rng)
         return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
 
     def analyse(

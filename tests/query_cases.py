@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
-from synthdp.mechanisms.row_count import misfit_terms
+from synthdp.fit.averages import out_of_domain_terms
 from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
 from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
 from synthdp.queries.distances import MarginalDistances, PairDistances
@@ -49,7 +49,7 @@ from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.polynomial_families import AverageConjunctions
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
 from synthdp.works.smooth.practical import random_averages
-from synthdp.works.smooth.product import Moments, moment_basis
+from synthdp.works.smooth.product import MomentOrders, moment_basis
 
 
 def cells_of(domain: Domain) -> np.ndarray:
@@ -90,7 +90,7 @@ def hiding() -> Domain:
     return domain_of(Schema({"a": Boolean(), "b": Ordinal(["x", "y", "z"]), "c": Boolean()}))
 
 
-def moments_with_misfits(moments: Moments) -> TensorBasis:
+def moments_with_misfits(moments: MomentOrders) -> TensorBasis:
     return moment_basis(domain_of(Schema({"x": Continuous(0, 1, nullable=True), "y": Integer(0, 3)}), bins=4), moments)
 
 
@@ -110,7 +110,7 @@ def hiding_values() -> CellQueries:
 
 
 def misfits_of_columns(domain: Domain) -> TensorBasis:
-    terms = misfit_terms(domain, order=1)
+    terms = out_of_domain_terms(domain, order=1)
     return TensorBasis(domain, terms, 1, swap=Norms(len(terms), len(terms), 1))
 
 
@@ -186,10 +186,10 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "a Chebyshev tensor": lambda: ChebyshevTensor(ordered(), 3),
     "a Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 3)),
     "the smallest Chebyshev tensor with misfits": lambda: TensorWithMisfits(ChebyshevTensor(ordered(), 2)),
-    "moments of single columns with misfits": lambda: moments_with_misfits(Moments(4, 1)),
-    "the second moments with misfits": lambda: moments_with_misfits(Moments(2, 1)),
-    "means with misfits": lambda: moments_with_misfits(Moments(1, 1)),
-    "moments of pairs with misfits": lambda: moments_with_misfits(Moments(3, 2)),
+    "moments of single columns with misfits": lambda: moments_with_misfits(MomentOrders(4, 1)),
+    "the second moments with misfits": lambda: moments_with_misfits(MomentOrders(2, 1)),
+    "means with misfits": lambda: moments_with_misfits(MomentOrders(1, 1)),
+    "moments of pairs with misfits": lambda: moments_with_misfits(MomentOrders(3, 2)),
     "random averages with misfits": lambda: some_averages(((Cosine(0, 1), Cosine(1, 2)), (Cosine(0, 2), Cosine(1, 1)))),
     "too few random averages for all misfits": lambda: some_averages(((Cosine(0, 1), Cosine(1, 2)),)),
     "average moments": lambda: AverageMoment(ordered()),

@@ -25,7 +25,7 @@ from no_noise import EXACT
 
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import calibration, noise
-from synthdp.privacy.above_threshold import WatchPlan
+from synthdp.privacy.above_threshold import AboveThresholdPlan
 from synthdp.privacy.calibration import Calibration, Selection
 from synthdp.privacy.key_histogram import HistogramPlan
 
@@ -115,7 +115,12 @@ def _numbered(values: Any) -> dict[int, int]:
 @contextlib.contextmanager
 def running(tape: Tape) -> Iterator[Tape]:
     """Put a tape into each place where a private number meets noise."""
-    noised, chosen, found, silent = Calibration.noised, Selection.chosen, HistogramPlan.noised, WatchPlan.is_silent
+    noised, chosen, found, silent = (
+        Calibration.noised,
+        Selection.chosen,
+        HistogramPlan.noised,
+        AboveThresholdPlan.is_silent,
+    )
     composing, replays = calibration._composed_laplace, tape.earlier is not None
 
     def vector(self: Calibration, exact: Any) -> Any:
@@ -140,7 +145,7 @@ def running(tape: Tape) -> Iterator[Tape]:
         exact = {key: int(count) for key, count in counts.items()}
         return dict(tape.answer(public, exact, self.sensitivity, self.law, lambda: found(self, counts)))
 
-    def watch(self: WatchPlan, deviation: int, *, threshold: int, level: int) -> bool:
+    def watch(self: AboveThresholdPlan, deviation: int, *, threshold: int, level: int) -> bool:
         public = ("watch", self.level_scale, self.query_scale, threshold, self.answer.sensitivity)
         return tape.answer(
             public, {0: int(deviation)}, self.answer.sensitivity, NoiseLaw.LINF,
@@ -160,10 +165,10 @@ def running(tape: Tape) -> Iterator[Tape]:
         patch.setattr(Calibration, "noised", vector)
         patch.setattr(Selection, "chosen", choice)
         patch.setattr(HistogramPlan, "noised", histogram)
-        patch.setattr(WatchPlan, "is_silent", watch)
+        patch.setattr(AboveThresholdPlan, "is_silent", watch)
         patch.setattr(calibration, "_composed_laplace", composed)
         if replays:
-            patch.setattr(WatchPlan, "draw_level", lambda _: 0)  # hidden: nothing that leaves may depend on it
+            patch.setattr(AboveThresholdPlan, "draw_level", lambda _: 0)  # hidden: nothing that leaves may depend on it
             for name in EXACT:
                 patch.setattr(noise, name, off)
         yield tape

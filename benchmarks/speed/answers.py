@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import synthdp as sd
-from synthdp.answers.answer import Asker
+from synthdp.answers.answer import AnswerEngine
 from synthdp.data import adult, adult_schema
 from synthdp.report.page import report_page
 
@@ -135,10 +135,10 @@ def main() -> None:
             estimator.save(f"{folder}/{name}.release")
             show(facts, "open", seconds(lambda: sd.load(f"{folder}/{name}.release")), whole)  # noqa: B023
         for kind, question in questions(release.model):
-            asker = Asker(release.model, release.measurements)
+            asker = AnswerEngine(release.model, release.measurements)
             show(facts, f"first {kind}", seconds(lambda: asker.ask(question)), whole)  # noqa: B023
             show(facts, f"later {kind}", seconds(lambda: asker.ask(question)), whole)  # noqa: B023
-        asker, others = Asker(release.model, release.measurements), list(release.model.schema)
+        asker, others = AnswerEngine(release.model, release.measurements), list(release.model.schema)
         asker.ask(sd.marginal(*others[:2]))
         asker.ask(sd.share(f"`{others[0]}` is null and `{others[1]}` is null"))
         other = sd.marginal(*others[-3:-1])

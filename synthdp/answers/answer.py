@@ -10,21 +10,41 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
-from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
-from synthdp.answers.direct import Direct
-from synthdp.answers.division import MOST_CELLS, Division, divided
-from synthdp.answers.error_bars.bootstrap import Pools, draw_leaves, root_mean_square, straight_errors
+from synthdp.answers.answers import (
+    MEASURED,
+    MODEL,
+    NORMAL,
+    STUDENT,
+    Answers,
+    format_values,
+    show_errors,
+    with_intervals,
+)
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.bootstrap import (
+    BootstrapCache,
+    draw_leaves,
+    root_mean_square,
+    unmeasured_correlation_errors,
+)
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
-from synthdp.answers.grouping import Grouping, numbers_of
+from synthdp.answers.grouping import QuestionBinning, numbers_of
 from synthdp.answers.moments import averages, moment, pearson, points_in, points_of_grid, positive, values_at, values_of
 from synthdp.answers.noisy_sums import NoisySums, answered, missing_rows
-from synthdp.answers.one_column import Ladder, average, counted_alone, quantile_intervals, reached_by, summed
+from synthdp.answers.one_column import SortedSupport, average, count_in_bins, quantile_intervals, reached_by, summed
+from synthdp.answers.question_partition import (
+    MOST_CELLS,
+    QuestionPartition,
+    about_modelled_columns,
+    grouping_of,
+    modelled_column,
+    partition_for,
+)
 from synthdp.answers.questions import (
     Correlation,
     Count,
@@ -39,7 +59,6 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.regression import Regressions
 from synthdp.answers.weighted import ClassWeights, Slope, Weighable, has_classes, weighed
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
@@ -51,8 +70,11 @@ from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column
 
+if TYPE_CHECKING:
+    from synthdp.answers.regression import Regressions
+
 POINTS = 50_000
-"""Rows drawn from a model to average a smooth function over."""
+"""Rows drawn from a model to average a smooth function over.  Tuned; not measured."""
 
 SAMPLED = 200_000
 """Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001."""
@@ -64,6 +86,7 @@ Tolerance: noise alone differs by more once in 16 000 tables, which then are not
 """
 
 _AT_ONCE = 2**23
+"""Memory block.  A safety limit."""
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
@@ -87,16 +110,16 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
     ParameterError
         If the question names unknown columns, or needs too large a table.
     """
-    return asker(model, tuple(measurements)).ask(question).to_frame()
+    return answer_engine(model, tuple(measurements)).ask(question).to_frame()
 
 
 @lru_cache(maxsize=4)
-def asker(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> Asker:
+def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> AnswerEngine:
     """Return what answers questions about one release; the last ones are kept, with their bootstraps."""
-    return Asker(model, measurements)
+    return AnswerEngine(model, measurements)
 
 
-class Asker:
+class AnswerEngine:
     """Answers questions about one release.
 
     Parameters
@@ -109,9 +132,8 @@ class Asker:
 
     def __init__(self, model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
-        self.direct = Direct(model, measurements)
-        self.pools = Pools(self.direct, random_state)
-        self.regressions = Regressions(self.direct, self.pools, random_state)
+        self.direct = GLSEstimates(model, measurements)
+        self.pools = BootstrapCache(self.direct, random_state)
         self._last: tuple[Clique, FloatArray] | None = None
 
     def ask(self, question: Question) -> Answers:
@@ -171,7 +193,7 @@ class Asker:
             case Correlation():
                 return self._correlation(question)
             case Regression():
-                return self.regressions.answer(question)
+                return self._regressions.answer(question)
             case Quantile():
                 return self._quantile(question)
             case Smooth():
@@ -180,6 +202,12 @@ class Asker:
             "a question must be made by marginal, count, share, sum, mean, variance, correlation, regression, quantile or "
             "smooth"
         )
+
+    @cached_property
+    def _regressions(self) -> Regressions:
+        from synthdp.answers.regression import Regressions
+
+        return Regressions(self.direct, self.pools, self.random_state)
 
     def _marginal(self, question: Marginal) -> Answers:
         bins = dict(question.bins)
@@ -203,10 +231,10 @@ class Asker:
         basis = [MEASURED if one else MODEL for one in measured[back]]
         return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
-    def _cells(self, groupings: tuple[Grouping, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
-            estimate, stddev = counted_alone(self.direct, groupings[0].column, groupings[0].leaf_share.T)
+            estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
             return estimate, stddev, np.ones(len(estimate), np.bool_)
         shape = [len(grouping.labels) for grouping in groupings]
         size = math.prod(shape)
@@ -238,12 +266,12 @@ class Asker:
         estimate, stddev, basis = self._counted(division)
         return with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0)
 
-    def _counted(self, division: Division) -> tuple[FloatArray, FloatArray, str]:
+    def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
         groupings, where = division.groupings, division.holds[0]
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
             share = (groupings[0].leaf_share @ where.astype(np.float64))[None, :]
-            return *counted_alone(self.direct, clique[0], sparse.csr_array(share)), MEASURED
+            return *count_in_bins(self.direct, clique[0], sparse.csr_array(share)), MEASURED
         if self.direct.has(clique) and division.size == 1:
             weights = _contract(where.astype(np.float64), groupings)[None, :]
             if _whole(weights).all():
@@ -352,7 +380,7 @@ class Asker:
         if len(shifts) > 1 and self.direct.leaves(0) is not None:
             columns = [grouping.column for grouping in division.groupings]
             pool = self.pools.of(columns)
-            stddev = np.hypot(stddev, straight_errors(pool, list(shifts))[0, 1])
+            stddev = np.hypot(stddev, unmeasured_correlation_errors(pool, list(shifts))[0, 1])
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
@@ -392,7 +420,7 @@ class Asker:
                 there.astype(np.bool_) & own,
                 spread=self.direct.spread(j),
             )
-            shown = [show_values(column, one) for one in bounds]
+            shown = [format_values(column, one) for one in bounds]
             error = show_errors(column, (bounds[2] - bounds[1]) / (2 * NORMAL))
             return Answers(
                 labels={"q": list(question.q)}, estimate=shown[0], stddev=error, lower=shown[1], upper=shown[2],
@@ -400,7 +428,7 @@ class Asker:
             )  # fmt: skip
         division = self._divided(question, [question.where], leaves_of=j)
         grouping = next(grouping for grouping in division.groupings if grouping.column == j)
-        ladder = Ladder.of(grouping.groups, numbers_of(column)[0])
+        ladder = SortedSupport.of(grouping.groups, numbers_of(column)[0])
 
         def steps_of(table: FloatArray) -> FloatArray:
             """Return each answer's distribution function before each group, (answers, groups + 1); NaN of no rows."""
@@ -423,7 +451,7 @@ class Asker:
                       for one, s in zip(modelled, side, strict=True)])
             for side in (np.zeros_like(half), -half, half)
         ]  # fmt: skip
-        shown = [show_values(column, one) for one in ends]
+        shown = [format_values(column, one) for one in ends]
         labels: dict[str, list[Any]] = {
             name: [label for label in each for _ in shares] for name, each in division.labels.items()
         }
@@ -440,11 +468,11 @@ class Asker:
         *,
         values: Mapping[int, float] | None = None,
         leaves_of: int | None = None,
-    ) -> Division:
+    ) -> QuestionPartition:
         for node in conditions:
             for comparison in () if node is None else comparisons_of(node):
                 modelled_column(self.model, comparison.column)
-        return divided(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
+        return partition_for(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _smooth(self, question: Smooth) -> Answers:
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
@@ -481,7 +509,7 @@ class Asker:
         return with_intervals({}, estimate, root_mean_square(errors, len(estimate)), [MODEL] * len(estimate))
 
     def _counted_by_model(
-        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
+        self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Answer sums of cells of the table of groups from the model, with bootstrap errors.
 
@@ -494,7 +522,7 @@ class Asker:
         return estimate, np.sqrt(stddev**2 + np.maximum(estimate - seen[0], 0.0)) if seen else stddev
 
     def _by_model(
-        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray]
+        self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
         """Answer a function of the table of groups from the model, with bootstrap errors, and those of heaps added."""
         estimate = function(self._grouped(groupings))
@@ -503,7 +531,7 @@ class Asker:
         return estimate, stddev + self._of_heaps(groupings, function, estimate) / STUDENT
 
     def _of_heaps(
-        self, groupings: tuple[Grouping, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
+        self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
     ) -> FloatArray:
         """Return how far a function of the table of groups changes with where heaps lie in leaves that are cut."""
         squares = np.zeros(len(estimate))
@@ -521,12 +549,14 @@ class Asker:
                 squares += (uneven * np.fmax(*(np.abs(np.nan_to_num(other - estimate)) for other in others))) ** 2
         return np.asarray(np.sqrt(squares))
 
-    def _replicated(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         if self.direct.leaves(0) is None:
             return iter(())
         return self.pools.of(grouping.column for grouping in groupings).tables(groupings)
 
-    def _grouped(self, groupings: tuple[Grouping, ...], shares: Sequence[FloatArray] | None = None) -> FloatArray:
+    def _grouped(
+        self, groupings: tuple[QuestionBinning, ...], shares: Sequence[FloatArray] | None = None
+    ) -> FloatArray:
         """Return the model's table of groups, in rows; by other shares of cells in groups, if there are some."""
         clique = tuple(grouping.column for grouping in groupings)
         table = self._law(clique).reshape([self.model.domain.shape[j] for j in clique])
@@ -570,7 +600,7 @@ def _whole(weights: FloatArray) -> BoolArray:
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
 
 
-def _contract(where: FloatArray, groupings: Sequence[Grouping]) -> FloatArray:
+def _contract(where: FloatArray, groupings: Sequence[QuestionBinning]) -> FloatArray:
     """Return the part of each combination of coarse cells for which a condition on groups holds, flat."""
     table = where
     for grouping in groupings:

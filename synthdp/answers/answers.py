@@ -50,7 +50,7 @@ class Answers:
     basis
         (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
         ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
-        not measured, as strong as the release's screening leaves room for (`Misfit`).
+        not measured, as strong as the release's screening leaves room for (`Misspecification`).
     bias
         (q,) the most by which each is off for another reason than noise, which the intervals hold; ``None`` for none.
     """
@@ -105,13 +105,13 @@ def with_intervals(
     shown = np.clip(estimate, lowest, highest)
     if column is not None and column.temporal:
         return Answers(
-            labels=labels, estimate=show_values(column, shown), stddev=show_errors(column, stddev),
-            lower=show_values(column, ends[0]), upper=show_values(column, ends[1]), basis=basis,
+            labels=labels, estimate=format_values(column, shown), stddev=show_errors(column, stddev),
+            lower=format_values(column, ends[0]), upper=format_values(column, ends[1]), basis=basis,
         )  # fmt: skip
     return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis, bias=bias)
 
 
-def show_values(column: Column, values: FloatArray) -> Any:
+def format_values(column: Column, values: FloatArray) -> Any:
     """Return numbers in the terms of a column as levels, moments or numbers."""
     if column.labelled and column.ordered:
         levels = labels_of(column)

@@ -14,21 +14,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, clumped, least_squares, unevenness
-from synthdp.answers.screened import Screened, screened
+from synthdp.answers.leaves import (
+    FineBinCounts,
+    Histogram,
+    InDomainFineBins,
+    effective_counts,
+    gls_fine_bins,
+    intraclass_correlation,
+)
+from synthdp.answers.screened_distances import ScreenedDistances, screened
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.domain.axis import Axis
-from synthdp.fit.graphical.consistency import Effects, NoisyEffect
+from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import merged_tables
-from synthdp.fit.misfits import (
-    LEAST_FIT,
-    fitting_effects,
-    fitting_pool,
-    misfit_rows,
+from synthdp.fit.out_of_domain import (
+    MIN_IN_DOMAIN,
+    OutOfDomain,
     noisy_effects,
-    without_misfits,
 )
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
@@ -39,15 +43,17 @@ from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
-"""Stands for no noise in a number of rows that is public, where a positive stddev is needed."""
+"""Stands for no noise in a number of rows that is public, where a positive stddev is needed.  A numerical tolerance."""
 
 EXACT = 1e-4
-"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact."""
+"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact.
+A numerical tolerance."""
 
 _AT_ONCE = 2**22
+"""Memory block.  A safety limit."""
 
 
-class Linear(NamedTuple):
+class LinearEstimates(NamedTuple):
     """Answers that are linear in the noise, (q,) each."""
 
     estimate: FloatArray
@@ -55,7 +61,7 @@ class Linear(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Direct:
+class GLSEstimates:
     """What the noisy tables of a release say by themselves.
 
     Parameters
@@ -138,7 +144,7 @@ class Direct:
     @cached_property
     def misfits(self) -> FloatArray:
         """(d,) estimated rows whose value does not fit the column, where the model counts them apart, else 0."""
-        found = misfit_rows(self.tables, self.kept)
+        found = OutOfDomain.estimated(self.tables, self.kept).rows
         for j, kept in enumerate(self.kept):
             leaves = None if kept.all() else self._all_leaves(j)
             if leaves is not None:
@@ -146,12 +152,17 @@ class Direct:
         return found
 
     @cached_property
-    def fitting(self) -> list[NoisyTable]:
-        """The same tables without misfits: 0 in the cells that no released row may have."""
-        return [without_misfits(table, self.kept, self.misfits, total=self.total[0]) for table in self.tables]
+    def out_of_domain(self) -> OutOfDomain:
+        """The rows whose value does not fit a column, and what is measured without them."""
+        return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
 
     @cached_property
-    def effects(self) -> Effects:
+    def fitting(self) -> list[NoisyTable]:
+        """The same tables without misfits: 0 in the cells that no released row may have."""
+        return [self.out_of_domain.remove(table) for table in self.tables]
+
+    @cached_property
+    def effects(self) -> GLSEffects:
         """All main effects and interactions that were measured, over the cells that are kept.
 
         In tables or alone; a main effect that is in neither is that of the column's histograms.
@@ -164,11 +175,11 @@ class Direct:
         )
 
     @cached_property
-    def _pooled(self) -> Effects:
-        return fitting_pool(self.tables, self.measured_alone, self.kept, self.misfits, total=self.total[0])
+    def _pooled(self) -> GLSEffects:
+        return self.out_of_domain.pooled(self.tables, self.measured_alone)
 
     @cached_property
-    def _histograms_alone(self) -> dict[int, LeafCounts]:
+    def _histograms_alone(self) -> dict[int, FineBinCounts]:
         """The counts of columns whose interactions were measured alone, and which are in no table over the model's cells."""
         columns = {j for effect in self.measured_alone for j in effect.clique} - {
             j for part in self._pooled.precisions if len(part) == 1 for j in part
@@ -176,7 +187,7 @@ class Direct:
         found = {j: self.leaves(j) for j in sorted(columns)}
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
-    def _main_effect(self, column: int, leaves: LeafCounts) -> NoisyEffect:
+    def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyEffect:
         """Return the main effect of a column by its histograms; its noise is that of a typical cell."""
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
@@ -193,7 +204,7 @@ class Direct:
     @cached_property
     def fitting_effects(self) -> list[NoisyEffect]:
         """The effects that were measured alone, as they would be without misfits, over the cells that are kept."""
-        return fitting_effects(self.measured_alone, self.misfits, total=self.total[0])
+        return self.out_of_domain.remove_effects(self.measured_alone)
 
     @cached_property
     def measured_alone(self) -> list[NoisyEffect]:
@@ -210,7 +221,7 @@ class Direct:
         return merged_tables(self.measurements, self.model.domain)
 
     @cached_property
-    def screened(self) -> Screened | None:
+    def screened(self) -> ScreenedDistances | None:
         """What the screening says of relations between columns."""
         measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
         for a, b in (clique for clique in self._had if len(clique) == 2):
@@ -234,7 +245,7 @@ class Direct:
         """Return the first histogram of a column: its axis, its noisy counts and their noise."""
         return next(iter(self._histograms(column)), None)
 
-    def leaves(self, column: int) -> LeafCounts | None:
+    def leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of a column's leaves by least squares over all tables that hold the column.
 
         Where the model counts misfits apart, they are spread over the other leaves in proportion: a ratio, with the
@@ -245,7 +256,7 @@ class Direct:
         return self._leaves[column]
 
     @cached_property
-    def _leaves(self) -> dict[int, LeafCounts | None]:
+    def _leaves(self) -> dict[int, FineBinCounts | None]:
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
@@ -257,18 +268,18 @@ class Direct:
         return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
 
     def spread(self, column: int) -> FloatArray:
-        """Return the rows of each leaf of a column, more where they may lie clumped within it: see `clumped`."""
+        """Return the rows of each leaf of a column, more where they may lie clumped within it: see `effective_counts`."""
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
-            self._spread[column] = clumped(leaves.counts, self.uneven(column))
+            self._spread[column] = effective_counts(leaves.counts, self.uneven(column))
         return self._spread[column]
 
     def uneven(self, column: int) -> float:
-        """Return how unevenly the rows of a leaf of a column may lie, from 0 to 1: see `unevenness`."""
+        """Return how unevenly the rows of a leaf of a column may lie, from 0 to 1: see `intraclass_correlation`."""
         if column not in self._uneven:
             leaves = self.leaves(column)
             fine = self.model.refinements[column].fine
-            self._uneven[column] = 0.0 if leaves is None else unevenness(leaves, fine)
+            self._uneven[column] = 0.0 if leaves is None else intraclass_correlation(leaves, fine)
         return self._uneven[column]
 
     @cached_property
@@ -309,14 +320,14 @@ class Direct:
         error = math.sqrt(float(leaves.variances((centred - there * variance)[None, :])[0])) / count
         return min(error / variance, 1.0)
 
-    def _least_squares(self, column: int) -> LeafCounts | None:
+    def _least_squares(self, column: int) -> FineBinCounts | None:
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
         fits = self.model.refinements[column].fine.releasable
-        return SpreadLeaves.of(leaves, fits, least=max(LEAST_FIT * self.total[0], 1.0))
+        return InDomainFineBins.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
-    def _all_leaves(self, column: int) -> LeafCounts | None:
+    def _all_leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of all leaves of a column, that of its misfits among them."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
@@ -337,9 +348,9 @@ class Direct:
                 margin = table.counts.reshape(shape).sum(axis=others)
                 noise = table.stddev * math.sqrt(table.counts.size / len(margin))
                 parts.append(Histogram(refinement.coarse_cell, margin, noise))
-        return least_squares(parts)
+        return gls_fine_bins(parts)
 
-    def linear(self, clique: Clique, weights: FloatArray) -> Linear:
+    def linear(self, clique: Clique, weights: FloatArray) -> LinearEstimates:
         """Answer linear functions of the table of a clique.
 
         Parameters
@@ -354,9 +365,9 @@ class Direct:
         The estimates weights @ table and the standard deviation of their noise.  For each non-empty part A of
         the clique let W_A be the margin of the weights on A, s_A the cells of A's table over those of the clique's, and
         p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
-        total: effects of different A, and the total, have independent noise (`Effects`).  A main effect by histograms alone
-        has the variance of s_A (centred W_A) over their leaves, and hardly any noise in common with the total, which is
-        that of the histograms of all columns.
+        total: effects of different A, and the total, have independent noise (`GLSEffects`).  A main effect by histograms
+        alone has the variance of s_A (centred W_A) over their leaves, and hardly any noise in common with the total, which
+        is that of the histograms of all columns.
         """
         inside = np.ones(1, np.bool_)
         for j in clique:
@@ -369,7 +380,7 @@ class Direct:
         for begin in range(0, len(weights), step):
             block = weights[begin : begin + step].reshape(-1, *shape)
             variance[begin : begin + step] = self._variance(clique, block, cells)
-        return Linear(estimate, np.sqrt(variance))
+        return LinearEstimates(estimate, np.sqrt(variance))
 
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
         sizes = self.effects.shape

@@ -24,8 +24,11 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 MOST_CHARACTERS = 10_000
+"""Length limit.  A safety limit."""
 MOST_DEPTH = 50
+"""Nesting limit.  A safety limit."""
 MOST_COMPARISONS = 200
+"""Comparison limit.  A safety limit."""
 
 Literal: TypeAlias = str | int | float | bool | None
 Node: TypeAlias = "Comparison | Not | Both | Either"

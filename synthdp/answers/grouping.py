@@ -20,14 +20,14 @@ from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
 WHOLE = 1e-9
-"""Parts of a leaf that are this near to none or all of it."""
+"""Parts of a leaf that are this near to none or all of it.  A numerical tolerance."""
 
 MISSING = None
 """The label of the missing value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grouping:
+class QuestionBinning:
     """A column's grid points in groups.
 
     Parameters

@@ -22,6 +22,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
+"""Memory block.  A safety limit."""
 
 
 class Histogram(NamedTuple):
@@ -42,7 +43,7 @@ class Histogram(NamedTuple):
     stddev: float
 
 
-class LeafCounts(Protocol):
+class FineBinCounts(Protocol):
     """Estimated counts of a column's leaves, with the covariance of their errors."""
 
     @property
@@ -65,7 +66,7 @@ class LeafCounts(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class FineBinEstimates:
     """The counts of a column's leaves by least squares, and the covariance of their errors.
 
     Parameters
@@ -117,7 +118,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadLeaves:
+class InDomainFineBins:
     """Leaves whose misfits, counted in leaves of their own, are spread over the others in proportion.
 
     Linear to first order: the slope is ``diag(scale) + outer(share, misfit)``.
@@ -132,14 +133,14 @@ class SpreadLeaves:
         (size,) parts of the slope.
     """
 
-    leaves: LeafCounts
+    leaves: FineBinCounts
     counts: FloatArray
     scale: FloatArray
     share: FloatArray
     misfit: FloatArray
 
     @classmethod
-    def of(cls, leaves: LeafCounts, fits: BoolArray, *, least: float) -> SpreadLeaves:
+    def of(cls, leaves: FineBinCounts, fits: BoolArray, *, least: float) -> InDomainFineBins:
         """Return leaves spread over those that ``fits`` says; at least ``least`` rows are taken to fit."""
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), least)
@@ -170,7 +171,7 @@ class SpreadLeaves:
         return self.scale * between + self.share * float(self.misfit @ between)
 
 
-def least_squares(histograms: Iterable[Histogram]) -> Leaves:
+def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
     """Return the leaves that explain independent noisy histograms best.
 
     Parameters
@@ -207,7 +208,7 @@ def least_squares(histograms: Iterable[Histogram]) -> Leaves:
     counts = ((covariance @ score) / sizes)[group] + deviation
     several = (sizes > 1) & (precision[first] > 0)
     own = np.divide(1.0, precision[first], out=np.zeros(len(first)), where=several)
-    return Leaves(counts, group, own, covariance)
+    return FineBinEstimates(counts, group, own, covariance)
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
@@ -231,13 +232,14 @@ def _combined(key: IntArray, other: IntArray) -> IntArray:
     return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)
 
 
-def unevenness(leaves: LeafCounts, axis: Axis) -> float:
-    """Return k in [0, 1] such that of n rows of a leaf, n p (1 - p) (1 + (n - 1) k) is the variance of those in a part p.
+def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
+    """Return the intraclass correlation k of one column's fine bins, from 0 to 1.
 
-    That is Polya's law: 0 for rows that lie evenly, each for itself, 1 for rows that lie all in one place.  Found by the
-    method of moments: two neighbours of widths a and b have n rows, of which a / (a + b) are expected in the first.  Within
-    a leaf rows are taken to lie as unevenly as in two, as rough densities have it; of smooth ones it is less.  Levels that
-    noise hides together, in a group of a declared hierarchy, tell nothing of each other: all rows may have one of them.
+    A part of a fine bin holds the fraction p of its grid points, and the bin has n rows.  The number of rows in the part
+    has variance n p (1 - p) (1 + (n - 1) k), the beta-binomial law.  At k = 0 rows are independent; at k = 1 they share one
+    value.  The estimate is by the method of moments on adjacent fine bins: of the n rows of two, of widths a and b, the
+    first has a / (a + b) on average.  Smooth densities have a smaller k within a bin.  Of categories that share a
+    bin all rows may have one: k is 1 then, and 0 where none do.
     """
     if has_labels(axis.column):
         return float((axis.width > 1).any())
@@ -255,26 +257,27 @@ def unevenness(leaves: LeafCounts, axis: Axis) -> float:
     return float(np.clip(found.sum() / most, 0.0, 1.0)) if most > 0 else 0.0
 
 
-def clumped(counts: FloatArray, uneven: float) -> FloatArray:
+def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
     """Return numbers of rows as their spread within a leaf counts them: n (1 + (n - 1) k)."""
     rows = np.maximum(counts, 0.0)
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))
 
 
-def heap_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
-    """Return how far counts may be from the truth as rows of a leaf that is cut lie all on one side, (q,).
+def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
+    """Return an error bound for q counts, (q,), in rows: a condition can cut a fine bin beside a point mass.
 
-    A condition on a column whose rows lie in heaps most often names one of these values, and cuts right beside a heap:
-    where in the leaf it is, is not a matter of chance, so that the whole of it is the error, not its standard deviation.
+    All rows of that bin may then lie on one side.  The bound adds these worst cases in quadrature, times the estimated
+    fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly name the values
+    that many rows have.
 
     Parameters
     ----------
     shares
-        (q, leaves) part of each leaf's grid points that is counted.
+        (q, fine bins) fraction of each fine bin's grid points that is counted.
     counts
         (leaves,) rows.
     uneven
-        Part of the leaves that are one heap each, see `unevenness`.
+        The fraction of fine bins that are one point mass, `intraclass_correlation`.
     """
     entries = sparse.coo_array(shares)
     cut = (entries.data > WHOLE) & (entries.data < 1 - WHOLE)

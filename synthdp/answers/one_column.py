@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.answers import NORMAL
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.expressions import grid_values
 from synthdp.answers.grouping import leaf_means, numbered, runs_of
-from synthdp.answers.leaves import LeafCounts, clumped, heap_errors
+from synthdp.answers.leaves import FineBinCounts, cut_point_mass_errors, effective_counts
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Sparse
 from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 
 INSIDE = 1e-9
-"""Part of a leaf's rows that is left for its last value."""
+"""Part of a leaf's rows that is left for its last value.  A numerical tolerance."""
 
 
 def quantile_intervals(
-    leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
+    leaves: FineBinCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile).
 
@@ -46,7 +46,7 @@ def quantile_intervals(
     values, _ = grid_values(axis.column)
     share = leaf_means(axis, inside.astype(np.float64))
     leaf = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
-    ladder = Ladder.of(np.where(inside, leaf, -1), values)
+    ladder = SortedSupport.of(np.where(inside, leaf, -1), values)
     found = ladder.groups
     share, expected = share[found], leaves.counts[found]
     counts = np.append(0.0, np.cumsum(share * expected))
@@ -65,7 +65,7 @@ def quantile_intervals(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ladder:
+class SortedSupport:
     """The values of a column's grid points, those of one group after those of another.
 
     Parameters
@@ -83,7 +83,7 @@ class Ladder:
     place: IntArray
 
     @classmethod
-    def of(cls, groups: IntArray, values: AnyArray) -> Ladder:
+    def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
         """Return that of grid points in groups, -1 for those in none."""
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
@@ -132,7 +132,9 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
     return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
 
 
-def _errors(leaves: LeafCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray) -> FloatArray:
+def _errors(
+    leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
+) -> FloatArray:
     """Return the standard error of the distribution function at some of its steps, (len(at),): a ratio of sums."""
     expected = leaves.counts[found]
     rows = max(float(share @ expected), 1.0)
@@ -152,27 +154,28 @@ def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], Floa
     return np.asarray(low + part * (high - low))
 
 
-def counted_alone(direct: Direct, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
+def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
     """Answer numbers of rows by one column with leaves, of which (q, leaves) parts are counted.
 
-    Where rows lie in heaps, the error of a leaf that is cut is added to that of noise, not its square (`heap_errors`).
+    Where rows lie at point masses, the error of a fine bin that is cut is added to that of noise, not its square: see
+    `cut_point_mass_errors`.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:
         raise ParameterError("the release keeps no noisy table of this column")
-    counts = clumped(leaves.counts, uneven * (1 - uneven))
+    counts = effective_counts(leaves.counts, uneven * (1 - uneven))
     spread = np.maximum(shares @ counts - (shares * shares) @ counts, 0.0)
-    heaps = heap_errors(shares, leaves.counts, uneven) / NORMAL
+    heaps = cut_point_mass_errors(shares, leaves.counts, uneven) / NORMAL
     return np.asarray(shares @ leaves.counts), np.sqrt(leaves.variances(shares) + spread) + heaps
 
 
-def summed(direct: Direct, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def summed(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Answer the sum of a function of one column over some grid points."""
     axis, some = direct.model.refinements[column].fine, np.where(inside, values, 0.0)
     return one_way(direct, column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
 
-def average(direct: Direct, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Answer the mean of a function of one column over some grid points: a ratio, with its first-order error.
 
     Of no grid points it is NaN.
@@ -192,7 +195,7 @@ def average(direct: Direct, column: int, inside: BoolArray, values: FloatArray) 
     return np.array([estimate]), stddev
 
 
-def one_way(direct: Direct, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
+def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Answer sums over rows of functions of one column's grid points.
 
     Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,

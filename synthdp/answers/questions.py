@@ -19,6 +19,7 @@ from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 
 MOST_TERMS = 30
+"""Terms of a formula.  A safety limit."""
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
 
@@ -76,6 +77,7 @@ def _wrong(text: str, at: int, what: str) -> ParameterError:
 
 
 MOST_COLUMNS = 6
+"""Columns of a marginal.  A safety limit."""
 
 Bins: TypeAlias = int | tuple[float, ...]
 

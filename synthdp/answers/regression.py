@@ -14,11 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.answers.answers import MODEL, Answers, with_intervals
-from synthdp.answers.derived import grouping_of, modelled_column
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.bootstrap import Bootstrap, Pools, draw_leaves, root_mean_square, straight_errors
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.bootstrap import (
+    Bootstrap,
+    BootstrapCache,
+    draw_leaves,
+    root_mean_square,
+    unmeasured_correlation_errors,
+)
 from synthdp.answers.expressions import comparisons_of, points_where, truth
-from synthdp.answers.grouping import Grouping, numbers_of
+from synthdp.answers.grouping import QuestionBinning, numbers_of
+from synthdp.answers.question_partition import grouping_of, modelled_column
 from synthdp.answers.questions import Regression
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, IntArray
 from synthdp.domain.grid import labels_of
@@ -27,17 +33,22 @@ from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POINTS = 60_000
-"""Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error."""
+"""Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error.
+Tuned; not measured."""
 
 MOST_COEFFICIENTS = 80
+"""Cap on coefficients.  A safety limit."""
 
 _AT_ONCE = 2**20
+"""Memory block.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""Of correlations that are changed at random; a change that leads below is halved, so often at most."""
+"""Of correlations that are changed at random; a change that leads below is halved, so often at most.
+`LEAST_EIGENVALUE`: numerical tolerance.  `HALVINGS`: safety limit."""
 
 COLLINEAR = 1e-7
-"""A column whose variance that earlier columns do not explain is below this part of it has no coefficient."""
+"""A column whose variance that earlier columns do not explain is below this part of it has no coefficient.
+A numerical tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +106,8 @@ class Regressions:
         Of the points; equal questions get equal answers.
     """
 
-    direct: Direct
-    pools: Pools
+    direct: GLSEstimates
+    pools: BootstrapCache
     seed: int
 
     @property
@@ -171,7 +182,7 @@ class Regressions:
                 places[at] = j
             at += len(self._labels(name))
         found = np.zeros((at, at))
-        found[np.ix_(list(places), list(places))] = straight_errors(bootstrap, list(places.values()))
+        found[np.ix_(list(places), list(places))] = unmeasured_correlation_errors(bootstrap, list(places.values()))
         return found
 
     def _of_variances(self, terms: Sequence[str], coefficients: FloatArray, design: Design) -> FloatArray:
@@ -220,7 +231,7 @@ class Regressions:
         return Design.of(np.concatenate(parts).T)
 
 
-def _of_cell(points: Points, grouped: Sequence[Grouping], cell: tuple[int, ...]) -> BoolArray | bool:
+def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int, ...]) -> BoolArray | bool:
     """Return which points are in one group of each column that a question groups by."""
     found: BoolArray | bool = True
     for grouping, group in zip(grouped, cell, strict=True):

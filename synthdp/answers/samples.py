@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_whole
@@ -29,10 +29,10 @@ FEWEST = 2
 """Tables of which a spread can be had."""
 
 LEAST_FITTED = 1e-6
-"""Part of the mean weight of a point below which a fit's weight of it is not taken to be."""
+"""Part of the mean weight of a point below which a fit's weight of it is not taken to be.  A numerical tolerance."""
 
 
-def plausible_models(
+def bootstrap_models(
     model: SyntheticModel, measurements: Sequence[Measurements], m: int, *, random_state: RandomState = None
 ) -> Iterator[SyntheticModel]:
     """Yield models of what the private table may be, as far from the released one as it may be from the private table.
@@ -47,7 +47,7 @@ def plausible_models(
         If ``m`` is below 2, or the release keeps no noisy tables.
     """
     check_whole("m", m, least=FEWEST)
-    direct, rng = Direct(model, tuple(measurements)), generator(random_state)
+    direct, rng = GLSEstimates(model, tuple(measurements)), generator(random_state)
     if direct.leaves(0) is None:
         raise ParameterError(
             "this release keeps no noisy tables that say how far it may be from the private rows: draw with sample()"
@@ -61,7 +61,7 @@ def plausible_models(
         yield replace(model, distribution=distribution, refinements=refinements)
 
 
-def _drawn(direct: Direct, column: int, rng: Generator) -> Refinement:
+def _drawn(direct: GLSEstimates, column: int, rng: Generator) -> Refinement:
     """Return a column's refinement with counts of leaves that the noisy ones leave possible."""
     refinement, leaves = direct.model.refinements[column], direct.leaves(column)
     if leaves is None:

@@ -35,8 +35,8 @@ def doctor(folder: Path | None, as_json: bool) -> None:
     """
     from synthdp.cli.security_checks import security_checks
     from synthdp.fit.explicit.registry import SOLVERS
+    from synthdp.privacy.noise import version_of
     from synthdp.privacy.selftest import noise_selftest
-    from synthdp.privacy.versions import version_of
 
     versions = {name: version_of(name) for name in PACKAGES}
     in_use = {

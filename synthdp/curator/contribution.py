@@ -14,7 +14,7 @@ from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.tables.columns.plain import plain, written
 
 _HASHED = 1 << 16
-"""Rows that are written out to be hashed at once."""
+"""Rows that are written out to be hashed at once.  A safety limit."""
 
 
 def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], *, rows: int) -> dict[str, GridIndices]:

@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
+from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question, private_table
-from synthdp.curator.vault import Vault
 from synthdp.errors import (
     NOTHING_SPENT,
     InternalError,
@@ -23,13 +23,12 @@ from synthdp.errors import (
 )
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.budget import Account, check_loss
+from synthdp.privacy.budget import Account, EarlyEnds, check_loss
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
-from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
-from synthdp.privacy.receipt import Item, Receipt, Terms, assumptions
-from synthdp.privacy.versions import noise_versions
+from synthdp.privacy.noise import noise_versions
+from synthdp.privacy.receipt import CuratorTerms, Item, Receipt, assumptions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema, finished
@@ -118,7 +117,7 @@ class Curator:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         self._account = Account(check_loss("budget", budget))
         self._ends: tuple[EarlyEnds, Ledger | None, int | None] | None = None
-        if isinstance(table, Vault):  # an account is a curator of what another one guards
+        if isinstance(table, GuardedTable):  # an account is a curator of what another one guards
             self._vault, self._ledger, self._dataset = table, None, DEFAULT_DATASET
             return
         noise.check_opendp()
@@ -127,14 +126,14 @@ class Curator:
         if ledger is not None and not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
         self._ledger, self._dataset = ledger, DEFAULT_DATASET if dataset is None else dataset
-        terms = Terms(
+        terms = CuratorTerms(
             total=self.budget,
             schema=private.schema if schema is None or isinstance(schema, Schema) else schema,
             ledger=None if ledger is None else ledger.path.name,  # a receipt is published: where the file lies is not
             dataset=None if ledger is None else self._dataset,
             place=None if ledger is None else ledger.path,
         )
-        self._vault = Vault(private, terms, extra_columns=extra_columns)
+        self._vault = GuardedTable(private, terms, extra_columns=extra_columns)
 
     def __repr__(self) -> str:
         left = self._account.remaining

@@ -21,7 +21,6 @@ from synthdp.curator.noisy_ranges import (
     POWER_BINS,
     NoisyCounts,
     coarse_range,
-    held_clearly,
     is_narrow,
     may_cut,
     may_stay,
@@ -29,6 +28,7 @@ from synthdp.curator.noisy_ranges import (
     part_bins,
     parts_of_range,
     power_bins,
+    significant_total,
     spacing_bins,
     spacing_of,
     stretched,
@@ -63,17 +63,18 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of a column's budget that says what the objects are that it holds."""
+"""Share of a column's budget that says what the objects are that it holds.  Tuned; not measured."""
 
 LOOKS = 2
-"""Most looks at equal parts."""
+"""Most looks at equal parts.  Tuned; not measured."""
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits."""
+"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits.
+Tuned; not measured."""
 
 LEVELS_WEIGHT = 2.0
 """Weight of a column of levels beside one of numbers in the division of the budget: every level must pass the threshold, but
-of numbers only those near the ends of the range."""
+of numbers only those near the ends of the range.  Tuned; not measured."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
@@ -83,7 +84,7 @@ OBJECTS: dict[str, Column] = {
 QUANTITIES = tuple(OBJECTS)
 
 MOST_LEVELS = 256
-"""Most levels that a discovered column keeps; the rest are its "other"."""
+"""Most levels that a discovered column keeps; the rest are its "other".  A safety limit."""
 
 UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found."""
@@ -357,7 +358,7 @@ def _with_bounds(
     found, least = coarse_range(powers), powers.above(CLEAR / POWER_BINS)
     if found is None:
         return None, least, 0.0
-    held = held_clearly(powers)
+    held = significant_total(powers)
     whole = column.whole
     lower, upper = stretched(powers, *found, whole=whole)
     share = PARTS_SHARE + spare / LOOKS

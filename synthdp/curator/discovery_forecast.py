@@ -21,7 +21,7 @@ from synthdp.curator.discovery import (
 )
 from synthdp.curator.noisy_ranges import CLEAR, POWER_BINS, NoisyCounts
 from synthdp.domain.encoder import Numbers, RawColumn
-from synthdp.privacy.early_ends import COUNT_SHARE
+from synthdp.privacy.budget import COUNT_SHARE
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import Categorical, Untyped

@@ -20,7 +20,8 @@ from synthdp.curator.noisy_ranges import (
 NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
-"""Numbers that stand for something else, by custom: each has a bin of its own, in which no other number is counted."""
+"""Numbers that stand for something else, by custom: each has a bin of its own, in which no other number is counted.
+Tuned; not measured."""
 
 MAGNITUDE_BINS = POWER_BINS + len(CODES)
 """Bins of the first look: powers of two, then codes."""
@@ -29,10 +30,11 @@ ZERO = 2 * EXPONENTS
 
 FAR_BELOW = 16.0
 """A negative code is far from other numbers if they span so many times its size, or at most half of what lies between:
--1 beside 0 to 64, -9 beside 1 to 3."""
+-1 beside 0 to 64, -9 beside 1 to 3.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
-"""Zero is far from numbers that begin or end at least so far from it, and at most four times as far."""
+"""Zero is far from numbers that begin or end at least so far from it, and at most four times as far.
+Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:

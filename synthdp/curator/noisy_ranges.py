@@ -13,66 +13,73 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.measurements import NoiseLaw
 
 EXPONENTS = 64
-"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart."""
+"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart.  A safety limit."""
 
 POWER_BINS = 4 * EXPONENTS + 1
 """Bins of the first look: negative powers, zero, positive powers."""
 
 PARTS = 32
 """Equal parts of the found range that a later look tells apart; twice as many where the one before left four to six of its
-own, of a heap at a border of them."""
+own, of a heap at a border of them.  Tuned; not measured."""
 
 HIDDEN = 0.07
-"""Largest share of the numbers that may seem to lie in the parts that are cut off."""
+"""Largest share of the numbers that may seem to lie in the parts that are cut off.  Tuned; not measured."""
 
 CLEAR = 1e-6
-"""Chance that noise alone passes for values anywhere in a histogram."""
+"""Chance that noise alone passes for values anywhere in a histogram.  Tuned; not measured."""
 
 BESIDE = 3e-6
 """Chance that noise alone passes for values in one of the bins beside clear ones, of which there are at most four: once in
 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`)."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide."""
+"""The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide.
+Tuned; not measured."""
 
 LIKELY = 2.0
 """A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
-the range narrow."""
+the range narrow.  Tuned; not measured."""
 
 NEAR = 5
-"""Powers so near to a clear one are counted with it if they are likely: others tell two parts of 32 apart no better."""
+"""Powers so near to a clear one are counted with it if they are likely: others tell two parts of 32 apart no better.
+Tuned; not measured."""
 
 NARROW = 4.0
 """Of a range that is surely at most so many times as wide as its numbers, only ends that surely hold hardly any of them are
-cut off: the one-way histogram, which has less noise, finds which others are empty."""
+cut off: the one-way histogram, which has less noise, finds which others are empty.  Tuned; not measured."""
 
 HARDLY_ANY = 0.005
-"""Largest share of the numbers that such an end may hold, with `SURELY` standard deviations of noise."""
+"""Largest share of the numbers that such an end may hold, with `SURELY` standard deviations of noise.
+Tuned; not measured."""
 
 SURELY = 2.0
+"""Z-score with which that must hold.  Tuned; not measured."""
 
 OUTSIDE = 5.2
 """A part is filled, and others hold values too, alone or with their neighbours, if they have more than so many standard
 deviations of noise: noise alone has once in 60 000 looks."""
 
 FEW_PARTS, MUCH = 2, 0.2
-"""Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most."""
+"""Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most.
+Tuned; not measured."""
 
 HIDING = 4.0
-"""Numbers are missed outside some parts if more than so many standard deviations are, and more than `HIDDEN` of them."""
+"""Numbers are missed outside some parts if more than so many standard deviations are, and more than `HIDDEN` of them.
+Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
 
 OFF_DIGITS = 0.1
-"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers."""
+"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers.
+Tuned; not measured."""
 
 MOST_VALUES = 32**4
 """Most values that digits which are only not excluded may leave in a range: the one-way histogram tells so many apart, and a
-heap among more of them would be spread over its neighbours."""
+heap among more of them would be spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Standard deviations of noise that finer digits may hide in."""
+"""Standard deviations of noise that finer digits may hide in.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,21 +110,25 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class NoisyCount:
     """A number of rows with the standard deviation of its noise."""
 
     rows: float
     stddev: float
 
 
-def held_clearly(counts: NoisyCounts) -> Estimate:
-    """Return how many numbers lie in powers that are clear, or likely and near to clear ones, or in zero."""
+def significant_total(counts: NoisyCounts) -> NoisyCount:
+    """Return a noisy count of a column's numbers, with its stddev, by its power-of-two bins.
+
+    A bin is added if it is significant.  A bin with more than `LIKELY` stddevs is also added if it is zero's bin or within
+    `NEAR` bins of a significant one.
+    """
     clear = counts.clear()
     likely = counts.rows > LIKELY * counts.stddev
     near = np.convolve(clear, np.ones(2 * NEAR + 1), mode="same") > 0.5
     near[2 * EXPONENTS] = True
     taken = clear | (likely & near)
-    return Estimate(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
+    return NoisyCount(rows=float(counts.rows[taken].sum()), stddev=counts.stddev * math.sqrt(taken.sum()))
 
 
 def power_bins(values: FloatArray) -> FloatArray:
@@ -230,7 +241,7 @@ def narrowed(
     lower: float,
     upper: float,
     *,
-    held: Estimate,
+    held: NoisyCount,
     narrow: bool = False,
     whole: bool = False,
     last_look: bool = True,
@@ -332,7 +343,7 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
     """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
     near = counts.above(BESIDE)
-    if near > FEW * held_clearly(counts).rows:
+    if near > FEW * significant_total(counts).rows:
         near = counts.above(BESIDE_FEW)
     while True:
         beside = [place + step * i for i in (1, 2) if 0 <= place + step * i < POWER_BINS]
@@ -372,7 +383,7 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
     )
 
 
-def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: Estimate) -> bool:
+def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
     """Return whether parts outside some seem to hold more than a small share of the numbers, and more than noise explains.
 
     Hardly any part may be clear, and yet all of them together hold many.  What the inner ones lack of all numbers says so

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, narrow
 from synthdp.curator.contribution import Bounding, mixed, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
-from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.encoder import encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
@@ -25,7 +25,7 @@ from synthdp.tables.source import CheckedSource, Source
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
-"""Persons that are coded at once, at least."""
+"""Persons that are coded at once, at least.  A safety limit."""
 
 
 @dataclass(slots=True, repr=False)
@@ -48,12 +48,12 @@ class PrivateDatabase(PrivateTable):
         PrivateTable.close(self)
         self.sources = {}
 
-    def _grid_indices(self) -> Store:
+    def _grid_indices(self) -> SpillBuffer:
         """Return all persons as grid indices of the record's columns, in blocks, read and joined once."""
         if self._stored is None:
             self.open()
             layout = self._layout()
-            store, buckets = Store(), _buckets(layout)
+            store, buckets = SpillBuffer(), _buckets(layout)
             try:
                 for table in layout.tables:
                     self._distribute(table, buckets[table.name])
@@ -89,7 +89,7 @@ class PrivateDatabase(PrivateTable):
             raise InternalError("a private database needs a layout")
         return self.layout
 
-    def _distribute(self, table: TableLayout, stores: Sequence[Store]) -> None:
+    def _distribute(self, table: TableLayout, stores: Sequence[SpillBuffer]) -> None:
         """Read one table and put each row where all rows of its person go."""
         schema = self._layout().schema
         columns = {name: one for name, one in schema.tables[table.name].items() if not one.names_rows}
@@ -136,12 +136,12 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
     return made, tuple(extra)
 
 
-def _buckets(layout: Layout) -> dict[str, list[Store]]:
+def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
     memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
-    return {table.name: [Store(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
+    return {table.name: [SpillBuffer(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
 
 
-def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Store]) -> None:
+def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[SpillBuffer]) -> None:
     """Put every row with the others of its person; a row without a key is a person of its own, known by no other."""
     bucket = (digests[:, 0] % np.uint64(len(stores))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")

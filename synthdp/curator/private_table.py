@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
 from synthdp.curator.contribution import Bounding, first_rows
-from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode, rows_of
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
@@ -32,19 +32,20 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import source_of
 
 CACHED_DOMAINS = 4
-"""Domains whose codes and counts are kept for the next question."""
+"""Domains whose codes and counts are kept for the next question.  A safety limit."""
 
 KEPT_CELLS = 1 << 22
-"""Most cells of counted tables that are kept of one domain: 32 MiB."""
+"""Most cells of counted tables that are kept of one domain: 32 MiB.  A safety limit."""
 
 SLAB_ROWS = 1 << 19
-"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells."""
+"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells.
+A safety limit."""
 
 FEW_ROWS = 1 << 14
-"""Rows of a table for whose columns or units threads would take longer to start than to work."""
+"""Rows of a table for whose columns or units threads would take longer to start than to work.  A safety limit."""
 
 BUCKETS = 64
-"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory."""
+"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -52,7 +53,7 @@ class _Coded:
     """The codes of all rows over the axes of a domain, and the tables that were counted of them."""
 
     domain: Domain
-    codes: Store
+    codes: SpillBuffer
     counts: dict[Clique, Totals] = field(default_factory=dict)
 
 
@@ -74,7 +75,7 @@ class PrivateTable:
     schema: Schema
     adjacency: Adjacency
     reads: int = 0
-    _stored: Store | None = None
+    _stored: SpillBuffer | None = None
     _coded: list[_Coded] = field(default_factory=list)
     _keys: dict[tuple[str, ...], dict[str, int]] = field(default_factory=dict)
 
@@ -200,7 +201,7 @@ class PrivateTable:
         for coded in self._coded:
             if coded.domain is domain:
                 return coded
-        store = Store(memory=MEMORY_BYTES // CACHED_DOMAINS)
+        store = SpillBuffer(memory=MEMORY_BYTES // CACHED_DOMAINS)
         names = self.schema.names
         slabs = _slabs(self._grid_indices().blocks(), self._slab_rows)
         for codes in in_order(lambda slab: domain.codes(dict(zip(names, slab, strict=True))), slabs):
@@ -210,12 +211,12 @@ class PrivateTable:
         self._coded = [_Coded(domain=domain, codes=store), *self._coded[: CACHED_DOMAINS - 1]]
         return self._coded[0]
 
-    def _grid_indices(self) -> Store:
+    def _grid_indices(self) -> SpillBuffer:
         """Return all rows as grid indices, one block of the source after the other, encoded once."""
         if self._stored is None:
             source, unit, bound = self.open(), self.adjacency.unit, self._bound
-            buckets = [] if bound is None else [Store(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
-            store, rows = Store(), 0
+            buckets = [] if bound is None else [SpillBuffer(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
+            store, rows = SpillBuffer(), 0
             try:
                 for indices, digests in _blocks_of_indices(source, self.schema, unit, bound):
                     if digests is None:
@@ -275,7 +276,7 @@ def _counts(tables: Marginals, coded: _Coded) -> Totals:
     return np.concatenate([counts[clique] for clique in tables.cliques])
 
 
-def _sums(statistic: Statistic, codes: Store) -> Totals:
+def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
     """Return the sums of a statistic over all rows, one block after the other."""
     blocks, sums = (block for (block,) in codes.blocks()), None
     if isinstance(statistic, AddingStatistic):
@@ -404,7 +405,7 @@ def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
     return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
-def _kept(bound: Bounding, names: Sequence[str], bucket: Store) -> list[GridIndices]:
+def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[GridIndices]:
     """Return the rows of some units, without those that are too many, and free the place they took."""
     blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
     kept = bound.keep(blocks)
@@ -431,7 +432,7 @@ def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
     return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
-def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[Store]) -> None:
+def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:
     """Put every row where all rows of its unit go; those of no unit are spread evenly."""
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
     bucket = (place % np.uint64(len(buckets))).astype(np.uint8)

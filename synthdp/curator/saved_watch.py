@@ -87,7 +87,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class SavedWatch:
+class SavedSession:
     """A saved watch that was read and not continued yet.
 
     It stays on the curator's side.
@@ -110,7 +110,7 @@ class SavedWatch:
     arrays: bytes
 
     @classmethod
-    def read(cls, folder: Path) -> SavedWatch:
+    def read(cls, folder: Path) -> SavedSession:
         """Read a folder without changing it.
 
         It stays on the curator's side.

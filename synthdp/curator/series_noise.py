@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from synthdp.arrays import IntArray
+from synthdp.curator.guarded_table import Answering
 from synthdp.curator.series_state import PrivateState
-from synthdp.curator.vault import Answering
 from synthdp.errors import ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise

@@ -21,20 +21,20 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.checks import check_number, whole
+from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.series_noise import Journal, clipped, lattice
 from synthdp.curator.series_rows import MODULUS, PeriodRows, Units, encoded, fingerprint
 from synthdp.curator.series_state import PrivateState
 from synthdp.curator.series_terms import SeriesTerms
-from synthdp.curator.spill import Store
-from synthdp.curator.vault import Vault
+from synthdp.curator.spill import SpillBuffer
 from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.loss import ROUNDING, GaussianDP, to_document
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.privacy.receipt import Terms
+from synthdp.privacy.receipt import CuratorTerms
 from synthdp.privacy.series_factor import UNIT, cost_matrix, worst_cost
 from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.schema.schema import Schema
@@ -81,7 +81,7 @@ class SeriesRoom:
         self.terms, self._schema, self._ledger, self._dataset = terms, schema, ledger, dataset
         self._state = PrivateState(folder, key=key)
         self._secret, self._mine = b"", os.getpid()
-        self._stores: tuple[Store, ...] = ()
+        self._stores: tuple[SpillBuffer, ...] = ()
         self._period = -1
 
     def __repr__(self) -> str:
@@ -176,11 +176,11 @@ class SeriesRoom:
             raise PrivacyError("a new plan reads all rows so far: give those of the earlier periods as history")
         self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
         rows = PeriodRows(None, self._schema, self._merged(start), stores=self._stores, weight=weight)
-        terms = Terms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
+        terms = CuratorTerms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
         answering = Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
         from synthdp.curator.curator import Curator
 
-        return Curator(Vault(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
+        return Curator(GuardedTable(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
 
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
         """Keep the exact sums of those measurements of this period's plan that are asked again in later periods.
@@ -364,7 +364,7 @@ class SeriesRoom:
 
     def _read(self, period: int, table: object, earlier: Sequence[object] | None) -> None:
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
-        stores: list[Store] = []
+        stores: list[SpillBuffer] = []
         if earlier is not None:
             by_period = self.terms.adjacency.unit is not None
             if by_period and len(earlier) != period:
@@ -388,7 +388,7 @@ class SeriesRoom:
             self._state.write(name, {"fingerprint": mark, "seed": seed, "units": units})
         self._stores, self._period = tuple(stores), period
 
-    def _encoded(self, table: object, before: Sequence[dict[str, AnyArray]]) -> tuple[Store, AnyArray]:
+    def _encoded(self, table: object, before: Sequence[dict[str, AnyArray]]) -> tuple[SpillBuffer, AnyArray]:
         """Return a period's rows without those of units that had rows in as many periods before, and its units."""
         adjacency, most = self.terms.adjacency, self.terms.most_periods
         if adjacency.unit is None or most >= self.terms.periods:

@@ -11,7 +11,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, Totals
 from synthdp.curator.contribution import Bounding
 from synthdp.curator.private_table import PrivateTable, private_table
-from synthdp.curator.spill import Store
+from synthdp.curator.spill import SpillBuffer
 from synthdp.domain.encoder import RawColumn, rows_of
 from synthdp.errors import RoomClosedError
 from synthdp.privacy.neighbors import Adjacency
@@ -37,7 +37,7 @@ class PeriodRows(PrivateTable):
         How often each row counts.
     """
 
-    stores: tuple[Store, ...] = ()
+    stores: tuple[SpillBuffer, ...] = ()
     weight: int = 1
     _open: bool = True
 
@@ -62,9 +62,9 @@ class PeriodRows(PrivateTable):
     def _block_sums(self, statistic: Statistic) -> Totals:
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
-    def _grid_indices(self) -> Store:
+    def _grid_indices(self) -> SpillBuffer:
         if self._stored is None:
-            joined = Store()
+            joined = SpillBuffer()
             for store in self.stores:
                 for block in store.blocks():
                     joined.add(block)
@@ -137,7 +137,7 @@ class _Admitted:
             yield {name: rows_of(raw, kept) for name, raw in block.items()}
 
 
-def encoded(table: object, schema: Schema, adjacency: Adjacency, units: Units | None) -> Store:
+def encoded(table: object, schema: Schema, adjacency: Adjacency, units: Units | None) -> SpillBuffer:
     """Return the rows of one period as grid indices: no more of a unit than may be used.
 
     Removing one unit changes at most as many rows of the result as the adjacency says.
@@ -152,7 +152,7 @@ def encoded(table: object, schema: Schema, adjacency: Adjacency, units: Units | 
     return private._grid_indices()  # noqa: SLF001 - of the trusted side's own table
 
 
-def fingerprint(store: Store, secret: bytes) -> int:
+def fingerprint(store: SpillBuffer, secret: bytes) -> int:
     """Return a keyed fingerprint of rows that adds up over tables and does not depend on their order.
 
     Whoever does not know the secret can neither tell rows from it nor find others that have it.

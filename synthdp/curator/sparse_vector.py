@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question
-from synthdp.curator.saved_watch import Draft, SavedWatch
-from synthdp.curator.vault import Vault
+from synthdp.curator.saved_watch import Draft, SavedSession
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.above_threshold import AboveThresholdAnswer, WatchPlan
+from synthdp.privacy.above_threshold import AboveThresholdAnswer, AboveThresholdPlan
 from synthdp.privacy.calibration import Calibration
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.protocol import Statistic
@@ -86,9 +86,9 @@ class SparseVector:
 
     def __init__(
         self,
-        vault: Vault,
+        vault: GuardedTable,
         columns: tuple[str, ...],
-        plan: WatchPlan,
+        plan: AboveThresholdPlan,
         threshold: int,
         *,
         state: _State | None = None,
@@ -108,7 +108,7 @@ class SparseVector:
         return self._columns
 
     @property
-    def plan(self) -> WatchPlan:
+    def plan(self) -> AboveThresholdPlan:
         """The noise that was paid for."""
         return self._plan
 
@@ -234,7 +234,7 @@ class SparseVector:
                 raise
 
     @contextmanager
-    def continued(self, saved: SavedWatch) -> Iterator[None]:
+    def continued(self, saved: SavedSession) -> Iterator[None]:
         """Answer nothing for as long as others check what belongs to the watch, then take its folder and go on.
 
         Paid for when the watch was opened.
@@ -300,7 +300,7 @@ class Continued(NamedTuple):
 
 
 @contextmanager
-def continued(path: str | PathLike[str], *, vault: Vault) -> Iterator[Continued]:
+def continued(path: str | PathLike[str], *, vault: GuardedTable) -> Iterator[Continued]:
     """Read a saved watch over the same rows; it goes on when the caller has found nothing to complain of.
 
     Paid for when the watch was opened.
@@ -315,18 +315,18 @@ def continued(path: str | PathLike[str], *, vault: Vault) -> Iterator[Continued]
         If it was continued already, or was opened for other neighbours.
     """
     with vault.turn() as table:
-        saved = SavedWatch.read(Path(path))
+        saved = SavedSession.read(Path(path))
         document = dict(saved.document)
         watch = _restored(document.pop("watch", None), document.get("receipt"), vault=vault, table=table)
         with watch.continued(saved):
             yield Continued(watch, document, saved.arrays)
 
 
-def _restored(watch: Any, receipt: Any, *, vault: Vault, table: PrivateTable) -> SparseVector:
+def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTable) -> SparseVector:
     try:
         columns = tuple(str(name) for name in watch["columns"])
         law = Noise(law=NoiseLaw(watch["law"]), scale=float(watch["scale"]), k=1)
-        plan = WatchPlan(
+        plan = AboveThresholdPlan(
             max_alarms=int(watch["max_alarms"]),
             level_scale=float(watch["level_scale"]),
             query_scale=float(watch["query_scale"]),

@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray
 from synthdp.errors import DataError
 
 MEMORY_BYTES = 64 * 2**20
-"""Most bytes of one store in memory; what comes after goes to disk."""
+"""Most bytes of one store in memory; what comes after goes to disk.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Piece:
     shape: tuple[int, ...]
 
 
-class Store:
+class SpillBuffer:
     """A list of blocks, each a tuple of arrays.
 
     The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner

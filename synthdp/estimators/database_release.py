@@ -18,9 +18,8 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.findings import misfit_notes, unusual_notes, warn_of_misfits, warn_of_unusual
-from synthdp.estimators.refusals import EPSILONS
+from synthdp.estimators.refusals import EPSILONS, tells_of_budget
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works

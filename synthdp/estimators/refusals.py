@@ -1,18 +1,44 @@
-"""What a release refuses, or warns of, from its settings and its schema alone: before a row is read or anything is spent."""
+"""What a release refuses or warns of before a row is read or anything is spent, and what its errors say of the budget."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 from synthdp.checks import whole
-from synthdp.errors import ParameterError, SchemaError
+from synthdp.errors import NOTHING_SPENT, ParameterError, SchemaError, tell_of_budget
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
+
+KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def tells_of_budget(method: Method) -> Method:
+    """Decorate a method that fits, so that whatever it raises says what became of the budget.
+
+    The curator says it of what was raised while it was asked; before that nothing was spent, and after it the release is
+    there.
+    """
+
+    @wraps(method)
+    def telling(self: Any, *given: Any, **options: Any) -> Any:
+        before = getattr(self, "release_", None)
+        try:
+            return method(self, *given, **options)
+        except BaseException as error:
+            tell_of_budget(error, NOTHING_SPENT if getattr(self, "release_", None) is before else KEPT)
+            raise
+
+    return telling  # type: ignore[return-value]
+
 
 EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""

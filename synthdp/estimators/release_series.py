@@ -37,8 +37,8 @@ from synthdp.pictures.picture import Picture
 from synthdp.planning.series_plan import SeriesPlan, plan_series
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
+from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
-from synthdp.privacy.versions import noise_versions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
 from synthdp.report.series import series_page

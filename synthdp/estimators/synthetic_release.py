@@ -20,7 +20,6 @@ from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
-from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.findings import (
     discovery_notes,
     ignored_notes,
@@ -29,11 +28,11 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
+from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out, tells_of_budget
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
-from synthdp.mechanisms.protocol import Spender, TableMechanism
+from synthdp.mechanisms.protocol import HasPrivacyCost, TableMechanism
 from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
@@ -290,7 +289,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
             def asked() -> Release[Any]:
                 nonlocal found
-                if (schema.undeclared or weights_of(schema)) and isinstance(mechanism, Spender):
+                if (schema.undeclared or weights_of(schema)) and isinstance(mechanism, HasPrivacyCost):
                     mechanism.prepare(whole)
                 if schema.undeclared:
                     tell(Progress(stage="discovery", done=0, total=1))

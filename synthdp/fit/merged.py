@@ -11,18 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
+from synthdp.arrays import BoolArray, Clique, IntArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import NoisyEffect, make_merged_consistent
-from synthdp.fit.misfits import (
+from synthdp.fit.out_of_domain import (
     LEAST_STDDEV,
-    fitting_effects,
-    fitting_pool,
-    kept_cells,
+    OutOfDomain,
+    in_domain_cells,
     noisy_effects,
     noisy_tables,
-    without_misfits,
 )
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
@@ -84,68 +82,58 @@ def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[N
     return found
 
 
-def merged_without_misfits(
-    merged: Iterable[NoisyTable], kept: Sequence[BoolArray], misfits: FloatArray, *, total: float
-) -> list[NoisyTable]:
-    """Return tables of merged codes as they would be if misfits were spread like the values that fit, over kept codes alone.
+def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -> list[NoisyTable]:
+    """Return tables of merged codes as they would be if all rows were in domain, over the codes in domain alone.
 
     Parameters
     ----------
     merged
-        No group holds both codes that are kept and others.
-    kept
-        Per column, which of its codes hold values that fit.
-    misfits
-        (d,) estimated rows that are misfits, 0 for none.
-    total
-        Number of rows.
+        No group holds both codes that are in domain and others.
+    out_of_domain
+        Of the columns, over all codes.
     """
     found = []
     for table in merged:
         groups = dict(zip(table.clique, table.groups or (), strict=True))
-        remain = [_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(kept)]
+        releasable = out_of_domain.releasable
+        remain = tuple(_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(releasable))
         whole = NoisyTable(clique=table.clique, counts=table.counts, stddev=table.stddev)
         if table.alone:
-            effect = NoisyEffect(clique=table.clique, values=kept_cells(whole, remain).counts, stddev=table.stddev)
-            fitting = fitting_effects([effect], misfits, total=total)[0]
+            effect = NoisyEffect(clique=table.clique, values=in_domain_cells(whole, remain).counts, stddev=table.stddev)
+            fitting = out_of_domain.remove_effects([effect])[0]
             inside = NoisyTable(clique=table.clique, counts=fitting.values, stddev=fitting.stddev)
         else:
-            inside = kept_cells(without_misfits(whole, remain, misfits, total=total), remain)
-        renumbered = tuple((np.cumsum(remain[j]) - 1)[of[kept[j]]] for j, of in groups.items())
+            inside = replace(out_of_domain, releasable=remain).inside(whole)
+        renumbered = tuple((np.cumsum(remain[j]) - 1)[of[releasable[j]]] for j, of in groups.items())
         found.append(replace(inside, groups=renumbered, alone=table.alone))
     return found
 
 
-def make_merged_fitting(
-    tables: Sequence[NoisyTable],
-    merged: Sequence[NoisyTable],
-    kept: Sequence[BoolArray],
-    misfits: FloatArray,
-    *,
-    total: float,
+def consistent_merged(
+    tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
 ) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes without misfits that agree with tables of all codes.
+    """Return tables of merged codes without out-of-domain values that agree with tables of all codes.
 
     Parameters
     ----------
     tables
         Those of all codes, the one-ways among them.
-    merged, kept, misfits, total
-        As in `merged_without_misfits`.
+    merged, out_of_domain
+        As in `merged_in_domain`.
 
     Returns
     -------
-    Tables of all groups, with a 0 in those that are not kept.
+    Tables of all groups, with a 0 in those that are not in domain.
     """
     if not merged:
         return ()
-    pooled = fitting_pool(tables, (), kept, misfits, total=total)
-    agreed = make_merged_consistent(merged_without_misfits(merged, kept, misfits, total=total), pooled)
+    pooled = out_of_domain.pooled(tables, ())
+    agreed = make_merged_consistent(merged_in_domain(merged, out_of_domain), pooled)
     found = []
     for table, whole in zip(agreed, merged, strict=True):
         inside = np.ones(1, np.bool_)
         for j, of in zip(whole.clique, whole.groups or (), strict=True):
-            inside = np.logical_and.outer(inside, _remaining(of, kept[j])).ravel()
+            inside = np.logical_and.outer(inside, _remaining(of, out_of_domain.releasable[j])).ravel()
         counts = np.zeros(whole.counts.size)
         counts[inside] = table.counts
         found.append(replace(whole, counts=counts, stddev=table.stddev))

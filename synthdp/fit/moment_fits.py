@@ -12,8 +12,11 @@ from synthdp.errors import InternalError, ParameterError, SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
 
 _MAX_HALVINGS = 60
+"""Line-search halvings.  A numerical tolerance."""
 _SUFFICIENT_DECREASE = 1e-4
+"""Armijo constant.  A numerical tolerance."""
 _ROUNDING = 1e-13
+"""Line-search slack.  A numerical tolerance."""
 
 
 class NewtonFit(NamedTuple):
@@ -131,19 +134,22 @@ def _step(
 
 
 _MAX_STEPS = 60
+"""Newton iterations.  A numerical tolerance."""
 _GRADIENT = 1e-13
+"""Gradient tolerance.  A numerical tolerance."""
 _LEAST_VARIANCE = 1e-12
-"""Variance that exact moments count as having, so that the dual has a minimum also on the boundary."""
+"""Variance that exact moments count as having, so that the dual has a minimum also on the boundary.
+A numerical tolerance."""
 
 
-class Interval(NamedTuple):
+class MomentRange(NamedTuple):
     """A lower and an upper end."""
 
     lower: float
     upper: float
 
 
-def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> Interval:
+def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> MomentRange:
     """Return the least and the largest average of f over measures whose moments lie in given ranges.
 
     Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.
@@ -169,8 +175,8 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
         least = _least_average(cost, A, middle, half)
     most = _least_average(-cost, A, middle, half)
     if least is None or most is None:  # only measures near 0 meet the ranges: they say nothing
-        return Interval(float(f.min()), float(f.max()))
-    return Interval(least, -most)
+        return MomentRange(float(f.min()), float(f.max()))
+    return MomentRange(least, -most)
 
 
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
@@ -238,12 +244,15 @@ def _variance(stddev: FloatArray) -> FloatArray:
 
 
 _LEAST_STDDEV = 1e-4
-"""Exact moments are matched to about the resolution of the grid: a moment on the edge has no density."""
+"""Exact moments are matched to about the resolution of the grid: a moment on the edge has no density.
+A numerical tolerance."""
 
 _MAX_PRODUCT_STEPS = 100
 _PRODUCT_GRADIENT = 1e-10
 _INFLATION = 10.0
+"""Variance inflation after a failed fit.  Tuned; not measured."""
 _MAX_INFLATIONS = 30
+"""Number of inflations.  A safety limit."""
 
 
 class ChebyshevGrid(NamedTuple):

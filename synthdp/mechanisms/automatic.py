@@ -11,9 +11,9 @@ from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Mechanism, Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
 from synthdp.mechanisms.row_count import count_rows
-from synthdp.mechanisms.workload import Wish, Workload
+from synthdp.mechanisms.workload import Workload, WorkloadSpec
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -26,7 +26,8 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 CHOICE_SHARE = 0.01
-"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only."""
+"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only.
+Tuned; not measured."""
 
 SMOOTH_SIGNAL = 50.0
 """Below this ratio of rows to the noise in a cell of a one-way marginal, moments say more than histograms.
@@ -36,7 +37,7 @@ Measured on three tables of numbers (docs/decisions/2026-11-21-automatic-choice.
 
 
 @dataclass(frozen=True, slots=True)
-class Automatic(Spender):
+class Automatic(HasPrivacyCost):
     """Adaptive marginals, or smooth synthesis for tables of numbers that are small for their budget.
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -51,7 +52,7 @@ class Automatic(Spender):
 
     gaussian: ClassVar[bool] = True
     keeps_classes: ClassVar[bool] = True
-    workload: Workload | Mapping[Any, float] | Wish | None = None
+    workload: Workload | Mapping[Any, float] | WorkloadSpec | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from synthdp.answers.answer import asker
+from synthdp.answers.answer import answer_engine
 from synthdp.answers.answers import MODEL, Answers as Answered, with_intervals
 from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.codec import file_form
@@ -20,7 +20,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import part_of
-from synthdp.mechanisms.workload import Wish, asked_of_names, check_domain, marginals_on
+from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, marginals_on
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
@@ -45,6 +45,7 @@ def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CEL
 
 
 _CHUNK = 4_000_000
+"""Memory block.  A safety limit."""
 
 
 @file_form("CellModel")
@@ -105,7 +106,7 @@ class CellModel:
         """Draw rows into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 
-    def averages(self, queries: LinearQueries | Wish) -> Answers:
+    def averages(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) averages of queries, or of marginals by the names of their columns, under the weights.
 
         Raises
@@ -129,9 +130,9 @@ class CellModel:
             estimate = self.answer(question)
             labels = {"query": list(range(len(estimate)))}
             return with_intervals(labels, estimate, np.full(len(estimate), np.nan), [MODEL] * len(estimate))
-        return asker(self.model, tuple(measurements)).ask(asked_of_names(question))
+        return answer_engine(self.model, tuple(measurements)).ask(asked_of_names(question))
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`."""
         return self.total * self.averages(queries)
 

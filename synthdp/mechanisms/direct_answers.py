@@ -18,8 +18,8 @@ from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, asked_of_names, check_domain, queries_of
+from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.workload import WorkloadSpec, asked_of_names, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.composed import Stack, counted_apart
@@ -127,7 +127,7 @@ class DirectAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceAnswers(Spender):
+class LaplaceAnswers(HasPrivacyCost):
     """Answer every query with Laplace noise (Dwork, McSherry, Nissim, Smith 2006).
 
     A value that does not fit the schema is counted in no cell of its column, unless the queries' domain has one for it.
@@ -160,7 +160,7 @@ class LaplaceAnswers(Spender):
     (4,)
     """
 
-    queries: LinearQueries | Wish | None = None
+    queries: LinearQueries | WorkloadSpec | None = None
     aim: str = "mean"
     spend: Spend = Remaining()
 
@@ -184,14 +184,14 @@ class LaplaceAnswers(Spender):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianAnswers(Spender):
+class GaussianAnswers(HasPrivacyCost):
     """Answer every query with Gaussian noise of the least sigma, found from the exact privacy curve of the Gaussian.
 
     Costs ``spend``, an (epsilon, delta), zCDP or Gaussian DP, for the curator's neighbours.  Parameters as in
     `LaplaceAnswers`; the calibration is that of Balle, Wang 2018.
     """
 
-    queries: LinearQueries | Wish | None = None
+    queries: LinearQueries | WorkloadSpec | None = None
     aim: str = "mean"
     spend: Spend = Remaining()
 
@@ -274,7 +274,7 @@ def _measured(
     )
 
 
-def _asked(wish: LinearQueries | Wish | None, curator: Curator) -> LinearQueries:
+def _asked(wish: LinearQueries | WorkloadSpec | None, curator: Curator) -> LinearQueries:
     """Return the queries of a wish, refusing what the curator would refuse once it is charged."""
     queries = queries_of(wish, curator.schema)
     check_domain(queries, curator.schema)

@@ -8,8 +8,8 @@ from synthdp.curator.curator import Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.mechanisms.survey_weights import weights_of
+from synthdp.privacy.budget import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
-from synthdp.privacy.early_ends import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
 from synthdp.schema.schema import Schema
 
@@ -27,7 +27,7 @@ def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Seq
     curator
         Whose budget is an epsilon, perhaps with a delta.
     mechanism
-        What follows; see `Spender.gaussian`.
+        What follows; see `HasPrivacyCost.gaussian`.
     schema
         Of the table.
     ends

@@ -58,7 +58,7 @@ class IterativeConstruction(Protocol[QueryT_contra]):
         ...
 
 
-class Interaction(NamedTuple):
+class QueryOutcome(NamedTuple):
     """What came of one query."""
 
     guess: float
@@ -75,7 +75,7 @@ def interact(
     query: QueryT_contra,
     *,
     asked: LinearQueries | Support,
-) -> Interaction:
+) -> QueryOutcome:
     """Guess one query, have the guess checked, and learn from a noisy answer: one step of the reduction.
 
     Costs what the watch was opened with, once for all steps.
@@ -93,9 +93,9 @@ def interact(
     """
     guess = construction.guess(query)
     if watch.exhausted:
-        return Interaction(guess, checked=False, found=None)
+        return QueryOutcome(guess, checked=False, found=None)
     construction.check(query)
     found = watch.ask(asked, guess=guess)
     if found is not None:
         construction.update(query, found.count, stddev=found.stddev)
-    return Interaction(guess, checked=True, found=found)
+    return QueryOutcome(guess, checked=True, found=found)

@@ -24,13 +24,13 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.randomness import Generator
 
 LEAST_MARGIN = 1e-6
-"""Share of a cell that the noisy one-ways leave nothing: the rules may leave no other."""
+"""Share of a cell that the noisy one-ways leave nothing: the rules may leave no other.  A numerical tolerance."""
 
 TREE_CELLS = 400_000
-"""Most cells of the junction tree that rows are drawn from."""
+"""Most cells of the junction tree that rows are drawn from.  A safety limit."""
 
 PAIRS_PER_COLUMN = 4
-"""How many pairs a column, those that tell most, are tried in the tree."""
+"""How many pairs a column, those that tell most, are tried in the tree.  A safety limit."""
 
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
 """E|noise| / stddev of Gaussian noise."""

@@ -30,9 +30,9 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import count_rows_from
-from synthdp.mechanisms.workload import Wish, Workload, workload_of
+from synthdp.mechanisms.workload import Workload, WorkloadSpec, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.marginals import Marginals
@@ -46,9 +46,11 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 ROW_COUNT_SHARE = 0.01
+"""Budget share of the row count.  Tuned; not measured."""
 ONE_WAY_SHARE = 0.3
+"""Budget share of the one-ways.  Tuned; not measured."""
 GROUPS = 16
-"""About how many coarse groups a column gets."""
+"""About how many coarse groups a column gets.  Tuned; not measured."""
 
 DEGREE = 3
 """Default largest degree of a cosine."""
@@ -62,7 +64,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class L1Fit(Spender):
+class L1Fit(HasPrivacyCost):
     """Synthetic rows by fitting noisy answers in L1 over a support.
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -109,7 +111,7 @@ class L1Fit(Spender):
     (100, 3)
     """
 
-    workload: Workload | Mapping[Any, float] | Wish | None = None
+    workload: Workload | Mapping[Any, float] | WorkloadSpec | None = None
     basis: Literal["marginals", "trigonometric", "mixed"] = "marginals"
     degree: int | None = None
     support: int = 30_000

@@ -15,9 +15,10 @@ import scipy.sparse as sparse
 from synthdp.arrays import Clique, Codes, FloatArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
+from synthdp.fit.averages import averages_in_domain
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.misfits import averages_without_misfits, make_fitting, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import design
 from synthdp.queries.marginals import Marginals
@@ -68,9 +69,10 @@ class NoisyAverages:
             if isinstance(one.queries, Marginals):
                 raw += noisy_tables(one.queries, one.answers, one.stddev)
             elif isinstance(one.queries, TensorBasis):
-                averages, scale = averages_without_misfits(one.queries, one.answers / total, misfits / total)
+                averages, scale = averages_in_domain(one.queries, one.answers / total, misfits / total)
                 products.append((one.queries, averages, one.stddev / total * scale))
-        tables = make_fitting(raw, [axis.releasable for axis in domain.axes], misfits, total=total)
+        releasable = tuple(axis.releasable for axis in domain.axes)
+        tables = OutOfDomain(releasable=releasable, rows=misfits, total=total).consistent(raw)
         counts = np.concatenate([table.counts for table in tables]) / total
         stddev = np.repeat([table.stddev / total for table in tables], [table.counts.size for table in tables])
         return cls(

@@ -16,7 +16,7 @@ from synthdp.schema.schema import Schema
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
-class Spender:
+class HasPrivacyCost:
     """The settings of a program that spends: their ``spend`` has the public name ``loss`` too.
 
     Mechanisms, and what opens a session, inherit it; a mechanism from elsewhere need not.

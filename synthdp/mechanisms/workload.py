@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
 TARGET_WEIGHT = 3.0
-"""How much more a table with the target column matters."""
+"""How much more a table with the target column matters.  Tuned; not measured."""
 
 BINS = 32
-"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said."""
+"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said.
+Tuned; not measured."""
 
-Wish: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
+WorkloadSpec: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
 """Sets of columns by name: marginals, sets of column names, or a list of either."""
 
 
@@ -53,7 +54,7 @@ class Workload:
 
 
 def workload_of(
-    wish: Workload | Mapping[Any, float] | Wish | None, names: Sequence[str], *, target: str | None = None
+    wish: Workload | Mapping[Any, float] | WorkloadSpec | None, names: Sequence[str], *, target: str | None = None
 ) -> Workload:
     """Return the workload that a user describes by column names.
 
@@ -105,7 +106,7 @@ def weighted_too(workload: Workload, schema: Schema) -> Workload:
     return replace(workload, weights=(*workload.weights, *weighted))
 
 
-def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
+def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
     """Return the queries that a user gives, or makes by naming columns.
 
     Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
@@ -133,7 +134,7 @@ def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueri
     return marginals_on(wish, schema)
 
 
-def domain_named(wish: Domain | Wish | None, schema: Schema) -> Domain:
+def domain_named(wish: Domain | WorkloadSpec | None, schema: Schema) -> Domain:
     """Return the cells that a user gives, or makes by naming columns; all columns of the schema for ``None``.
 
     Errors as in `queries_of`.
@@ -143,7 +144,7 @@ def domain_named(wish: Domain | Wish | None, schema: Schema) -> Domain:
     return _domain(schema, schema.names, {}) if wish is None else marginals_on(wish, schema).domain
 
 
-def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
+def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
     """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
 
     Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
@@ -165,7 +166,7 @@ def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQuerie
     return Marginals(domain_with_misfits(queries.domain), queries.cliques)
 
 
-def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Marginals:
+def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = None) -> Marginals:
     """Return the marginals of sets of columns, on a domain of theirs or on a given one.
 
     Errors as in `queries_of`.
@@ -195,7 +196,7 @@ def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Ma
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
 
 
-def sparse_queries_of(wish: Sequence[SparseQuery] | Wish | None, schema: Schema) -> Sequence[SparseQuery]:
+def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema: Schema) -> Sequence[SparseQuery]:
     """Return the sparse queries that a user gives, or the cells of the marginals that are named; of all pairs for ``None``.
 
     A record then consists of all columns that are named.

@@ -13,10 +13,8 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, conform
 from synthdp.errors import DataError, ParameterError
 from synthdp.nonprivate.evaluate import WARNING
-from synthdp.pictures.axes import axis_between, marks_between, zoomed
-from synthdp.pictures.charts import bars, histogram
-from synthdp.pictures.picture import Picture
-from synthdp.pictures.view import Bar, ColumnView
+from synthdp.pictures.picture import Picture, bars, histogram
+from synthdp.pictures.view import Bar, ColumnView, axis_between, marks_between, zoomed
 from synthdp.schema.column import Column
 from synthdp.schema.database import database_schema_given
 from synthdp.schema.schema import Schema, schema_given

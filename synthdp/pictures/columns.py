@@ -1,33 +1,156 @@
-"""From a release to the view of one column: estimated shares with 95 % intervals, or shares of rows where it is computed."""
+"""From a release to the view of one column, with 95 % intervals or as synthetic rows have it, and of two together."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from synthdp.answers.answer import Asker, asker
+from synthdp.answers.answer import AnswerEngine, answer_engine
 from synthdp.answers.answers import Answers
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, misfit_shares
 from synthdp.answers.expressions import grid_values
+from synthdp.answers.question_partition import modelled_column
 from synthdp.answers.questions import marginal, quantile
-from synthdp.arrays import FloatArray, GridIndices
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode
 from synthdp.domain.grid import bounds_of, grid_of, has_labels
 from synthdp.figures import in_figures, in_per_cent, precise_to
 from synthdp.measurements import Measurements
-from synthdp.pictures.axes import COARSEST, FINEST, axis_between, marks_between, zoomed
-from synthdp.pictures.pairs import drawn_indices
-from synthdp.pictures.view import Bar, ColumnView
+from synthdp.pictures.view import COARSEST, FINEST, Bar, ColumnView, axis_between, marks_between, zoomed
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
+
+ROWS = 50_000
+GROUPS = 7
+"""Levels or intervals of each column; the other levels are one more, and missing values."""
+
+FEW = 0.01
+RARE = 0.002
+"""Missing values that fewer rows have than this are not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairView:
+    """Shares of one column within groups of another.
+
+    Parameters
+    ----------
+    within, name
+        The column whose groups are the rows, and the one whose shares are shown.
+    rows, columns
+        Names of their groups.
+    shares
+        (rows, columns) from 0 to 1; each row adds up to 1.
+    """
+
+    within: str
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    shares: FloatArray
+
+    @property
+    def title(self) -> str:
+        """What is shown, in a few words."""
+        return f"{self.name} by {self.within}"
+
+
+def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
+    """Return many synthetic rows, always the same, as grid points of each modelled column."""
+    return model.sample_indices(ROWS, generator(0), independent=True)
+
+
+def pair_view(model: SyntheticModel, indices: Mapping[str, GridIndices], name: str, within: str) -> PairView:
+    """Return how a column's shares depend on another one, in synthetic rows.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is an identifier, derived, or does not exist.
+    """
+    columns = [modelled_column(model, one)[1] for one in (within, name)]
+    raws = [decode(column, indices[one]) for column, one in zip(columns, (within, name), strict=True)]
+    return pair_of_values(dict(zip((within, name), zip(columns, raws, strict=True), strict=True)), name, within)
+
+
+def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, within: str) -> PairView:
+    """Return how a column's shares depend on another one, in any rows."""
+    (rows, row_names), (columns, column_names) = (grouped(*values[one]) for one in (within, name))
+    kept = (rows >= 0) & (columns >= 0)
+    flat = rows[kept] * len(column_names) + columns[kept]
+    table = (
+        np.bincount(flat, minlength=len(row_names) * len(column_names)).reshape(len(row_names), -1).astype(np.float64)
+    )
+    some = table.sum(axis=1) > 0
+    return PairView(
+        within=within, name=name, rows=tuple(np.array(row_names, object)[some]), columns=tuple(column_names),
+        shares=table[some] / table[some].sum(axis=1, keepdims=True),
+    )  # fmt: skip
+
+
+def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
+    """Return the group of each value, -1 for rare missing ones, and the groups' names."""
+    codes, names, missing = (
+        _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
+    )
+    if not missing.mean() > RARE:
+        return np.where(missing, -1, codes), names
+    return np.where(missing, len(names), codes), [*names, "missing"]
+
+
+def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArray]:
+    counts = np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1)[1:]
+    frequent = np.argsort(-counts, kind="stable")
+    shown = frequent if len(frequent) <= GROUPS + 1 else frequent[:GROUPS]
+    shown = np.sort(shown) if column.ordered else shown
+    shown = shown[counts[shown] > 0] if counts.any() else shown
+    place = np.full(len(raw.levels) + 1, len(shown))
+    place[shown] = np.arange(len(shown))
+    codes = place[raw.codes]
+    others = bool((codes[raw.codes >= 0] == len(shown)).any())
+    return codes, [str(raw.levels[i]) for i in shown] + ["others"] * others, raw.codes < 0
+
+
+def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tuple[IntArray, list[str], BoolArray]:
+    """Return intervals that hold about as many rows each; a value that many rows share is one of its own."""
+    gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
+    gone = gone if missing is None else gone | missing
+    there = np.sort(values[~gone])
+    if not len(there):
+        return np.zeros(len(values), np.int64), ["none"], gone
+    starts = there[[len(there) * k // GROUPS for k in range(GROUPS)]]
+    common = starts[1:][np.diff(starts) == 0]
+    if len(common):
+        after = [there[np.searchsorted(there, value, side="right") :] for value in np.unique(common)]
+        rest = there[~np.isin(there, common)]
+        more = rest[[len(rest) * k // 3 for k in range(3)]] if len(rest) else rest
+        starts = np.concatenate([starts, [one[0] for one in after if len(one)], more])
+    starts = np.unique(starts)
+    held = np.diff(np.append(np.searchsorted(there, starts), len(there)))
+    after_few = np.append(False, held[:-1] < FEW * len(there)) & ~np.isin(starts, common)
+    starts = starts[~after_few]  # what few rows have is no interval of its own
+    codes = np.maximum(np.searchsorted(starts, values, side="right") - 1, 0)
+    firsts = np.searchsorted(there, starts)
+    lasts = np.append(firsts[1:], len(there)) - 1
+    return codes, [_interval(column, there[a], there[b]) for a, b in zip(firsts, lasts, strict=True)], gone
+
+
+def _interval(column: Column, first: float, last: float) -> str:
+    if column.quantity == "moment":
+        ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
+        return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
+    if column.temporal:
+        return f"from {str(column.shown(int(first))).removesuffix('.000000')}"
+    ends = [in_figures(float(end), digits=6 if column.whole else 3) for end in (first, last)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def is_computed(schema: Schema, name: str) -> bool:
@@ -98,7 +221,7 @@ def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) 
     """Return a view of every column but identifiers: of modelled ones first, then of those that follow from them."""
     shown = [name for name, column in model.schema.outputs.items() if not column.names_rows]
     shown.sort(key=lambda name: name in model.schema.derived)
-    ask, misfits = asker(model, measurements), misfit_shares(model, measurements)
+    ask, misfits = answer_engine(model, measurements), misfit_shares(model, measurements)
     computed = [name for name in shown if is_computed(model.schema, name)]
     values = derived_values(model, drawn_indices(model)) if computed else {}
     return [
@@ -118,13 +241,13 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
     """
     if is_computed(model.schema, name):
         return _computed(model, name, derived_values(model, drawn_indices(model))[name])
-    ask = asker(model, measurements)
+    ask = answer_engine(model, measurements)
     ask.ask(marginal(name))  # refuses what cannot be shown
     column = model.schema.outputs[name]
     return _view(ask, name, column, misfit_shares(model, measurements).get(name))
 
 
-def _view(ask: Asker, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
+def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
     if has_labels(column):
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
@@ -145,7 +268,7 @@ def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
     )
 
 
-def _bars(ask: Asker, name: str, bins: Any) -> list[tuple[Any, Bar]]:
+def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
     """Return each group's label as the answer has it, ``None`` for missing values, and its bar."""
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
@@ -175,7 +298,7 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
     )
 
 
-def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
+def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of times, or of numbers that are looked up, in even bins over the whole range."""
     grid, (lower, upper) = grid_of(column), bounds_of(column)
     bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
@@ -194,7 +317,7 @@ def _evenly(ask: Asker, name: str, column: Column) -> ColumnView:
     )  # fmt: skip
 
 
-def _numbers(ask: Asker, name: str, column: Column) -> ColumnView:
+def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
     """Return the view of numbers: where most of them lie, in bins with round ends, and what lies beyond."""
     lower, upper = (float(bound) for bound in bounds_of(column))
     quantiles = ask.ask(quantile(name, QUANTILES))

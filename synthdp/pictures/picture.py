@@ -2,21 +2,224 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import DataError, ParameterError
-from synthdp.figures import in_per_cent, shortened, width_of
+from synthdp.figures import in_per_cent, multiples, round_step, shortened, width_of
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.charts import WIDTH, bars, heat_map, histogram
-from synthdp.pictures.columns import column_view
-from synthdp.pictures.pairs import PairView, drawn_indices, pair_view
-from synthdp.pictures.view import ColumnView
+from synthdp.pictures.columns import PairView, column_view, drawn_indices, pair_view
+from synthdp.pictures.view import Bar, ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
+
+WIDTH = 360.0
+LETTERS = 11.0
+MOST_LABEL = 150.0
+GAP = 6.0
+
+
+def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
+    """Return horizontal bars, one a level, with the interval of each as a line and its share as text.
+
+    Where bars have a share to be compared with, it is a second bar below each, without a text.
+    """
+    labels = [shortened(bar.label, MOST_LABEL) for bar in shown]
+    shares = [in_per_cent(bar.share) for bar in shown]
+    left = GAP + max(width_of(label) for label in labels) + GAP
+    right = WIDTH - GAP - max(width_of(share) for share in shares) - GAP
+    scale, two = (right - left) / _top(shown), any(math.isfinite(bar.beside) for bar in shown)
+    step = min(max(150.0 / len(shown), 26.0 if two else 20.0), 34.0)
+    thick = step * (0.36 if two else 0.65)
+    marks = [
+        {
+            "about": _about(bar),
+            "label": label,
+            "share": share,
+            "y": step * i,
+            "length": max(scale * bar.share, 0.5),
+            "beside": scale * bar.beside if math.isfinite(bar.beside) else None,
+            "interval": (left + scale * bar.low, left + scale * bar.high)
+            if math.isfinite(bar.low + bar.high)
+            else None,
+        }
+        for i, (bar, label, share) in enumerate(zip(shown, labels, shares, strict=True))
+    ]
+    return render(
+        "bars.svg", name=name, title=title, width=WIDTH, left=left, label=left - GAP, end=WIDTH - GAP, marks=marks,
+        height=step * len(shown), step=step, thick=thick, above=(step - thick * (1.8 if two else 1.0)) / 2,
+    )  # fmt: skip
+
+
+def histogram(
+    shown: Sequence[Bar], marks: Sequence[tuple[float, str]], *, title: str, name: str, logarithmic: bool = False
+) -> str:
+    """Return upright bars without gaps, one a bin, with the bands of their intervals.
+
+    Parameters
+    ----------
+    shown
+        The bins in their order.
+    marks
+        Of the axis below: places, from 0 to the number of bins, and texts.
+    title, name
+        What the picture shows, and the name of that text in its page.
+    logarithmic
+        Whether the axis of shares is.
+    """
+    height, above = 118.0, 20.0
+    levels = decades(shown) if logarithmic else _levels(_top(shown))
+    texts = [f"{level:g}\u00a0%" for level in levels]
+    left, right, bottom = GAP + max(width_of(text) for text in texts) + 4, WIDTH - 12.0, above + height
+    if marks and marks[-1][0] > 0.9 * len(shown):
+        right = min(right, WIDTH - 2 - width_of(marks[-1][1]) / 2)
+    step = (right - left) / len(shown)
+    thick = min(0.4 * step, 8.0)
+
+    def tall(share: float) -> float:
+        if logarithmic:
+            span = math.log(levels[-1] / levels[0])
+            return height * min(max(math.log(max(share, 1e-300) / levels[0]) / span, 0.0), 1.0)
+        return height * min(share / levels[-1], 1.0)
+
+    drawn = [
+        {
+            "about": _about(bar),
+            "x": left + step * i + min(0.4, step / 8),
+            "wide": max(step - min(0.8, step / 4), 0.6),
+            "tall": max(tall(bar.share), 0.5 * (bar.share > 0)),
+            "band": (
+                left + step * (i + 0.5) - thick / 2,
+                bottom - tall(bar.high),
+                thick,
+                tall(bar.high) - tall(bar.low),
+            )
+            if math.isfinite(bar.low + bar.high) and tall(bar.high) - tall(bar.low) > 0.3
+            else None,
+        }
+        for i, bar in enumerate(shown)
+        if bar.label
+    ]
+    beside = [(left + step * i, bottom - tall(bar.beside)) for i, bar in enumerate(shown) if math.isfinite(bar.beside)]
+    return render(
+        "histogram.svg", name=name, title=title, width=WIDTH, left=left, right=right, bottom=bottom, step=step,
+        marks=drawn, beside=beside, unit="share of rows, logarithmic" if logarithmic else "share of rows",
+        levels=[(bottom - tall(level), text) for level, text in zip(levels, texts, strict=True)],
+        ticks=[(left + step * place, *_placed(left + step * place, text)) for place, text in marks],
+    )  # fmt: skip
+
+
+def decades(shown: Sequence[Bar]) -> list[float]:
+    """Return the powers of ten of a logarithmic axis, to 100 %: from where intervals hide what is smaller."""
+    halves = sorted((bar.high - bar.low) / 2 for bar in shown if math.isfinite(bar.high - bar.low))
+    least = min((bar.share for bar in shown if bar.share > 0), default=1.0)
+    floor = max(halves[len(halves) // 2] if halves else least, 1e-3)
+    lowest = min(max(math.floor(math.log10(floor)), -3), 0)
+    return [10.0**power for power in range(lowest, 3)]
+
+
+def triangle(names: Sequence[str], values: Sequence[Sequence[float]], *, title: str, name: str) -> str:
+    """Return a symmetric matrix of numbers from 0 to 1 as squares, the darker the larger; what is below the diagonal.
+
+    A ``nan`` is a relation that noise or chance explains: its square is blank.
+    """
+    rows, columns = names[1:], names[:-1]
+    cells = [
+        (i, j, min(max(value, 0.0), 1.0), f"{columns[j]} and {rows[i]}: {value:.2f}", f"{value:.2f}".removeprefix("0"))
+        if value == value
+        else (i, j, 0.0, f"{columns[j]} and {rows[i]}: nothing beyond noise", "")
+        for i in range(len(rows))
+        for j in range(i + 1)
+        for value in [values[i + 1][j]]
+    ]
+    return _grid(rows, columns, cells, side=(34.0, 28.0), title=title, name=name)
+
+
+def heat_map(
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], *, title: str, name: str
+) -> str:
+    """Return a table of shares from 0 to 1 as boxes, the darker the larger, each with its number of per cent."""
+    cells = [
+        (i, j, value, f"{row}, {column}: {100 * value:.1f} %", f"{100 * value:.0f}")
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+        for value in [min(max(values[i][j], 0.0), 1.0)]
+    ]
+    labels = max(min(width_of(row), 112.0) for row in rows)
+    wide, tall = min((WIDTH - labels - 3 * GAP) / len(columns), 80.0), min(max(130.0 / len(rows), 19.0), 28.0)
+    return _grid(rows, columns, cells, side=(wide, tall), title=title, name=name, width=WIDTH)
+
+
+def scale_legend(*, name: str) -> str:
+    """Return the key of a heat map, 0 to 1."""
+    return render("scale.svg", name=name)
+
+
+def _grid(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Sequence[tuple[int, int, float, str, str]],
+    *,
+    side: tuple[float, float],
+    title: str,
+    name: str,
+    width: float = 0.0,
+) -> str:
+    """Return boxes with names on the left and below; the latter aslant, if they are wider than their boxes."""
+    across, down = side
+    before = [shortened(row, 112.0) for row in rows]
+    left = GAP + max(width_of(row) for row in before) + GAP
+    straight = all(width_of(column) <= across - 4 for column in columns)
+    below = [column if straight else shortened(column, min(112.0, (left + across / 2) * 1.3)) for column in columns]
+    deep = 20.0 if straight else 16.0 + 0.8 * max(width_of(column) for column in below)
+    marks = [
+        {
+            "about": about,
+            "x": left + across * j,
+            "y": down * i,
+            "value": value,
+            "text": text if across >= width_of(text, 10.0) else "",
+            "shade": "value on" if value > 0.55 else "value off",
+        }
+        for i, j, value, about, text in cells
+    ]
+    return render(
+        "grid.svg", name=name, title=title, marks=marks, across=across - 1, down=down - 1, straight=straight,
+        width=max(width, left + across * len(columns) + GAP), height=down * len(rows) + deep, left=left - 5,
+        rows=[(down * i + down / 2 + 4, row) for i, row in enumerate(before)],
+        columns=[(left + across * (j + 0.5), down * len(rows), column) for j, column in enumerate(below)],
+    )  # fmt: skip
+
+
+def _top(shown: Sequence[Bar]) -> float:
+    """Return the largest share or end of an interval: at most 100 %."""
+    ends = [end for bar in shown for end in (bar.share, bar.high, bar.beside) if math.isfinite(end)]
+    return min(max([*ends, 1e-9]), 100.0)
+
+
+def _levels(top: float) -> list[float]:
+    """Return round levels from 0 to one that is not below a share, and at most 100 %."""
+    step = round_step(top / 5)
+    return multiples(step, 0.0, step * math.ceil(top / step - 1e-9))
+
+
+def _placed(x: float, text: str) -> tuple[str, str]:
+    """Return an anchor that keeps a text below a place inside the picture, and the text."""
+    half = width_of(text) / 2
+    return ("end" if x + half > WIDTH - 2 else "start" if x - half < 2 else "middle"), text
+
+
+def _about(bar: Bar) -> str:
+    """Return what is said of a bar where it is pointed at."""
+    known = f" (95 % interval {bar.low:.4g} to {bar.high:.4g})" if math.isfinite(bar.low + bar.high) else ""
+    beside = f"; beside it {bar.beside:.4g} %" if math.isfinite(bar.beside) else ""
+    return f"{bar.label}: {bar.share:.4g} %{known}{beside}"
+
 
 MARGIN = 8.0
 LINE = 16.0

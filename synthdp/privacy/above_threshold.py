@@ -13,7 +13,7 @@ from synthdp.checks import check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
-from synthdp.privacy.bisection import last_holding
+from synthdp.privacy.accounting import last_holding
 from synthdp.privacy.calibration import Calibration, calibrate, gaussian_account
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.receipt import Item
@@ -25,7 +25,7 @@ Part: TypeAlias = PureDP | ZCDP | GaussianDP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchPlan:
+class AboveThresholdPlan:
     """The noise of a watch, fixed before any row is read.
 
     Parameters
@@ -135,7 +135,7 @@ class AboveThresholdAnswer:
         return self.stddev * self.law.distribution.quantile(beta, 1)
 
 
-def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> WatchPlan:
+def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> AboveThresholdPlan:
     """Return the least noise for a watch of a given loss.
 
     Pure losses draw the threshold's noise once and pay for all c findings together; zCDP and Gaussian DP draw it anew
@@ -170,14 +170,14 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
     return _plan(loss.fraction(alarm_share), loss.fraction(1 - alarm_share), max_alarms, rows)
 
 
-def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> WatchPlan:
+def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresholdPlan:
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)
     ratio = (2 * together) ** (2 / 3)  # the least variance of the two noises together (Lyu, Su, Li 2017, section 4.2)
     level = epsilon / (1 + ratio)
     norms = Norms(DENOMINATOR, DENOMINATOR * DENOMINATOR, DENOMINATOR).times(rows)
-    return WatchPlan(
+    return AboveThresholdPlan(
         max_alarms=max_alarms,
         level_scale=noise.laplace_scale(norms.l1, epsilon=level),
         query_scale=noise.laplace_scale(2 * together * norms.l1, epsilon=epsilon - level),

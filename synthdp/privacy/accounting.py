@@ -15,7 +15,31 @@ from scipy.special import erfcx, ndtr, ndtri
 
 from synthdp.checks import check_integral, check_number, check_one_of, check_share
 from synthdp.errors import ParameterError
-from synthdp.privacy.bisection import last_holding
+
+
+def last_holding(holds: Callable[[float], bool], *, inside: float, outside: float, relative: float = 0.0) -> float:
+    """Return the value nearest to ``outside`` where a monotone condition, true at ``inside``, still holds.
+
+    Parameters
+    ----------
+    holds
+        True from ``inside`` up to some border, false from there to ``outside``.  The value that is returned was
+        tested (or is ``inside``), so that the answer errs to the side where the condition holds.
+    inside, outside
+        Ends of the interval, in either order.
+    relative
+        Where to stop, relative to the answer; 0 stops at neighbouring floats.
+    """
+    while abs(outside - inside) > relative * abs(inside):
+        middle = inside + (outside - inside) / 2
+        if middle in (inside, outside):
+            break
+        if holds(middle):
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
 
 SMALLEST_PLD_DELTA = 1e-10
 """Below it the rounding of the fast Fourier transform inside dp-accounting is not small against δ."""

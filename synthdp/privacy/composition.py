@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from synthdp.checks import check_integral, check_number, check_one_of, check_share
 from synthdp.privacy import accounting
-from synthdp.privacy.bisection import last_holding
+from synthdp.privacy.accounting import last_holding
 
 LATTICE_STEPS = 1024
 """Lattice steps to a sensitivity of 1 in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""

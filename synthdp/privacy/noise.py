@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -21,9 +22,22 @@ from scipy.special import ndtr
 from synthdp.arrays import IntArray
 from synthdp.checks import check_integral, check_number
 from synthdp.errors import InternalError, ParameterError, PrivacyError
-from synthdp.privacy import linf_knorm as linf_knorm_law
-from synthdp.privacy.versions import version_of
 from synthdp.queries.norms import root_up
+
+
+def noise_versions() -> tuple[tuple[str, str], ...]:
+    """Return name and version of each package that a guarantee rests on."""
+    return tuple((name, version_of(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
+
+
+@cache
+def version_of(name: str) -> str:
+    """Return the version of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
 
 LARGEST_VALUE = 2**53
 """Values beyond ±2⁵³ are clipped before noise: 1-Lipschitz in each coordinate, so every sensitivity holds."""
@@ -280,6 +294,8 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
     _check_vector(values)
     if not values.size:
         return values.copy()
+    from synthdp.privacy import linf_knorm as linf_knorm_law
+
     drawn = linf_knorm_law.draw(values.size, scale=Fraction(float(scale)), bits=secrets.randbits)
     clipped = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE).tolist()
     return np.array([_saturated(x + z) for x, z in zip(clipped, drawn, strict=True)], dtype=np.int64)

@@ -173,7 +173,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class CuratorTerms:
     """What was agreed before any row was read; the same for a curator and all its accounts.
 
     Parameters

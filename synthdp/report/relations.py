@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.answers.answer import asker
-from synthdp.answers.direct import Direct
-from synthdp.arrays import FloatArray, IntArray
-from synthdp.fit.merged import merged_without_misfits
+from synthdp.answers.answer import answer_engine
+from synthdp.answers.direct import GLSEstimates
+from synthdp.arrays import FloatArray, GridIndices, IntArray
+from synthdp.fit.merged import merged_in_domain
 from synthdp.measurements import Measurements
-from synthdp.pictures.pairs import drawn_indices
+from synthdp.pictures.columns import drawn_indices
 from synthdp.queries.products import PairProducts
 from synthdp.release import Release
-from synthdp.report.content import associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
@@ -160,11 +159,11 @@ class Relations:
 
     model: SyntheticModel
     measurements: tuple[Measurements, ...]
-    direct: Direct = field(init=False)
+    direct: GLSEstimates = field(init=False)
     evidence: dict[tuple[int, int], list[Evidence]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.direct = asker(self.model, self.measurements).direct
+        self.direct = answer_engine(self.model, self.measurements).direct
         self.evidence = {}
         self._of_effects()
         self._of_merged()
@@ -244,7 +243,7 @@ class Relations:
         """Take the tables of two columns over merged cells."""
         direct = self.direct
         merged = [table for table in direct.merged if len(table.clique) == 2]
-        for table in merged_without_misfits(merged, direct.kept, direct.misfits, total=direct.total[0]):
+        for table in merged_in_domain(merged, direct.out_of_domain):
             i, j = table.clique
             shares = [
                 np.asarray(np.bincount(groups, self._shares(k)), np.float64)
@@ -348,3 +347,29 @@ def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
         low, high = sorted((group[a], group[b]))
         group = [low if one == high else one for one in group]
     return group
+
+
+def associations(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> tuple[list[str], FloatArray]:
+    """Return the columns and how closely each two go together in synthetic rows: Cramér's V with Bergsma's correction."""
+    kept = [axis for axis in model.domain.axes if not model.schema[axis.name].names_rows]
+    codes = [axis.cells_of(indices[axis.name]).astype(np.int64) for axis in kept]
+    matrix = np.eye(len(kept))
+    for a, b in itertools.combinations(range(len(kept)), 2):
+        shape = (kept[a].size, kept[b].size)
+        table = np.bincount(codes[a] * shape[1] + codes[b], minlength=shape[0] * shape[1]).reshape(shape)
+        matrix[a, b] = matrix[b, a] = cramers_v(table)
+    return [axis.name for axis in kept], matrix
+
+
+def cramers_v(table: IntArray) -> float:
+    """Return the association of two columns from their table of counts, from 0 to 1; corrected for chance (Bergsma 2013)."""
+    of_rows, of_columns = table.sum(axis=1), table.sum(axis=0)
+    rows, columns = np.count_nonzero(of_rows), np.count_nonzero(of_columns)
+    n = float(of_rows.sum())
+    if min(rows, columns) < 2:
+        return 0.0
+    expected = np.outer(of_rows, of_columns) / n
+    difference = np.divide((table - expected) ** 2, expected, out=np.zeros(table.shape), where=expected > 0)
+    phi = max(0.0, float(difference.sum()) / n - (rows - 1) * (columns - 1) / (n - 1))
+    smaller = min(rows - (rows - 1) ** 2 / (n - 1), columns - (columns - 1) ** 2 / (n - 1)) - 1
+    return min(1.0, math.sqrt(phi / smaller)) if smaller > 0 else 0.0  # as many groups as rows say nothing

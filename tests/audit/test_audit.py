@@ -22,7 +22,7 @@ from synthdp.audit import (
     ORDINARY,
     STRANGE,
     WORLD,
-    Bound,
+    EpsilonBound,
     audit,
     audit_build,
     epsilon_bound,
@@ -145,7 +145,9 @@ def test_twenty_thousand_releases_of_one_count_stay_below_the_claim():
     assert found[0] > 0.6
 
 
-def world_audit(name: str, relation: str, runs: int, *, confidence: float = 0.999, epsilon: float = 4.0) -> Bound:
+def world_audit(
+    name: str, relation: str, runs: int, *, confidence: float = 0.999, epsilon: float = 4.0
+) -> EpsilonBound:
     """The bound of one mechanism, end to end, on neighbouring tables of its world."""
     attacker, claimed = ATTACKERS[name], ApproxDP(epsilon, 1e-6)
     return audit(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synthdp.cli.security_checks import OPENDP_FAULTS, file_system_check, modes_check, opendp_check, security_checks
-from synthdp.privacy.versions import version_of
+from synthdp.privacy.noise import version_of
 
 
 def test_this_installation_passes(tmp_path: Path) -> None:

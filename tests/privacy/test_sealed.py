@@ -23,9 +23,9 @@ from synthdp import (
     TrainOnSynthetic,
     load,
 )
+from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.private_table import PrivateTable
-from synthdp.curator.spill import Store
-from synthdp.curator.vault import Vault
+from synthdp.curator.spill import SpillBuffer
 from synthdp.privacy import noise
 from synthdp.tables.source import Source
 
@@ -44,7 +44,7 @@ def breaches(*things: object) -> list[str]:
 
 
 def _is_private(found: object) -> bool:
-    if isinstance(found, (PrivateTable, Store, Vault, Source)):
+    if isinstance(found, (PrivateTable, SpillBuffer, GuardedTable, Source)):
         return True
     if isinstance(found, (int, float, np.ndarray)):
         return bool(np.isin(np.asarray(found, object), [LEVEL, LEVEL / 1024]).any())

@@ -230,7 +230,7 @@ def refused() -> int:
 
 
 FILES = (
-    "curator/saved_watch.py", "curator/sparse_vector.py", "curator/vault.py",
+    "curator/saved_watch.py", "curator/sparse_vector.py", "curator/guarded_table.py",
     "sparse/weights.py", "sparse/weights.py",
 )  # fmt: skip
 FAULTS = {

@@ -2,7 +2,7 @@
 
 The parametric bootstrap.  Draws rows and noise of post-processing only: everything here is a function of what was
 released.  It sees the noise, the fit's shrinkage, the chance that a finite table differs from its model, and relations
-that were not measured, as strong as `Misfit` takes them to be.
+that were not measured, as strong as `Misspecification` takes them to be.
 
 All replicates share one pool of points drawn from the model.  A replicate's table and its fit are two columns of weights
 of these points, so that all replicates are computed together, and a table of groups costs one look at the points.
@@ -20,18 +20,18 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.misfit import Misfit
-from synthdp.answers.error_bars.part import Part, near
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
+from synthdp.answers.error_bars.misspecification import Misspecification
 from synthdp.answers.error_bars.random_functions import leaf_mass
-from synthdp.answers.error_bars.refit import Matched, refitted
-from synthdp.answers.grouping import Grouping
+from synthdp.answers.error_bars.refit import MomentTargets, refitted
+from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import pooled_total
-from synthdp.fit.merged import merged_without_misfits
-from synthdp.fit.misfits import kept_cells, without_misfits
+from synthdp.fit.graphical.consistency import gls_total
+from synthdp.fit.merged import merged_in_domain
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -39,13 +39,15 @@ REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it."""
+"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it.
+`POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit."""
 
 MOST_CODES = 150_000
-"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second."""
+"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second.
+A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Shares whose sum is this near to 1 leave nothing over."""
+"""Shares whose sum is this near to 1 leave nothing over.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +71,11 @@ class Replicates:
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns."""
+"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns.
+`MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured."""
 
 POOLS = 4
-"""Pools of some columns of a wide table that are kept."""
+"""Pools of some columns of a wide table that are kept.  A safety limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class Bootstrap:
         Number of points in their pool; default: `POINTS`, fewer of many columns.
     """
 
-    direct: Direct
+    direct: GLSEstimates
     random_state: int = 0
     size: int = REPLICATES
     points: int = 0
@@ -102,9 +105,9 @@ class Bootstrap:
             object.__setattr__(self, "points", max(FEWEST_POINTS, min(POINTS, fitting)))
 
     @cached_property
-    def misfit(self) -> Misfit:
+    def misfit(self) -> Misspecification:
         """The relations that the release leaves open."""
-        return Misfit.of(self.direct)
+        return Misspecification.of(self.direct)
 
     @cached_property
     def replicates(self) -> Replicates:
@@ -121,23 +124,24 @@ class Bootstrap:
         for r, likely in enumerate(misfit.weights(leaves, rng, self.size), start=1):
             drawn = rng.poisson(weight * likely / max(float(likely.mean()), 1e-12)).astype(np.float64)
             rows[:, r] = drawn * (total / max(float(drawn.sum()), 1.0))
-        stddev = 0.0 if self.direct.total_is_public else pooled_total(tables)[1]
-        kept, zero = self.direct.kept, np.zeros(len(self.direct.kept))
-        fitting = [kept_cells(without_misfits(table, kept, zero, total=total), kept) for table in tables]
+        stddev = 0.0 if self.direct.total_is_public else gls_total(tables)[1]
+        kept = self.direct.kept
+        none = OutOfDomain(releasable=tuple(kept), rows=np.zeros(len(kept)), total=total)
+        fitting = [none.inside(table) for table in tables]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
             effects=self.direct.fitting_effects, merged=self._merged,
-            products=Matched.of(self.direct.products, codes, rows[:, 1:], rng),
+            products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
-        rows[:, 1:] = misfit.unfound(leaves, rows[:, 1:], rng)
+        rows[:, 1:] = misfit.unrecovered_rows(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
         return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))
 
-    def tables(self, groupings: tuple[Grouping, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
 
         The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
@@ -159,7 +163,7 @@ class Bootstrap:
                 rows += np.bincount(place, found.rows[:, r] * weight, minlength=len(rows))
             yield table, rows.reshape(shape)
 
-    def _entries(self, groupings: tuple[Grouping, ...]) -> tuple[list[IntArray], list[FloatArray]]:
+    def _entries(self, groupings: tuple[QuestionBinning, ...]) -> tuple[list[IntArray], list[FloatArray]]:
         """Return where each point goes in a table of groups and how much of it, once for all powers of values."""
         places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
         for grouping in groupings:
@@ -237,8 +241,7 @@ class Bootstrap:
     @property
     def _merged(self) -> list[NoisyTable]:
         """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
-        direct = self.direct
-        return merged_without_misfits(direct.merged, direct.kept, direct.misfits, total=direct.total[0])
+        return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
     def _tables(self) -> list[NoisyTable]:
@@ -257,7 +260,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
+class BootstrapCache:
     """The bootstrap of a release: one of all columns, or of a wide table one for the columns of each question.
 
     Parameters
@@ -268,7 +271,7 @@ class Pools:
         Seed of the replicates.
     """
 
-    direct: Direct
+    direct: GLSEstimates
     random_state: int
 
     def of(self, columns: Iterable[int]) -> Bootstrap:
@@ -278,8 +281,8 @@ class Pools:
         asked = set(columns)
         found = next((one for had, one in reversed(self._kept) if asked <= had), None)
         if found is None:
-            some = near(self.direct, sorted(asked), NEAREST)
-            found = Bootstrap(Part.of(self.direct, some), self.random_state)
+            some = nearest_columns(self.direct, sorted(asked), NEAREST)
+            found = Bootstrap(ColumnSubset.of(self.direct, some), self.random_state)
             self._kept.append((frozenset(some), found))
             del self._kept[:-POOLS]
         return found
@@ -327,8 +330,8 @@ def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
     return np.asarray(weights / np.maximum(into @ weights, 1e-300)[cell])
 
 
-def group_shares(grouping: Grouping, leaf_counts: FloatArray) -> FloatArray:
-    """Return `Grouping.cell_share` by columns of leaf counts, (r, cells, powers * groups)."""
+def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArray:
+    """Return `QuestionBinning.cell_share` by columns of leaf counts, (r, cells, powers * groups)."""
     refinement = grouping.refinement
     share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)
     cells, groups = int(refinement.coarse_cell.max()) + 1, grouping.leaf_powers.shape[1]
@@ -346,13 +349,13 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))
 
 
-STRAIGHT = 0.3
-"""Standard deviation of what a relation that was not measured changes a correlation by, over the most that it can.
+CORRELATION_STDDEV = 0.3
+"""Error stddev of an unmeasured correlation, as a fraction of the largest that the screened L1 distance allows.  Tuned.
 
 Chosen on Males and DoctorAUS (docs/benchmarks/answers.md)."""
 
 
-def straight_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
+def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
     """Return standard deviations of the correlations of columns of numbers, (k, k); 0 for pairs that were measured.
 
     A table that differs from the model's by rho z w times the product of its margins, with z and w the standardised values
@@ -365,7 +368,7 @@ def straight_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
     for x, y in itertools.combinations(range(len(columns)), 2):
         if places[x] != places[y] and not direct.has((places[x], places[y])):
             most = bootstrap.misfit.strengths[places[x], places[y]] / max(sizes[x] * sizes[y], 1e-12)
-            found[x, y] = found[y, x] = STRAIGHT * min(1.0, most)
+            found[x, y] = found[y, x] = CORRELATION_STDDEV * min(1.0, most)
     return found
 
 

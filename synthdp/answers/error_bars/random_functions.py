@@ -18,10 +18,10 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Random functions of a column; a relation is a sum of so many products."""
+"""Random functions of a column; a relation is a sum of so many products.  Tuned; not measured."""
 
 WAVES = 6
-"""Cosines in a random function of an ordered column."""
+"""Cosines in a random function of an ordered column.  Tuned; not measured."""
 
 DECAY = 2
 """Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.

@@ -18,9 +18,9 @@ from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.fit.graphical.consistency import (
     NoisyEffect,
+    gls_effects,
     make_consistent,
     make_merged_consistent,
-    pooled_effects,
 )
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
@@ -28,17 +28,20 @@ from synthdp.parallel import in_order
 from synthdp.randomness import Generator
 
 SWEEPS = 4
+"""Raking sweeps of a replicate.  Tuned; not measured."""
 
 TOGETHER = 12
-"""Replicates fitted by one thread, at once."""
+"""Replicates fitted by one thread, at once.  A safety limit."""
 
 NEWTON_STEPS = 4
-"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each."""
+"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each.
+A numerical tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Of products: the fit is not followed to the end."""
+"""Of products: the fit is not followed to the end.  A numerical tolerance."""
 
 _TINY = 1e-30
+"""Weight floor.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +65,7 @@ class _Raked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matched:
+class MomentTargets:
     """Products of scores at the points, and what the fits have to reach; in single precision.
 
     Parameters
@@ -86,7 +89,9 @@ class Matched:
     slope: FloatArray
 
     @classmethod
-    def of(cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator) -> Matched | None:
+    def of(
+        cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator
+    ) -> MomentTargets | None:
         """Return what the fits do with products, or None where the released fit did nothing with them.
 
         The ridge of a question is the variance of the noise over that of the signal, c, times that of its products, and such
@@ -116,7 +121,7 @@ class Matched:
             every.astype(np.float32)[:, None], slope,
         )  # fmt: skip
 
-    def of_some(self, some: slice) -> Matched:
+    def of_some(self, some: slice) -> MomentTargets:
         """Return the same of some replicates; its coefficients are a copy."""
         return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
 
@@ -141,7 +146,7 @@ def refitted(
     rng: Generator,
     effects: Sequence[NoisyEffect] = (),
     merged: Sequence[NoisyTable] = (),
-    products: Matched | None = None,
+    products: MomentTargets | None = None,
 ) -> FloatArray:
     """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
 
@@ -171,7 +176,7 @@ def refitted(
     count = rows.shape[1]
     total = weight * len(codes)
     totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
-    pooled = pooled_effects(tables, shape, total=total, effects=effects)
+    pooled = gls_effects(tables, shape, total=total, effects=effects)
     noise = {part: _centred(_white(rng, (*table_shape(shape, part), count), precision**-0.5))
              for part, precision in pooled.precisions.items()}  # fmt: skip
     raked = []
@@ -216,7 +221,7 @@ def _raked_alone(
     return _Raked(place, sums, (target / ridge).reshape(-1, count).astype(np.float32), potential, ridge, axes)
 
 
-def _fit(raked: Sequence[_Raked], weight: FloatArray, products: Matched | None) -> AnyArray:
+def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | None) -> AnyArray:
     """Return the weights of the points in some replicates, (m, r), from the (r,) equal ones that they start from."""
     count, totals = len(raked[0].place), weight * len(raked[0].place)
     weights = np.tile(weight.astype(np.float32), (count, 1))

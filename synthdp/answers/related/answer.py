@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, show_errors, show_values, with_intervals
+from synthdp.answers.answers import MEASURED, MODEL, STUDENT, Answers, format_values, show_errors, with_intervals
 from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.grouping import numbers_of
 from synthdp.answers.questions import (
@@ -262,7 +262,7 @@ class DatabaseAsker:
         labels["q"] = [float(q) for q in question.q] * features.size
         column, error = asked.column(question.column), (ends[2] - ends[1]) / (2 * STUDENT)
         if column is not None:
-            ends, error = [show_values(column, one) for one in ends], show_errors(column, error)
+            ends, error = [format_values(column, one) for one in ends], show_errors(column, error)
         return Answers(
             labels=labels,
             estimate=ends[0],

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.answers.division import MOST_CELLS
 from synthdp.answers.expressions import Both, Node, comparisons_of, truth
 from synthdp.answers.moments import moment, pearson, positive
+from synthdp.answers.question_partition import MOST_CELLS
 from synthdp.answers.questions import (
     Correlation,
     Count,

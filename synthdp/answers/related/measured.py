@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
-from synthdp.answers.leaves import Histogram, Leaves, clumped, least_squares, unevenness
+from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.asked import Asked
 from synthdp.answers.related.known import Known
@@ -79,7 +79,7 @@ class _Counted:
     """
 
     axis: Axis
-    leaves: Leaves
+    leaves: FineBinEstimates
 
     def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
         """Return the mean of a function of grid points over each leaf."""
@@ -93,8 +93,10 @@ class _Counted:
     def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
         """Return the standard error of the sum of a function over persons: of noise, and of where in a leaf they are."""
         means, squares = (self.means(layout, term, one) for one in (values, values**2))
-        uneven = unevenness(self.leaves, self.axis) if term.summary != ROWS and self.axis.grid.ordered else 0.0
-        inside = float(np.maximum(squares - means**2, 0.0) @ clumped(self.leaves.counts, uneven))
+        uneven = (
+            intraclass_correlation(self.leaves, self.axis) if term.summary != ROWS and self.axis.grid.ordered else 0.0
+        )
+        inside = float(np.maximum(squares - means**2, 0.0) @ effective_counts(self.leaves.counts, uneven))
         return float(np.sqrt(float(self.leaves.variances(means[None])[0]) + inside))
 
 
@@ -119,7 +121,7 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
     fine = Axis(first.name, first.column, starts, leaf.ravel())
     of_leaf = np.unique(fine.cells, return_index=True)[1]
     histograms = [Histogram(cell[of_leaf], counts, sd) for cell, (_, counts, sd) in zip(inside, found, strict=True)]
-    return _Counted(fine, least_squares(histograms))
+    return _Counted(fine, gls_fine_bins(histograms))
 
 
 def _is_of_parts(axis: Axis) -> bool:

@@ -59,7 +59,7 @@ class NoisyEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Effects:
+class GLSEffects:
     """The pooled main effects and interactions of a set of noisy tables, given the total.
 
     A table of counts over clique c splits orthogonally into one effect for each A ⊆ c: its margin on A,
@@ -118,9 +118,9 @@ class Effects:
         return math.sqrt(variance)
 
 
-def pooled_effects(
+def gls_effects(
     tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float, effects: Iterable[NoisyEffect] = ()
-) -> Effects:
+) -> GLSEffects:
     """Pool what the tables say about every main effect and interaction, and what was measured of these alone.
 
     Parameters
@@ -156,7 +156,7 @@ def pooled_effects(
         weighted[effect.clique] = weighted.get(effect.clique, 0.0) + effect.stddev**-2 * centred
         precisions[effect.clique] = precisions.get(effect.clique, 0.0) + effect.stddev**-2
     pooled = {part: value / precisions[part] for part, value in weighted.items()}
-    return Effects(shape=sizes, total=float(total), effects=pooled, precisions=precisions)
+    return GLSEffects(shape=sizes, total=float(total), effects=pooled, precisions=precisions)
 
 
 def make_consistent(
@@ -170,18 +170,18 @@ def make_consistent(
     Parameters
     ----------
     tables, shape, total, effects
-        As in `pooled_effects`.
+        As in `gls_effects`.
 
     Returns
     -------
     The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
     appearance; then those of effects of several columns that lie in no other effect. ``stddev`` is the noise scale that
     sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or of its own
-    effect, before it gained from its neighbours (`Effects.stddev` has the error of the estimate itself).
+    effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
     """
     noisy = list(tables)
     measured = list(effects)
-    pooled = pooled_effects(noisy, shape, total=total, effects=measured)
+    pooled = gls_effects(noisy, shape, total=total, effects=measured)
     repeats: dict[Clique, float] = {}
     for table in noisy:
         if len(table.clique) > 1:
@@ -198,7 +198,7 @@ def make_consistent(
     )
 
 
-def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tuple[NoisyTable, ...]:
+def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> tuple[NoisyTable, ...]:
     """Return tables of merged codes whose total and one-way margins are those of the pooled effects, merged alike.
 
     A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
@@ -217,7 +217,7 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: Effects) -> tup
     )
 
 
-def _with_margins(table: NoisyTable, pooled: Effects) -> FloatArray:
+def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
     shape = table.shape(pooled.shape)
     counts = table.counts.reshape(shape)
     counts = counts + (pooled.total - counts.sum()) / counts.size
@@ -229,7 +229,7 @@ def _with_margins(table: NoisyTable, pooled: Effects) -> FloatArray:
     return np.asarray(counts)
 
 
-def pooled_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
+def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
     """Return the number of rows that the tables say together, by precision, and its standard deviation.
 
     Raises

@@ -17,22 +17,23 @@ from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray, Weights
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import Shape, project_to_simplex
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import Effects
+from synthdp.fit.graphical.consistency import GLSEffects
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
-"""Standard deviations of the potentials of one order that are tried."""
+"""Standard deviations of the potentials of one order that are tried.  Tuned; not measured."""
 
 FLOOR = 0.1
-"""Every code of a column is taken to have at least so many stddevs of its noisy count."""
+"""Every code of a column is taken to have at least so many stddevs of its noisy count.  Tuned; not measured."""
 
 NEARER = 0.1
-"""In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows."""
+"""In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows.
+Tuned; not measured."""
 
 LEAST_VARIANCE = 1e-9
-"""A feature is taken to vary at least so much."""
+"""A feature is taken to vary at least so much.  A numerical tolerance."""
 
 BLOCK_CELLS = 64
-"""Axes are transformed together while their table has at most so many cells."""
+"""Axes are transformed together while their table has at most so many cells.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class ListedEntropy:
         """Say whether a domain is small enough to be listed."""
         return math.prod(int(k) for k in shape) <= self.max_cells
 
-    def fit(self, effects: Effects, *, possible: BoolArray | None = None) -> Weights:
+    def fit(self, effects: GLSEffects, *, possible: BoolArray | None = None) -> Weights:
         """Return the probability of every cell, (cells,) flat in C order.
 
         Parameters
@@ -128,7 +129,7 @@ class ListedEntropy:
             weights = problem.weights(potentials[used])
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
-    def _nearer(self, weights: Weights, effects: Effects, *, total: float) -> Weights:
+    def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
         """Return weights nearer to what was measured than those given, as far as the noise supports it."""
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
@@ -144,13 +145,13 @@ class ListedEntropy:
         return problem.weights(potentials)
 
 
-def _noise_of_cell(effects: Effects) -> float:
+def _noise_of_cell(effects: GLSEffects) -> float:
     """Return the mean noise in a cell of the effects of most columns, in rows."""
     most = max(map(len, effects.precisions), default=0)
     return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 
 
-def _margin(effects: Effects, column: int, total: float) -> FloatArray:
+def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
     """Return the estimated shares of the codes of a column, all above 0."""
     stddev = effects.precisions[(column,)] ** -0.5 if (column,) in effects.precisions else 0.0
     counts = project_to_simplex(effects.table((column,)), total) + max(FLOOR * stddev, 1e-6 * total)
@@ -251,7 +252,7 @@ class _Observed:
     stddev: FloatArray
 
     @classmethod
-    def of(cls, effects: Effects, basis: _Basis) -> _Observed:
+    def of(cls, effects: GLSEffects, basis: _Basis) -> _Observed:
         values, variance, order = (np.zeros(basis.shape) for _ in range(3))
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():

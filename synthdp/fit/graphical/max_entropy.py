@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+from scipy.optimize import minimize
 
-from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import (
     NoisyTable,
@@ -23,11 +24,229 @@ from synthdp.distribution.contingency import (
     project_to_simplex,
     table_size,
 )
-from synthdp.distribution.junction_tree import junction_tree
-from synthdp.distribution.markov_random_field import Graphical, calibrate_tree
+from synthdp.distribution.junction_tree import JunctionTree, SubTable, junction_tree
+from synthdp.distribution.markov_random_field import CalibratedTree, Graphical, calibrate_tree
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.dual import Dual, clique_marginal, polish
-from synthdp.fit.graphical.ipf import fit_by_sweeps
+from synthdp.fit.graphical.proportional_step import rake
+
+Potentials = dict[Clique, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dual:
+    """F(θ) = total·log Z(θ) + ½Σ_c v_c‖θ_c‖² − Σ_c θ_c·y_c, over the possible cells of every table.
+
+    Parameters
+    ----------
+    tree
+        A tree whose nodes hold every clique.
+    tables
+        The consistent noisy tables y, one a clique.
+    ridges
+        v_c of each table, in rows.
+    total
+        Number of rows, > 0.
+    zeros
+        (cells,) logarithms of masks on some cliques: 0, or -inf where a combination is impossible.
+    possible
+        (cells,) for each table, whether the zeros leave the cell any mass.  The others have no potential.
+    """
+
+    tree: JunctionTree
+    tables: Sequence[NoisyTable]
+    ridges: Sequence[float]
+    total: float
+    zeros: Mapping[Clique, FloatArray]
+    possible: Sequence[BoolArray]
+
+    def masked(self, potentials: Mapping[Clique, FloatArray]) -> Potentials:
+        """Return the potentials of whole tables, with the structural zeros in them."""
+        merged = dict(potentials)
+        for table in self.tables:
+            cells = table.merged_cells
+            if cells is not None:
+                merged[table.clique] = potentials[table.clique][cells]
+        for clique, zeros in self.zeros.items():
+            merged[clique] = merged[clique] + zeros if clique in merged else zeros
+        return merged
+
+    def calibrated(self, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
+        """Pass messages over ``potentials`` (finite) and the structural zeros."""
+        return calibrate_tree(self.tree, self.masked(potentials))
+
+    def value_and_gradient(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, list[FloatArray]]:
+        """Return F and, for each table, total·μ + vθ − y (0 in impossible cells)."""
+        calibration = self.calibrated(potentials)
+        value = self.total * calibration.log_partition
+        gradients: list[FloatArray] = []
+        for table, ridge, possible in zip(self.tables, self.ridges, self.possible, strict=True):
+            theta = potentials[table.clique]
+            pull = ridge * theta - table.counts
+            value += float(theta @ (0.5 * ridge * theta - table.counts))
+            expected = self.total * clique_marginal(
+                self.tree, calibration.beliefs, table.clique, merged=table.merged_cells
+            )
+            gradients.append(np.where(possible, expected + pull, 0.0))
+        return value, gradients
+
+    def residual(self, gradients: Sequence[FloatArray]) -> float:
+        """Return the largest ‖gradient‖₁ of a table, in multiples of the total."""
+        return max((float(np.abs(g).sum()) for g in gradients), default=0.0) / self.total
+
+
+def clique_marginal(
+    tree: JunctionTree, beliefs: Sequence[FloatArray], clique: Clique, *, merged: IntArray | None = None
+) -> FloatArray:
+    """Sum a clique's home belief to its flat table, perhaps of merged codes."""
+    home, inside = tree.place(clique, merged=merged)
+    return inside.margin(beliefs[home])
+
+
+def polish(dual: Dual, potentials: Mapping[Clique, FloatArray], *, steps: int) -> Potentials:
+    """Improve potentials by at most ``steps`` steps of L-BFGS on all of them at once.
+
+    The variables are scaled by the square root of the curvature that independent Poisson cells would have,
+    max(y, v) + v. The result is never worse than the start.
+    """
+    cliques = [table.clique for table in dual.tables]
+    scales = [
+        np.sqrt(np.maximum(table.counts, ridge) + ridge) for table, ridge in zip(dual.tables, dual.ridges, strict=True)
+    ]
+    scale = np.concatenate([s[p] for s, p in zip(scales, dual.possible, strict=True)])
+    ends = np.cumsum([int(possible.sum()) for possible in dual.possible])[:-1]
+
+    def unpacked(x: FloatArray) -> Potentials:
+        parts = np.split(x / scale, ends)
+        result: Potentials = {}
+        for clique, part, possible in zip(cliques, parts, dual.possible, strict=True):
+            result[clique] = np.zeros(possible.size)
+            result[clique][possible] = part
+        return result
+
+    def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradients = dual.value_and_gradient(unpacked(x))
+        packed = np.concatenate([g[p] for g, p in zip(gradients, dual.possible, strict=True)]) / scale
+        return (value - base) / dual.total, packed / dual.total
+
+    base = dual.value_and_gradient(potentials)[0]
+    start = np.concatenate([potentials[c][p] for c, p in zip(cliques, dual.possible, strict=True)]) * scale
+    found = minimize(
+        evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": steps, "ftol": 1e-12, "gtol": 1e-9}
+    )
+    return unpacked(found.x) if found.fun <= 0 else dict(potentials)
+
+
+_ROUNDS = 2  # over a node's tables at each visit, when there are several
+"""Inner passes over the tables of one node.  Tuned; not measured."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldTable:
+    """One table, at the node that holds its potential."""
+
+    clique: Clique
+    target: FloatArray
+    ridge: float
+    possible: BoolArray
+    inside: SubTable
+
+
+class _Fit:
+    """The beliefs of all nodes, in rows, while potentials change under them."""
+
+    def __init__(self, dual: Dual, potentials: Potentials) -> None:
+        self.tree, self.total, self.potentials = dual.tree, dual.total, potentials
+        self.beliefs = [belief * dual.total for belief in dual.calibrated(potentials).beliefs]
+        self.separators = [
+            inside.margin(belief) for belief, inside in zip(self.beliefs, self.tree.in_node, strict=True)
+        ]
+        self.held: list[list[_HeldTable]] = [[] for _ in self.tree.nodes]
+        for table, ridge, possible in zip(dual.tables, dual.ridges, dual.possible, strict=True):
+            home, inside = self.tree.place(table.clique, merged=table.merged_cells)
+            self.held[home].append(_HeldTable(table.clique, table.counts, ridge, possible, inside))
+        for held in self.held:
+            held.sort(key=lambda table: len(table.clique))
+
+    def sweep(self, root: int) -> float:
+        """Fit every table of one tree; return the largest ‖change of a table‖₁ / total."""
+        moved = 0.0
+        for action, i in self.tree.sweep(root):
+            if action == "visit":
+                moved = max(moved, self._visit(i))
+            elif action == "down":
+                self._pass(i, source=self.tree.parents[i], sink=i)
+            else:
+                self._pass(i, source=i, sink=self.tree.parents[i])
+        return moved
+
+    def _visit(self, i: int) -> float:
+        held = self.held[i]
+        rounds = _ROUNDS if len(held) > 1 else 1
+        return max((self._step(i, table) for _ in range(rounds) for table in held), default=0.0)
+
+    def _step(self, i: int, table: _HeldTable) -> float:
+        """Take the exact step of one potential; the node's belief follows."""
+        belief = self.beliefs[i]
+        expected = table.inside.margin(belief)
+        factor = rake(
+            expected,
+            self.potentials[table.clique],
+            table.target,
+            cells=table.possible,
+            ridge=table.ridge,
+            total=self.total,
+        )
+        belief *= table.inside.spread(factor)
+        return float(np.abs(expected * factor - expected).sum()) / self.total
+
+    def _pass(self, child: int, *, source: int, sink: int) -> None:
+        """Bring the sink's margin on a separator to the source's."""
+        upwards = source == child
+        out = self.tree.in_node[child] if upwards else self.tree.in_parent[child]
+        into = self.tree.in_parent[child] if upwards else self.tree.in_node[child]
+        message = out.margin(self.beliefs[source])
+        before = self.separators[child]
+        ratio = np.divide(message, before, out=np.zeros_like(message), where=before > 0)
+        self.beliefs[sink] *= into.spread(ratio)
+        self.separators[child] = message
+
+
+def fit_by_sweeps(
+    dual: Dual, start: Mapping[Clique, FloatArray], *, max_sweeps: int, tolerance: float
+) -> tuple[Potentials, int, bool]:
+    """Sweep over every tree of the forest until no table moves by ``tolerance`` or more.
+
+    Parameters
+    ----------
+    dual
+        The problem.
+    start
+        A finite potential for every table.
+    max_sweeps
+        Limit for each tree; each is a problem of its own, since log Z is a sum over the trees.
+    tolerance
+        ‖change of a table‖₁ / total below which a table counts as settled.
+
+    Returns
+    -------
+    The potentials, the most sweeps that a tree took, and whether every table settled.
+    """
+    fit = _Fit(dual, {clique: theta.copy() for clique, theta in start.items()})
+    most, all_settled = 0, True
+    for root in fit.tree.roots:
+        settled = False
+        for sweep in range(1, max_sweeps + 1):
+            settled = fit.sweep(root) < tolerance or _alone(fit, root)
+            most = max(most, sweep)
+            if settled:
+                break
+        all_settled = all_settled and settled
+    return fit.potentials, most, all_settled
+
+
+def _alone(fit: _Fit, root: int) -> bool:
+    """Whether a tree has one table at most, whose exact step is the optimum."""
+    return not fit.tree.children[root] and len(fit.held[root]) <= 1
 
 
 class MaxEntropyStatus(Enum):

@@ -16,13 +16,13 @@ from synthdp.arrays import AnyArray, Codes, FloatArray, IntArray
 from synthdp.queries.products import PairProducts, Products, scores_of
 
 SLOPE_ROWS = 8192
-"""Rows that the slope of a step is computed from; the gap that it closes is computed from all."""
+"""Rows that the slope of a step is computed from; the gap that it closes is computed from all.  A safety limit."""
 
 DAMPING = 0.7
-"""Share of each step that is taken: tables are raked between the steps, and undo a little of it."""
+"""Share of each step that is taken: tables are raked between the steps, and undo a little of it.  Tuned; not measured."""
 
 LONGEST = 3.0
-"""Most that a step may add to the logarithm of a weight."""
+"""Most that a step may add to the logarithm of a weight.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,10 +13,15 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 
 _TINY = 1e-300
+"""Floor of an expected count.  A numerical tolerance."""
 _MAX_STEPS = 100
+"""Newton iterations.  A numerical tolerance."""
 _SETTLED = 1e-6
+"""Convergence tolerance.  A numerical tolerance."""
 _LARGEST = 600.0  # exponent of a cell that has no mass worth scaling
+"""Clip of an exponent.  A numerical tolerance."""
 _NEAR = 0.1  # the scale is adjusted once every cell is this near to its root
+"""Distance at which Newton replaces bisection.  A numerical tolerance."""
 
 
 class Step(NamedTuple):

@@ -23,13 +23,15 @@ from synthdp.fit.graphical.proportional_step import rake
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
-"""Particles for every row of the table, and at least: more would not be told apart from its noise."""
+"""Particles for every row of the table, and at least: more would not be told apart from its noise.
+`PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit."""
 
 MOST_SWEEPS = 24
-"""Sweeps where particles are few, so that the work is the same: tables and products of the same columns settle slowly."""
+"""Sweeps where particles are few, so that the work is the same: tables and products of the same columns settle slowly.
+A safety limit."""
 
 STEPS = 2
-"""Steps towards the products in each sweep: tables are raked to between them, and undo a little."""
+"""Steps towards the products in each sweep: tables are raked to between them, and undo a little.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

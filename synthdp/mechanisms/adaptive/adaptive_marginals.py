@@ -19,7 +19,7 @@ import numpy as np
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
-from synthdp.fit.graphical.consistency import pooled_total
+from synthdp.fit.graphical.consistency import gls_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
@@ -51,9 +51,9 @@ from synthdp.mechanisms.adaptive.shares import (
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
-from synthdp.mechanisms.workload import Wish, Workload, weighted_too, workload_of
+from synthdp.mechanisms.workload import Workload, WorkloadSpec, weighted_too, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
@@ -80,7 +80,7 @@ STAGES = ("one-ways", "pairs", "second stage", "fit")
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveMarginals(Spender):
+class AdaptiveMarginals(HasPrivacyCost):
     """Synthetic rows from adaptively chosen marginals (docs/mechanisms/adaptive-marginals.md).
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours.
@@ -136,7 +136,7 @@ class AdaptiveMarginals(Spender):
 
     gaussian: ClassVar[bool] = True
     keeps_classes: ClassVar[bool] = True
-    workload: Workload | Mapping[Any, float] | Wish | None = None
+    workload: Workload | Mapping[Any, float] | WorkloadSpec | None = None
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
@@ -299,7 +299,7 @@ class AdaptiveMarginals(Spender):
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best way to measure all interactions of the groups, where it applies."""
         pooled = known.pooled_effects
-        counted = pooled_total(known.one_way_tables)[1] ** -2
+        counted = gls_total(known.one_way_tables)[1] ** -2
         return optimum_of(
             pooled.shape, workload, known.left, total=known.total, most_cells=self.listed.max_cells,
             known={**pooled.precisions, (): counted},

@@ -14,7 +14,7 @@ from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.misfits import make_fitting
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.adaptive.wide import related
@@ -131,8 +131,9 @@ def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> lis
     """Return the tables of some columns without misfits, made to agree; cliques by their places among the columns."""
     place = {j: i for i, j in enumerate(columns)}
     local = [replace(table, clique=_at(place, table.clique)) for table in tables]
-    kept = [known.domain.axes[j].releasable for j in columns]
-    return list(make_fitting(local, kept, known.misfits[list(columns)], total=known.total))
+    releasable = tuple(known.domain.axes[j].releasable for j in columns)
+    out = OutOfDomain(releasable=releasable, rows=known.misfits[list(columns)], total=known.total)
+    return list(out.consistent(local))
 
 
 def _at(place: dict[int, int], clique: Clique) -> Clique:

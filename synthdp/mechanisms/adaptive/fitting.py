@@ -15,8 +15,7 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import make_merged_fitting
-from synthdp.fit.misfits import make_fitting
+from synthdp.fit.merged import consistent_merged
 from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.randomness import Generator
@@ -26,8 +25,8 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
     measured = [*known.one_way_tables, *known.tables]
     tables = [
-        *make_fitting(measured, known.kept, known.misfits, total=known.total, effects=known.effects),
-        *make_merged_fitting(measured, known.merged, known.kept, known.misfits, total=known.total),
+        *known.out_of_domain.consistent(measured, known.effects),
+        *consistent_merged(measured, known.merged, known.out_of_domain),
     ]
     estimated = known.estimates_alone
     return [

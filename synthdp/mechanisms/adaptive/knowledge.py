@@ -12,10 +12,10 @@ from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import Effects, NoisyEffect, pooled_total
+from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import pooled_repeats
-from synthdp.fit.misfits import fitting_pool
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -116,7 +116,7 @@ class Knowledge:
             left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
             coarser=(), zeros=structural_zeros(schema, domain),
         )  # fmt: skip
-        total = pooled_total(known.one_way_tables)[0] if rows is None else float(rows)
+        total = gls_total(known.one_way_tables)[0] if rows is None else float(rows)
         known = replace(known, total=max(1.0, total))
         return replace(known, coarser=merged_domains(refinements, known.margins))
 
@@ -137,6 +137,11 @@ class Knowledge:
         return np.array([column.misfits for column in self.columns])
 
     @property
+    def out_of_domain(self) -> OutOfDomain:
+        """The rows whose value does not fit a column, and what is measured without them."""
+        return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total)
+
+    @property
     def margins(self) -> list[FloatArray]:
         """The estimated rows in the groups of each column, misfits among them, >= 0; every column has the same sum."""
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
@@ -155,10 +160,10 @@ class Knowledge:
         return found
 
     @property
-    def pooled_effects(self) -> Effects:
+    def pooled_effects(self) -> GLSEffects:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
         tables = (*self.one_way_tables, *self.tables)
-        return fitting_pool(tables, self.effects, self.kept, self.misfits, total=self.total)
+        return self.out_of_domain.pooled(tables, self.effects)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
@@ -166,7 +171,7 @@ class Knowledge:
 
     def with_total(self, rows: float, stddev: float) -> Knowledge:
         """Return what is known with one more noisy number of rows beside that of the one-ways."""
-        before, noise = pooled_total(self.one_way_tables)
+        before, noise = gls_total(self.one_way_tables)
         precisions = noise**-2, stddev**-2
         total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
         return replace(self, total=max(1.0, total))

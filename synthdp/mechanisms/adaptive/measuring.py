@@ -14,7 +14,7 @@ from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import NoisyEffect, centred
 from synthdp.fit.merged import merged_tables, pooled_repeats
-from synthdp.fit.misfits import kept_cells, noisy_effects
+from synthdp.fit.out_of_domain import in_domain_cells, noisy_effects
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
@@ -128,7 +128,7 @@ def _with_earlier(known: Knowledge, effect: NoisyEffect, level: int) -> NoisyEff
     """Return an interaction averaged with earlier answers to the same question, by precision."""
     if level:
         kept = [axis.releasable for axis in known.axes(level).axes]
-        merged = [kept_cells(one, kept) for one in known.merged if one.clique == effect.clique]
+        merged = [in_domain_cells(one, kept) for one in known.merged if one.clique == effect.clique]
         same = [(one.counts, one.stddev) for one in merged]
     else:
         same = [(one.values, one.stddev) for one in known.effects if one.clique == effect.clique]

@@ -21,7 +21,7 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
-from synthdp.fit.misfits import LEAST_STDDEV
+from synthdp.fit.out_of_domain import LEAST_STDDEV
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.budget import BudgetAllocation

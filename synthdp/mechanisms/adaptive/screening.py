@@ -13,7 +13,6 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
-from synthdp.fit.misfits import with_misfits
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate
@@ -101,9 +100,9 @@ def screen_against_model(
         return Screening([], known)
     ratio = max(known.total, 1.0) / len(sample)
     tables = Marginals(known.domain, tuple(cliques))
-    kept = known.kept
+    out_of_domain = known.out_of_domain
     modelled = (
-        with_misfits(counts * ratio, clique, kept, known.misfits, total=known.total)
+        out_of_domain.add(counts * ratio, clique)
         for clique, counts in zip(cliques, tables.split(tables.sums(sample)), strict=True)
     )
     found, expected, left = distances_from(

@@ -26,7 +26,7 @@ from synthdp.fit.related.shrinkage import towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.related.candidates import (
     Attribute,
     always,
@@ -74,7 +74,7 @@ STAGES = ("one-way tables", "what stays", "screening", "tables", "fit")
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedTables(Spender):
+class RelatedTables(HasPrivacyCost):
     """Synthetic persons with all their rows in several tables (docs/mechanisms/related-tables.md).
 
     Costs ``spend``, fixed before any row is read, for the curator's neighbours: a person with all rows.

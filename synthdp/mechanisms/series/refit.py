@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex, table_shape, table_size
@@ -25,8 +25,8 @@ from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import make_merged_fitting
-from synthdp.fit.misfits import LEAST_STDDEV, make_fitting
+from synthdp.fit.merged import consistent_merged
+from synthdp.fit.out_of_domain import LEAST_STDDEV, OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import refine
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
@@ -71,23 +71,21 @@ class Refit:
         rng
             Source of the weighted rows.
         """
-        said = Direct(before, tuple(measurements))
+        said = GLSEstimates(before, tuple(measurements))
         total = max(1.0, said.total[0])
         refinements = tuple(_refined(said, j, total) for j in range(len(before.domain)))
         model = replace(before, refinements=refinements, total=total)
         return replace(model, distribution=self._distribution(model, said, total, rng))
 
-    def _distribution(self, model: SyntheticModel, said: Direct, total: float, rng: Generator) -> Distribution:
+    def _distribution(self, model: SyntheticModel, said: GLSEstimates, total: float, rng: Generator) -> Distribution:
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
             return self._of_cells(model, said, total)
         one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
         margins = [project_to_simplex(table.counts, total) for table in one_ways]
-        none = np.zeros(len(margins))
-        fitting = make_fitting(
-            [*one_ways, *said.fitting], said.kept, none, total=total, effects=said.fitting_effects
-        )  # fmt: skip
-        merged = make_merged_fitting([*one_ways, *said.fitting], said.merged, said.kept, none, total=total)
+        none = OutOfDomain(releasable=tuple(said.kept), rows=np.zeros(len(margins)), total=total)
+        fitting = none.consistent([*one_ways, *said.fitting], said.fitting_effects)
+        merged = consistent_merged([*one_ways, *said.fitting], said.merged, none)
         shape = model.domain.shape
         tables, strengths = [], {}
         for one in (*fitting, *merged):
@@ -124,7 +122,7 @@ class Refit:
             return tree
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
-    def _of_cells(self, model: SyntheticModel, said: Direct, total: float) -> Explicit:
+    def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
         """Fit all main effects and interactions over every combination of groups that a row may have."""
         kept, shape = said.kept, model.domain.shape
         sizes = [int(groups.sum()) for groups in kept]
@@ -173,7 +171,7 @@ def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float)
     return np.asarray(found * total, np.float64)
 
 
-def _one_way(said: Direct, model: SyntheticModel, column: int) -> NoisyTable:
+def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTable:
     """Return the noisy counts of a column's groups, by least squares over all that was counted of it."""
     refinement, groups = model.refinements[column], model.domain.shape[column]
     leaves, first = said.leaves(column), said.first_level(column)
@@ -184,7 +182,7 @@ def _one_way(said: Direct, model: SyntheticModel, column: int) -> NoisyTable:
     return NoisyTable(clique=(column,), counts=counts, stddev=max(stddev, LEAST_STDDEV))
 
 
-def _refined(said: Direct, column: int, total: float) -> Refinement:
+def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
     """Return a column's leaves with new weights: bins of the first histogram by their counts, leaves inside by theirs."""
     refinement = said.model.refinements[column]
     leaves, first = said.leaves(column), said.first_level(column)

@@ -15,12 +15,13 @@ from synthdp.arrays import Answers, Codes, Weights
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import out_of_domain_terms
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.misfits import LEAST_FIT
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import Measurements, beyond_noise
 from synthdp.mechanisms.cell_model import design, weighted_averages
-from synthdp.mechanisms.row_count import RowCount, misfit_terms, part_left, row_total
+from synthdp.mechanisms.row_count import RowCount, part_left, row_total
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.composed import FittingRows
 from synthdp.queries.linear import Total
@@ -30,7 +31,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
 
 MISFIT_SHARE = 0.05
-"""Share of what the number of rows leaves, for counting misfits."""
+"""Share of what the number of rows leaves, for counting misfits.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +93,7 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     """
     total = total_of_all(account, domain, share=share)
     apart = domain_with_misfits(domain)
-    terms = misfit_terms(apart, order=1)
+    terms = out_of_domain_terms(apart, order=1)
     if not terms:
         return total
     each = part_left(account, share=MISFIT_SHARE / (len(terms) + 1))
@@ -126,12 +127,13 @@ def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
     if not clear and missing <= beyond_noise((fits.stddev**2 + total.stddev**2) ** 0.5, 1):
         return round(rows)
     most = rows - max(float(misfits.answers.max()), 0.0) if clear else rows
-    least = max(LEAST_FIT * rows, 1.0)
+    least = max(MIN_IN_DOMAIN * rows, 1.0)
     return round(max(min(float(fits.answers[0]), most), least))
 
 
 LEAST_WEIGHT = 1e-300
-"""Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back."""
+"""Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back.
+A numerical tolerance."""
 
 
 class CellFit:

@@ -16,8 +16,8 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, universe_size
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
@@ -37,7 +37,7 @@ from synthdp.works.net.private_multiplicative_weights import check_updates
 
 
 @dataclass(frozen=True, slots=True)
-class MedianMechanism(Spender):
+class MedianMechanism(HasPrivacyCost):
     """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -60,7 +60,7 @@ class MedianMechanism(Spender):
         What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
     """
 
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     size: int = 8
     max_updates: int | None = None
     threshold: float | None = None
@@ -68,7 +68,7 @@ class MedianMechanism(Spender):
     total_share: float = 0.05
     alarm_share: float = 0.8
     spend: Spend = Remaining()
-    workload: Wish | None = None
+    workload: WorkloadSpec | None = None
 
     def __post_init__(self) -> None:
         check_whole("size", self.size)

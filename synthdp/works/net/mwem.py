@@ -16,12 +16,12 @@ from synthdp.checks import check_share, check_whole, whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
-from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
+from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, tables_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
 from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances, Score
@@ -77,11 +77,12 @@ class QueryDistances(Score):
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken.
+A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
-class MWEM(Spender):
+class MWEM(HasPrivacyCost):
     """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
 
     The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
@@ -120,7 +121,7 @@ class MWEM(Spender):
     4
     """
 
-    workload: LinearQueries | Wish | None = None
+    workload: LinearQueries | WorkloadSpec | None = None
     rounds: int = 20
     replay: int = 200
     average: bool = False
@@ -184,17 +185,17 @@ class _FittingAnswers:
     """The answers of a program without misfits, which its tables count in cells of their own."""
 
     def __init__(self, workload: LinearQueries, total: float) -> None:
-        self._workload, self._total = workload, total
-        self._kept = [axis.releasable for axis in workload.domain.axes]
-        self._apart = isinstance(workload, Marginals) and not all(kept.all() for kept in self._kept)
-        self._misfits = np.zeros(len(self._kept))
+        self._workload = workload
+        releasable = tuple(axis.releasable for axis in workload.domain.axes)
+        self._outside = OutOfDomain(releasable=releasable, rows=np.zeros(len(releasable)), total=total)
+        self._apart = isinstance(workload, Marginals) and not self._outside.everywhere
 
     def expected(self, counts: Answers) -> Answers:
         """Return the counts that a model without misfits expects, (k,), as they are counted among misfits."""
         if not (self._apart and isinstance(self._workload, Marginals)):
             return counts
         tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)
-        found = [with_misfits(one, c, self._kept, self._misfits, total=self._total) for c, one in tables]
+        found = [self._outside.add(one, clique) for clique, one in tables]
         return np.concatenate(found)
 
     def answers(self, measured: Sequence[Measurements]) -> list[Answers]:
@@ -203,11 +204,9 @@ class _FittingAnswers:
             return [one.answers for one in measured]
         parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
         tables = [noisy_tables(queries, one.answers, one.stddev) for queries, one in parts]
-        self._misfits = misfit_rows([table for some in tables for table in some], self._kept)
-        return [
-            answers_without_misfits(queries, some, self._misfits, total=self._total)[0]
-            for (queries, _), some in zip(parts, tables, strict=True)
-        ]
+        every = [table for some in tables for table in some]
+        self._outside = OutOfDomain.estimated(every, self._outside.releasable, total=self._outside.total)
+        return [self._outside.answers(queries, some) for (queries, _), some in zip(parts, tables, strict=True)]
 
 
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:

@@ -19,8 +19,8 @@ from synthdp.domain.domain import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.calibration import SelectionLaw, plan_selection
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.composed import FittingRows
@@ -138,17 +138,17 @@ class NetScores(Score):
 
 
 MAX_CANDIDATES = 1_000_000
-"""Most candidates that are listed."""
+"""Most candidates that are listed.  A safety limit."""
 
 DEFAULT_SIZE = 8
-"""Rows of the released table, where neither ``size`` nor ``alpha`` is given."""
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given.  Tuned; not measured."""
 
 MAX_COUNTS = 2**27
-"""Most counts that all candidates have together, a count for each cell of each."""
+"""Most counts that all candidates have together, a count for each cell of each.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class NetMechanism(Spender):
+class NetMechanism(HasPrivacyCost):
     """Release a table of few rows chosen with probability that falls exponentially with its largest error.
 
     Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
@@ -194,7 +194,7 @@ class NetMechanism(Spender):
     (2, 6)
     """
 
-    queries: LinearQueries | Wish | None = None
+    queries: LinearQueries | WorkloadSpec | None = None
     size: int | None = None
     total_share: float = 0.1
     spend: Spend = Remaining()

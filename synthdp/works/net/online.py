@@ -20,9 +20,9 @@ from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
-from synthdp.mechanisms.protocol import Spender, left_out, part_of
-from synthdp.mechanisms.workload import Wish, domain_named, marginals_on
-from synthdp.privacy.above_threshold import WatchPlan, plan_watch
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named, marginals_on
+from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.linear import Total
@@ -144,7 +144,7 @@ class OnlineSession:
         """Whether all above-threshold answers were given: answers are then guesses."""
         return self.watch.exhausted
 
-    def ask(self, queries: LinearQueries | Wish) -> list[OnlineAnswer]:
+    def ask(self, queries: LinearQueries | WorkloadSpec) -> list[OnlineAnswer]:
         """Answer the queries of a family, or the cells of marginals by the names of their columns, one after the other.
 
         Paid for when the session was opened.
@@ -181,7 +181,7 @@ class OnlineSession:
         return OnlineAnswer(value * each, learned=step.found is not None, checked=step.checked)
 
 
-def listed_columns(domain: Domain | Wish | None, schema: Schema) -> Schema:
+def listed_columns(domain: Domain | WorkloadSpec | None, schema: Schema) -> Schema:
     """Return the columns of a session's cells, or refuse cells that cannot be listed.
 
     Raises
@@ -197,8 +197,8 @@ def listed_columns(domain: Domain | Wish | None, schema: Schema) -> Schema:
 def released(
     curator: Curator,
     *,
-    domain: Domain | Wish | None,
-    workload: Wish | None,
+    domain: Domain | WorkloadSpec | None,
+    workload: WorkloadSpec | None,
     open_: Callable[[Curator], OnlineSession],
 ) -> Release[CellModel]:
     """Ask all cells of a workload of one session, and return what it knows in the end.
@@ -233,7 +233,7 @@ def check_guesses(threshold: float | None, queries: int) -> None:
     check_whole("queries", queries)
 
 
-def guarded_threshold(plan: WatchPlan, gap: float, *, queries: int, beta: float) -> float:
+def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, beta: float) -> float:
     """Return the threshold, in rows, above which no guess is taken by noise alone.
 
     An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative;
@@ -331,11 +331,11 @@ def online_bound(
 
 
 MOST_UPDATES = 1_000_000
-"""Most updates that a session is opened for."""
+"""Most updates that a session is opened for.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
-class InteractiveMechanism(Spender):
+class InteractiveMechanism(HasPrivacyCost):
     """Answer linear queries as they come, from a hypothesis of the user's own that learns from every wrong guess.
 
     Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3.  Privacy does not depend on the construction, which sees noisy
@@ -365,7 +365,7 @@ class InteractiveMechanism(Spender):
     """
 
     construction: Callable[[Codes, int], CellConstruction]
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     alpha: float | None = None
     max_updates: int | None = None
     queries: int = 1000

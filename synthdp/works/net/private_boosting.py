@@ -26,8 +26,8 @@ from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, queries_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
 from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.distances import Score
@@ -103,7 +103,8 @@ class BoostingScores(Score):
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken."""
+"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken.
+A numerical tolerance."""
 
 
 @file_form("BoostedTables")
@@ -152,13 +153,13 @@ class BoostedTables:
             return self.tables[0].answered(question, measurements)
         return with_intervals(found[0].labels, estimate, np.full(len(estimate), np.nan), [MODEL] * len(estimate))
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`."""
         return np.asarray(np.median([table.answer(queries) for table in self.tables], axis=0), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateBoosting(Spender):
+class PrivateBoosting(HasPrivacyCost):
     """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
 
     The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
@@ -188,7 +189,7 @@ class PrivateBoosting(Spender):
         What it may cost.
     """
 
-    queries: LinearQueries | Wish | None = None
+    queries: LinearQueries | WorkloadSpec | None = None
     rounds: int = 5
     drawn: int = 32
     accuracy: float = 0.02

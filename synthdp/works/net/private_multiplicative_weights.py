@@ -14,8 +14,8 @@ from synthdp.domain.domain import Domain, check_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, domain_named
+from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.workload import WorkloadSpec, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
@@ -34,7 +34,7 @@ from synthdp.works.net.online import (
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateMultiplicativeWeights(Spender):
+class PrivateMultiplicativeWeights(HasPrivacyCost):
     """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
 
     Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
@@ -73,7 +73,7 @@ class PrivateMultiplicativeWeights(Spender):
     8
     """
 
-    domain: Domain | Wish | None = None
+    domain: Domain | WorkloadSpec | None = None
     max_updates: int = 80
     threshold: float | None = None
     queries: int = 1000
@@ -81,7 +81,7 @@ class PrivateMultiplicativeWeights(Spender):
     total_share: float = 0.05
     alarm_share: float = 0.8
     spend: Spend = Remaining()
-    workload: Wish | None = None
+    workload: WorkloadSpec | None = None
 
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)

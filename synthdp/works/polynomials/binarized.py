@@ -276,7 +276,7 @@ def _bit_literals(named: _Named) -> _Known:
 
 
 MOST_CELLS = 100_000
-"""Most cells of one marginal."""
+"""Most cells of one marginal.  A safety limit."""
 
 
 def symmetric_query(query: object) -> SymmetricQuery:

@@ -24,7 +24,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -48,13 +48,13 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The same for long lists, whose coefficients are sums."""
+"""The same for long lists, whose coefficients are sums.  A numerical tolerance."""
 
 FINEST_SCALE = 2**20
-"""The whole number that stands for 1 in the coefficients with the largest weight."""
+"""The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Part of the squared sensitivity that the number of rows takes where it is private."""
+"""Part of the squared sensitivity that the number of rows takes where it is private.  Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
@@ -209,10 +209,11 @@ def _sizes(length: int) -> FloatArray:
 
 
 SHORT = 8
-"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs."""
+"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
+A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release."""
+"""Most coefficients of one release.  A safety limit."""
 
 Input: TypeAlias = Mapping[str, object]
 
@@ -320,7 +321,7 @@ class DecisionListSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionListRelease(Spender):
+class DecisionListRelease(HasPrivacyCost):
     """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
 
     Lists of up to 8 rules are approximated as well as any polynomial of the degree can; longer ones by the polynomials of

@@ -25,12 +25,12 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
+from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
@@ -203,10 +203,10 @@ LEAST_MARGIN = 1e-6
 """Least share of a value of a column in the weights that the fit starts from.  Tolerance: a weight of 0 could not grow."""
 
 MISFIT_SHARE = 0.05
-"""Share of the spend for the number of rows that fit the schema, where columns are named."""
+"""Share of the spend for the number of rows that fit the schema, where columns are named.  Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
-"""Most entries (parities times cells) of the linear program's matrix."""
+"""Most entries (parities times cells) of the linear program's matrix.  A safety limit."""
 
 
 @file_form("FourierTable")
@@ -246,11 +246,11 @@ class FourierTable:
         """Answer a question as every release does: from the noisy parities where they tell; see `Release.answer`."""
         return self.table.answered(question, measurements)
 
-    def answer(self, queries: LinearQueries | Wish) -> Answers:
+    def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
         """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""
         return self.table.answer(queries)
 
-    def unbiased(self, workload: Marginals | Wish) -> Answers:
+    def unbiased(self, workload: Marginals | WorkloadSpec) -> Answers:
         """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
 
         Raises
@@ -267,7 +267,7 @@ class FourierTable:
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)
 
-    def stddev(self, workload: Marginals | Wish) -> FloatArray:
+    def stddev(self, workload: Marginals | WorkloadSpec) -> FloatArray:
         """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table)."""
         workload = marginals_on(workload, self.model.schema, self.table.domain)
         exact = 0 if 0 in self._measured_masks() else 1
@@ -289,7 +289,7 @@ class FourierTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FourierMarginals(Spender):
+class FourierMarginals(HasPrivacyCost):
     """Release all tables of a workload through their parities, as one consistent table.
 
     Costs ``spend``, for the curator's neighbours.  Where columns are named, `MISFIT_SHARE` of it goes to the number of rows
@@ -313,7 +313,7 @@ class FourierMarginals(Spender):
         If the workload is not a set of tables.
     """
 
-    workload: Wish | None = None
+    workload: WorkloadSpec | None = None
     law: NoiseLaw | None = None
     solver: str = "auto"
     spend: Spend = Remaining()
@@ -435,20 +435,19 @@ def _scales(queries: CellParities, fitting: Measurements, total: float) -> Float
     tables = fitting.queries
     if not isinstance(tables, Marginals):
         raise ParameterError("the rows that fit must be measured as tables")
-    kept = [axis.releasable for axis in tables.domain.axes]
     found = noisy_tables(tables, fitting.answers, fitting.stddev)
-    misfits = misfit_rows(found, kept)
+    outside = OutOfDomain.estimated(found, [axis.releasable for axis in tables.domain.axes], total=total)
     rows: dict[Clique, float] = {}
     for table in found:
         for size in range(1, len(table.clique) + 1):
             for part in itertools.combinations(table.clique, size):
-                rows.setdefault(part, fitting_rows(table, part, kept, misfits, total=total))
+                rows.setdefault(part, outside.rows_in_domain(table, part))
     ends = np.cumsum(widths(queries.domain)[::-1])[::-1]
     scale = np.ones(queries.k)
     for i, mask in enumerate(queries.masks.tolist()):
         bits = zip(ends.tolist(), widths(queries.domain), strict=True)
         touched = tuple(j for j, (end, width) in enumerate(bits) if mask >> (end - width) & ((1 << width) - 1))
-        struck = tuple(j for j in touched if misfits[j] > 0)
+        struck = tuple(j for j in touched if outside.rows[j] > 0)
         scale[i] = total / rows[struck] if struck else 1.0
     return scale
 

@@ -25,7 +25,7 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.workload import asked_of_names
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import LinearFamily
@@ -122,7 +122,7 @@ class Monomials(LinearFamily):
 
 
 MAX_MONOMIALS = 5_000_000
-"""Most counts of one release."""
+"""Most counts of one release.  A safety limit."""
 
 
 @file_form("MonomialSummary")
@@ -253,7 +253,7 @@ def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class MonomialRelease(Spender):
+class MonomialRelease(HasPrivacyCost):
     """Release noisy counts of all conjunctions of at most ``order`` zero bits (Thaler, Ullman, Vadhan 2012, theorem 1.2).
 
     Costs ``spend``, for the curator's neighbours.  The paper's scale 2 T / (epsilon n) per coefficient leaves out the

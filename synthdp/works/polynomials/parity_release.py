@@ -18,7 +18,7 @@ from synthdp.checks import check_one_of, whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import Spender, check_declared, left_out, part_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, check_declared, left_out, part_of
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -32,18 +32,19 @@ from synthdp.works.polynomials.parity_summary import ParitySummary
 from synthdp.works.polynomials.polynomials import least_worst_use, level_sizes, odd_overlaps, optimal_coefficients
 
 MAX_PARITIES = 5_000_000
-"""Most parities of one release."""
+"""Most parities of one release.  A safety limit."""
 
 FINEST_SCALE = 2**12
 """Scale of the level with the largest weight: weights are exact to 1 in 4096 of it."""
 
 _ONE = 2**20
+"""Integer unit at which trial noise is computed.  A numerical tolerance."""
 _LEAST_USE = 0.05
 """A level that the planned query hardly needs still gets this share of what the most expensive level gets, for other
 queries.
 
 The noise of the planned query grows by at most this share per such level; the small low levels gain a lot.
-"""
+  Tuned; not measured."""
 
 
 class LevelPlan(NamedTuple):
@@ -54,7 +55,7 @@ class LevelPlan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ParityRelease(Spender):
+class ParityRelease(HasPrivacyCost):
     """Release all parities of at most ``order`` bits; answer any symmetric query on their columns.
 
     Costs ``spend``, for the curator's neighbours.  The number of rows is measured along with the parities where it is

@@ -27,7 +27,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.moment_fits import Interval, average_range, max_entropy, max_entropy_sensitivity
+from synthdp.fit.moment_fits import MomentRange, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate, bracketed
@@ -43,9 +43,11 @@ from synthdp.works.polynomials.polynomials import krawtchouk, optimal_coefficien
 from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_average
 
 MAX_ENTRIES = 30_000_000
-"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next."""
+"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next.
+A safety limit."""
 
 _LEAST_STDDEV = 1e-3
+"""Floor of a table's noise.  A numerical tolerance."""
 
 
 def fit_parities(
@@ -201,13 +203,13 @@ def _some(size: int, count: int, rng: Generator) -> IntArray:
 
 
 MAX_TABLE_LITERALS = 10
-"""Most literals of a query whose 2^k truth assignments are listed."""
+"""Most literals of a query whose 2^k truth assignments are listed.  A safety limit."""
 
 NOISE_WEIGHT = 2.0
-"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen."""
+"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen.  Tuned; not measured."""
 
 
-class Moments(NamedTuple):
+class ParityMoments(NamedTuple):
     """The parities of a query's literals, from level 0 on, as sums over rows."""
 
     sets: tuple[tuple[int, ...], ...]
@@ -286,7 +288,7 @@ class ParitySummary:
         *,
         evaluator: str = "polynomial",
         confidence: float = 0.95,
-    ) -> Estimate | Interval:
+    ) -> Estimate | MomentRange:
         """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
 
         Parameters
@@ -401,7 +403,7 @@ class ParitySummary:
             range=(min(query.values), max(query.values)),
         )
 
-    def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> Interval:
+    def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> MomentRange:
         """Return an interval that contains the true answer with at least the given probability, over the noise.
 
         The least and the largest answer over all measures on the literals' truth assignments whose parities are all
@@ -422,7 +424,7 @@ class ParitySummary:
         f = np.array(query.values)[table.true]
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
-    def moments(self, query: SymmetricQuery, *, order: int) -> Moments:
+    def moments(self, query: SymmetricQuery, *, order: int) -> ParityMoments:
         """Return the noisy parities of a query's literals, each literal counted as -1 where it is true."""
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
@@ -435,7 +437,7 @@ class ParitySummary:
             place = ranks(np.sort(bits[chosen], axis=1), self.bits.d)
             values.append(self.levels[level][place] * signs[chosen].prod(axis=1))
         size = [len(subset) for subset in sets]
-        return Moments(tuple(sets), np.concatenate(values), self.stddevs[size])
+        return ParityMoments(tuple(sets), np.concatenate(values), self.stddevs[size])
 
     def fit(self, *, candidates: int = 10_000, random_state: RandomState = None) -> CellModel:
         """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`."""

@@ -131,10 +131,10 @@ class AverageConjunctions(LinearFamily):
 
 
 MAX_INPUTS = 12
-"""Most inputs of tabulated functions, whose values on all 2^m inputs are listed."""
+"""Most inputs of tabulated functions, whose values on all 2^m inputs are listed.  A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release."""
+"""Most coefficients of one release.  A safety limit."""
 
 Inputs: TypeAlias = Mapping[str, object]
 """Variable -> true or false."""

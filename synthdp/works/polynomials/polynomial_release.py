@@ -21,7 +21,7 @@ from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import Total
@@ -100,7 +100,7 @@ class PolynomialSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class PolynomialRelease(Spender):
+class PolynomialRelease(HasPrivacyCost):
     """Release the noisy sum of all rows' polynomials; any query of the family can then be asked.
 
     Costs ``spend``, for the curator's neighbours.

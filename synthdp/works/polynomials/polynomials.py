@@ -159,7 +159,9 @@ def _binomials(d: int, size: int) -> IntArray:
 
 
 _SWEEPS = 2000
+"""Iterations of the least-worst-use solver.  A numerical tolerance."""
 _ROUNDING = 1e-6
+"""Relative slack when a linear program's error is re-checked.  A numerical tolerance."""
 
 
 def chebyshev_conjunction(k: int, degree: int) -> FloatArray:

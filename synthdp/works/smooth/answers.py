@@ -31,12 +31,16 @@ Query: TypeAlias = Callable[[FloatArray], FloatArray]
 """(m, d) points of [-1, 1]^d -> (m,) values."""
 
 MAX_NODES = 2**25
-"""Most nodes at which a query is evaluated."""
+"""Most nodes at which a query is evaluated.  A safety limit."""
 
 _LEAST_NODES = 4096
+"""Default number of nodes in all.  Tuned; not measured."""
 _SEPARABLE_NODES = 128
+"""Default nodes per column for separable queries.  Tuned; not measured."""
 _POINTS_AT_ONCE = 2**18
+"""Memory block.  A safety limit."""
 _NUMBERS_AT_ONCE = 2**22
+"""Memory block.  A safety limit."""
 
 
 @file_form("TrigonometricSummary")

@@ -16,14 +16,15 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import out_of_domain_shares
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, Pricer, uniform_codes
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
-from synthdp.fit.misfits import LEAST_FIT
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.row_count import RowCount, clear_shares
+from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Indicator
 from synthdp.randomness import Generator
@@ -33,13 +34,14 @@ from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, poi
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000
-"""Most features (points times averages) that are listed; for more, points are generated when they are needed."""
+"""Most features (points times averages) that are listed; for more, points are generated when they are needed.
+A safety limit."""
 
 MAX_AVERAGES = 20_000
-"""Most averages that a grid fit takes."""
+"""Most averages that a grid fit takes.  A safety limit."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed where the program on all of them fails."""
+"""Random grid points that are weighed where the program on all of them fails.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +155,10 @@ def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> Float
     """Return how many times as large each average would be without misfits, in any column on its own, (t^d - 1,)."""
     d, t = len(asked.domain), asked.tensor.t
     terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]
-    misfits = clear_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
+    misfits = out_of_domain_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
     degrees = np.indices((t,) * d).reshape(d, -1)[:, 1:]
     fits = np.where(degrees > 0, 1 - misfits[:, None], 1.0).prod(axis=0)
-    return np.asarray(1 / np.maximum(fits, LEAST_FIT))
+    return np.asarray(1 / np.maximum(fits, MIN_IN_DOMAIN))
 
 
 def most_degrees(d: int) -> int:

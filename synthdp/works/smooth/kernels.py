@@ -160,18 +160,19 @@ class GaussianKernels:
 
 
 MAX_ORDER = 60
-"""Largest order of derivatives that is looked at."""
+"""Largest order of derivatives that is looked at.  A safety limit."""
 
 LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
 """The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there."""
 
 MOST_DEGREES = 512
-"""Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release."""
+"""Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release.  A safety limit."""
 
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
-"""Sums of the half-axes of the ellipses that bound the coefficients of a kernel."""
+"""Sums of the half-axes of the ellipses that bound the coefficients of a kernel.  A numerical tolerance."""
 
 _CENTRES, _NODES = 41, 512
+"""Kernel centres tried for the norm; quadrature nodes for the norm.  A numerical tolerance."""
 
 
 def check_width(sigma: object) -> None:

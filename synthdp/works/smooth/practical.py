@@ -14,10 +14,10 @@ import numpy as np
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.pricing import uniform_codes
-from synthdp.fit.misfits import averages_without_misfits
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
+from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Cosine, TensorBasis, Term
 from synthdp.randomness import Generator
@@ -26,14 +26,14 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Default C and N."""
+"""Default C and N.  Tuned; not measured."""
 
 FUNCTIONS = 100
 """Default R, that of the slides' experiments, where there are so many functions."""
 
 
 MAX_FEATURES = 100_000_000
-"""Most values of functions at candidates, 0.8 GB."""
+"""Most values of functions at candidates, 0.8 GB.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def practical_synthesis(
     basis = random_averages(domain, random)
     measured = account.measure(basis, spend=Remaining(), step="random low-degree averages", law=law)
     averages, stddev = measured.answers / count.rows, measured.stddev / count.rows
-    b, scale = averages_without_misfits(basis, averages, clear_shares(domain, basis.terms, averages, stddev))
+    b, scale = averages_in_domain(basis, averages, out_of_domain_shares(domain, basis.terms, averages, stddev))
     codes = uniform_codes(pointed_cells(domain), sizes.candidates, rng=rng)
     features, b, noise = basis.real_features(codes)[:, : len(random)], b[: len(random)], stddev * scale[: len(random)]
     distribution, note = fit_support(domain, codes, features, b, stddev=noise, solver=solver, drawn=False)
@@ -141,7 +141,7 @@ def practical_synthesis(
 
 def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
     """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
-    counted = _countable(random, misfit_terms(domain, order=1))
+    counted = _countable(random, out_of_domain_terms(domain, order=1))
     return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
 
 

@@ -20,11 +20,11 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
+from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.registry import AUTO
-from synthdp.fit.misfits import averages_without_misfits
 from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
+from synthdp.mechanisms.row_count import RowCount
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -37,36 +37,44 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles."""
+"""Cells of a column's density, at equal angles.  Tuned; not measured."""
 
 FEW_POINTS = 512
-"""A column with no more grid points has a cell for each."""
+"""A column with no more grid points has a cell for each.  A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Largest total degrees to choose from."""
+"""Largest total degrees to choose from.  Tuned; not measured."""
 
 TOO_NOISY = 0.1
 """Noise above which second moments are measured only on average over the columns."""
 
 FINE = 0.02
-"""Noise, times (2 / degree)^2, below which more moments are worth their noise: higher degrees and pairs."""
+"""Noise, times (2 / degree)^2, below which more moments are worth their noise: higher degrees and pairs.
+Tuned; not measured."""
 
 MEANS_SHARE = 0.8
 """Share of the budget for the means where second moments are measured on average."""
 
 MISFIT_SHARE = 0.05
-"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more."""
+"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more.
+Tuned; not measured."""
 
 LEAST_CELLS = 2**12
+"""Least cells per column.  A safety limit."""
 MAX_MOMENTS = 5000
+"""Cap on moments.  A safety limit."""
 CANDIDATES = 4000
+"""Least support points.  Tuned; not measured."""
 CANDIDATES_PER_MOMENT = 10
+"""Support points per moment.  Tuned; not measured."""
 MOST_CANDIDATES = 20_000
+"""Cap on support points.  A safety limit."""
 _STEEPEST = 500.0
+"""Bound of the shared multiplier.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class MomentOrders:
     """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``."""
 
     degree: int
@@ -108,8 +116,8 @@ def product_synthesis(
     basis, measured = _measure(account, fine, moments, spend=Remaining(), step="Chebyshev moments")
     stddev = measured[0].stddev / count.rows
     averages = np.concatenate([one.answers for one in measured]) / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
-    b, scale = averages_without_misfits(basis, averages, misfits)
+    misfits = out_of_domain_shares(fine, basis.terms, averages, measured[-1].stddev / count.rows)
+    b, scale = averages_in_domain(basis, averages, misfits)
     on_cells = _first_terms(moment_basis(coarse, moments), basis.k)
     noise = stddev * scale[[basis.terms.index((Cosine(j, 1),)) for j in range(len(fine))]]
     product = Product(shape=coarse.shape, margins=_margins(on_cells, b, noise, degree=moments.degree))
@@ -124,25 +132,25 @@ def product_synthesis(
     return Synthesised(domain=coarse, distribution=weighted, measurements=measured, stddev=stddev, notes=(note, how))
 
 
-def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> Moments | None:
+def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> MomentOrders | None:
     """Return the moments worth measuring, from public numbers; ``None`` for means and one average second moment.
 
     Pairs first, then high degrees, where the noise is below `FINE` (2 / degree)^2; else degree 2 of single columns.
     """
     extra = len(_indicators(domain))
 
-    def noise(moments: Moments) -> float:
+    def noise(moments: MomentOrders) -> float:
         norms, k = _norms(len(domain), moments, extra=extra, swap=adjacency.rows_are_public)
-        together = k + len(misfit_terms(domain, order=moments.order))
+        together = k + len(out_of_domain_terms(domain, order=moments.order))
         return min(_stddev(norms, loss, adjacency, k=together), _stddev(norms, _most(loss), adjacency, k=k)) / rows
 
     for order in (2, 1) if len(domain) > 1 else (1,):
         for degree in reversed(DEGREES):
-            moments = Moments(degree, order)
+            moments = MomentOrders(degree, order)
             few = _norms(len(domain), moments, extra=extra)[1] <= MAX_MOMENTS
             if few and noise(moments) <= FINE * (2 / degree) ** 2:
                 return moments
-    least = Moments(2, 1)
+    least = MomentOrders(2, 1)
     return least if noise(least) <= TOO_NOISY else None
 
 
@@ -164,7 +172,7 @@ def check_pairs(curator: Curator, schema: Schema, loss: PrivacyLoss, *, solver: 
 
 
 def _measure(
-    account: Curator, domain: Domain, moments: Moments, *, spend: Spend, step: str
+    account: Curator, domain: Domain, moments: MomentOrders, *, spend: Spend, step: str
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
     """Measure moments, and misfits beside them where that costs less than `MISFIT_SHARE` of the spend, else for that.
 
@@ -180,7 +188,7 @@ def _measure(
     free = _stddev(norms, loss, account.adjacency, k=together.k)
     if together.k == alone.k or free <= _stddev(norms, _most(loss), account.adjacency, k=alone.k):
         return together, (account.measure(together, spend=spend, step=step),)
-    single = misfit_terms(domain, order=1)  # they come first among the terms of misfits
+    single = out_of_domain_terms(domain, order=1)  # they come first among the terms of misfits
     first = account.measure(alone, spend=_most(loss), step=step)
     second = account.measure(
         TensorBasis(domain, single, denominator=DENOMINATOR),
@@ -204,7 +212,7 @@ def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) ->
     return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 
 
-def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
+def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
     """Return the sensitivity of the rounded moments and their number, without those that count misfits."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
@@ -212,11 +220,11 @@ def _norms(d: int, moments: Moments, *, extra: int, swap: bool = False) -> tuple
     return (bounds.swap if swap else bounds.one), k
 
 
-def _swap(d: int, moments: Moments) -> Norms | None:
+def _swap(d: int, moments: MomentOrders) -> Norms | None:
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
-def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
+def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
     """Return the moments to measure, then indicators of misfits, which make the sensitivity no larger."""
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
@@ -229,7 +237,7 @@ def moment_basis(domain: Domain, moments: Moments) -> TensorBasis:
             if a + b <= moments.degree
         ]
     most = len(terms)  # a misfit excludes the cosines of its column, of which there are no fewer than its indicators
-    terms += misfit_terms(domain, order=moments.order)
+    terms += out_of_domain_terms(domain, order=moments.order)
     return TensorBasis(domain, tuple(terms), denominator=DENOMINATOR, swap=_swap(len(domain), moments), most=most)
 
 
@@ -321,12 +329,12 @@ def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt:
 def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount) -> Synthesised:
     """Measure the means with 80 %, the average second moment with 20 %, and fit densities that share one multiplier."""
     share = account.cost(Remaining()).fraction(MEANS_SHARE)
-    basis, means_of = _measure(account, fine, Moments(1, 1), spend=share, step="means")
+    basis, means_of = _measure(account, fine, MomentOrders(1, 1), spend=share, step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
     averages, stddev = np.concatenate([one.answers for one in means_of]) / count.rows, means_of[0].stddev / count.rows
-    misfits = clear_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
-    b, scale = averages_without_misfits(basis, averages, misfits)
-    pointless = _pointless_shares(_first_terms(moment_basis(coarse, Moments(1, 1)), basis.k), b)
+    misfits = out_of_domain_shares(fine, basis.terms, averages, means_of[-1].stddev / count.rows)
+    b, scale = averages_in_domain(basis, averages, misfits)
+    pointless = _pointless_shares(_first_terms(moment_basis(coarse, MomentOrders(1, 1)), basis.k), b)
     regular = np.array([[1 - sum(shares.values())] for shares in pointless])
     means, noise = b[: len(coarse), None] / regular, stddev * scale[: len(coarse), None] / regular
     tilted = _tilted(coarse, means, noise, regular[:, 0] * (1 - misfits), second, rows=count.rows)

@@ -16,7 +16,7 @@ from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.linear import Total
@@ -34,7 +34,7 @@ RULES = ("least_error", "improved", "paper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSummary(Spender):
+class SmoothSummary(HasPrivacyCost):
     """Noisy averages of Chebyshev products, from which any smooth query is answered.
 
     Wang, Fan, Zhang, Wang, NIPS 2013, Algorithms 1 and 2; docs/mechanisms/smooth-queries.md.

@@ -17,7 +17,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.preflight import salvaged
-from synthdp.mechanisms.protocol import Spender, left_out, part_of
+from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import Total
@@ -56,7 +56,7 @@ ONLY_OF = {
 """The variants that a setting applies to."""
 
 HOPELESS = 0.3
-"""Noise in an average of values in [-1, 1] above which nothing is learnable."""
+"""Noise in an average of values in [-1, 1] above which nothing is learnable.  Tuned; not measured."""
 
 CLEAR = 2.0
 """Standard deviations above its estimate up to which the number of rows is thought possible where that is warned of.
@@ -66,7 +66,7 @@ Tolerance: noise alone lowers an estimate by more in one of forty releases.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSynthesis(Spender):
+class SmoothSynthesis(HasPrivacyCost):
     """Synthetic rows of numeric columns that answer smooth queries like the private ones.
 
     Wang's slides ("Differentially private data release through efficient ... smooth queries"), Algorithm 1 and its

@@ -19,7 +19,7 @@ from synthdp.checks import check_number, check_one_of, check_share, whole
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.key_histogram import KeyCounts
@@ -38,7 +38,7 @@ KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSke
 
 
 @dataclass(frozen=True, slots=True)
-class SparseProjection(Spender):
+class SparseProjection(HasPrivacyCost):
     """Release T noisy numbers from which any sparse query can be answered.
 
     Costs ``spend``, pure or not, for the curator's neighbours.

@@ -14,9 +14,9 @@ import numpy as np
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
-from synthdp.mechanisms.workload import Wish, sparse_queries_of
+from synthdp.mechanisms.workload import WorkloadSpec, sparse_queries_of
 from synthdp.privacy.loss import ZCDP, ApproxDP, Remaining, Spend
 from synthdp.queries.supports import SparseQuery
 from synthdp.randomness import RandomState
@@ -26,7 +26,7 @@ from synthdp.works.sparse.sparse_table import SparseModel, SparseTable, WeightTa
 
 
 @dataclass(frozen=True, slots=True)
-class SparseMWEM(Spender):
+class SparseMWEM(HasPrivacyCost):
     """Release weights that answer a list of sparse queries.
 
     Costs ``spend``, for the curator's neighbours.
@@ -55,7 +55,7 @@ class SparseMWEM(Spender):
         If a setting is out of range, or the queries are about different columns.
     """
 
-    queries: Sequence[SparseQuery] | Wish | None = None
+    queries: Sequence[SparseQuery] | WorkloadSpec | None = None
     rounds: int = 40
     slots: int | None = None
     sweeps: int = 10

@@ -17,7 +17,7 @@ from synthdp.checks import check_share
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
@@ -31,7 +31,7 @@ from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, 
 
 
 @dataclass(frozen=True, slots=True)
-class StabilityHistogram(Spender):
+class StabilityHistogram(HasPrivacyCost):
     """Release every record whose noisy count reaches a threshold, with that count.
 
     Laplace noise of scale 1/epsilon and a threshold of about 1 + ln(1/2 delta)/epsilon for an added or removed row; of

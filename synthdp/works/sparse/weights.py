@@ -18,7 +18,7 @@ from synthdp.checks import check_one_of, check_share, whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import FormatError, ParameterError, SynthDPError
 from synthdp.mechanisms.iterative import interact
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.above_threshold import AboveThresholdAnswer
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_document, to_document
@@ -89,7 +89,7 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
 
 
 @dataclass(frozen=True, slots=True)
-class SparseWeights(Spender):
+class SparseWeights(HasPrivacyCost):
     """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
 
     Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.

@@ -40,7 +40,7 @@ MUTATIONS = (
     Mutation(
         "threads that ask one watch are answered at the same time",
         "R29",
-        "Vault.turn",
+        "GuardedTable.turn",
         """
 with self._lock:
     yield self._table
@@ -58,7 +58,7 @@ if True:
     Mutation(
         "a forked child spends its copy of a budget",
         "R29",
-        "Vault.turn",
+        "GuardedTable.turn",
         """
 self._check_process()
 with self._lock:
@@ -75,7 +75,7 @@ with self._lock:
     Mutation(
         "a fork in mid-question is answered twice",
         "R29",
-        "Vault.turn",
+        "GuardedTable.turn",
         """
 self._check_process()
 with self._lock:

@@ -241,15 +241,15 @@ self._table = X
     Mutation(
         "the rows that fit are not scaled to all",
         "–",
-        "misfits.without_misfits",
-        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))] * scale",
-        "margin[np.ix_(*(kept[table.clique[axis]] for axis in part))]",
+        "OutOfDomain.remove",
+        "margin[np.ix_(*(releasable[table.clique[axis]] for axis in part))] * scale",
+        "margin[np.ix_(*(releasable[table.clique[axis]] for axis in part))]",
         ("tests/contracts/test_misfits.py::test_levels_come_out_in_the_proportions_of_the_values_that_fit",),
     ),
     Mutation(
         "answers count misfits otherwise than the table",
         "–",
-        "SpreadLeaves.of",
+        "InDomainFineBins.of",
         "counts * (1 + ratio)",
         "counts",
         ("tests/contracts/test_misfits.py::test_table_answers_and_report_agree_about_levels",),
@@ -273,7 +273,7 @@ self._table = X
     Mutation(
         "the noise of an interaction is that of its multiple",
         "–",
-        "misfits.noisy_effects",
+        "out_of_domain.noisy_effects",
         "stddev / scale",
         "stddev",
         ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
@@ -401,7 +401,7 @@ if noise >= 1:
     Mutation(
         "a heap that a condition cuts through has no error",
         "–",
-        "heap_errors",
+        "cut_point_mass_errors",
         "np.asarray(uneven * np.sqrt(sums), np.float64)",
         "np.zeros(len(sums))",
         ("tests/unit/answers/test_uneven.py::test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie",),
@@ -445,9 +445,9 @@ if noise >= 1:
     Mutation(
         "interactions of pairs are measured and not fitted",
         "–",
-        "make_fitting",
-        "return make_consistent(tables, [len(cells) for cells in kept], total=total, effects=alone)",
-        "return make_consistent(tables, [len(cells) for cells in kept], total=total)",
+        "OutOfDomain.consistent",
+        "return make_consistent(tables, self.sizes, total=self.total, effects=alone)",
+        "return make_consistent(tables, self.sizes, total=self.total)",
         (
             "tests/unit/mechanisms/adaptive/test_flagship_wishes.py::test_pairs_of_which_the_interaction_alone_was_measured_come_through",
         ),
@@ -511,7 +511,7 @@ if noise >= 1:
     Mutation(
         "classes of round numbers pass for bins",
         "–",
-        "Direct._histograms_by_name",
+        "GLSEstimates._histograms_by_name",
         "axis.groups_of(fine[axis.name]) is None",
         "False",
         (
@@ -529,15 +529,15 @@ if noise >= 1:
     Mutation(
         "straight relations that nobody measured are in no bar",
         "–",
-        "straight_errors",
-        "STRAIGHT * min(1.0, most)",
+        "unmeasured_correlation_errors",
+        "CORRELATION_STDDEV * min(1.0, most)",
         "0.0",
         ("tests/unit/answers/test_straight.py::test_only_pairs_that_were_not_measured_are_open",),
     ),
     Mutation(
         "the nearest columns of a question are its own",
         "–",
-        "part.near",
+        "column_subset.nearest_columns",
         "return tuple(sorted(found))",
         "return tuple(sorted(asked))",
         ("tests/unit/answers/test_part.py::test_the_nearest_columns_are_those_measured_with_the_ones_asked",),

@@ -262,7 +262,7 @@ if apart:
     Mutation(
         "Chebyshev features move by what the paper prints",
         "R5",
-        "sensitivity.tensor_swap_l1",
+        "chebyshev.tensor_swap_l1",
         "t ** (d - 1) * (t + least_kernel(t))",
         "t ** d",
         (
@@ -272,7 +272,7 @@ if apart:
     Mutation(
         "Chebyshev features of several columns move as those of one",
         "R5",
-        "sensitivity.tensor_swap_l2_squared",
+        "chebyshev.tensor_swap_l2_squared",
         "max(2.0 * t, one)",
         "one",
         (

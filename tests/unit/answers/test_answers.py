@@ -10,11 +10,11 @@ from no_noise import without_noise
 from scipy import sparse
 
 import synthdp as sd
-from synthdp.answers.answer import Asker
-from synthdp.answers.direct import Direct
+from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
 from synthdp.answers.error_bars.refit import refitted
-from synthdp.answers.leaves import least_squares
+from synthdp.answers.leaves import gls_fine_bins
 from synthdp.distribution.components import Product
 from synthdp.distribution.contingency import table_size
 from synthdp.domain.domain import domain_of
@@ -104,7 +104,7 @@ def test_without_noise_every_measured_answer_is_the_truth(exact: sd.SyntheticRel
 
 def test_an_error_bar_is_that_of_least_squares_over_all_measured_tables(noisy: sd.SyntheticRelease) -> None:
     """Brute force over the whole table of one clique: information of every measured table that lies inside."""
-    direct = Direct(noisy.release_.output, noisy.release_.measurements)
+    direct = GLSEstimates(noisy.release_.output, noisy.release_.measurements)
     shape = direct.model.domain.shape
     pairs = sorted({t.clique for t in direct.tables if len(t.clique) == 2})[:3]
     assert pairs
@@ -129,7 +129,7 @@ def test_an_error_bar_is_that_of_least_squares_over_all_measured_tables(noisy: s
 
 
 def test_leaves_have_the_covariance_of_least_squares(noisy: sd.SyntheticRelease) -> None:
-    direct = Direct(noisy.release_.output, noisy.release_.measurements)
+    direct = GLSEstimates(noisy.release_.output, noisy.release_.measurements)
     leaves = direct.leaves(1)
     assert leaves is not None
     first = direct.first_level(1)
@@ -147,7 +147,7 @@ def test_equal_questions_get_equal_answers_also_after_saving(noisy: sd.Synthetic
         sd.quantile("age", [0.5], where="member"),
         sd.smooth(lambda x: np.exp(-(x**2).sum(axis=1)), columns=["age"]),
     ):
-        first = Asker(noisy.release_.output, noisy.release_.measurements).ask(question).to_frame()
+        first = AnswerEngine(noisy.release_.output, noisy.release_.measurements).ask(question).to_frame()
         pd.testing.assert_frame_equal(first, noisy.answer(question))
         pd.testing.assert_frame_equal(first, loaded.answer(question), rtol=1e-6)
 
@@ -259,12 +259,12 @@ def test_columns_are_solved_and_replicates_drawn_once_however_many_questions_are
     noisy: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     solved, drawn = [], []
-    monkeypatch.setattr("synthdp.answers.direct.least_squares", lambda parts: solved.append(1) or least_squares(parts))
+    monkeypatch.setattr("synthdp.answers.direct.gls_fine_bins", lambda parts: solved.append(1) or gls_fine_bins(parts))
     monkeypatch.setattr(
         "synthdp.answers.error_bars.bootstrap.refitted",
         lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
-    asker = Asker(noisy.release_.output, noisy.release_.measurements)
+    asker = AnswerEngine(noisy.release_.output, noisy.release_.measurements)
     for columns in itertools.combinations(SCHEMA, 2):
         asker.ask(sd.marginal(*columns))
         asker.ask(sd.count(f"{columns[0]} is null or {columns[1]} is not null"))
@@ -282,5 +282,5 @@ def test_of_wide_tables_the_replicates_share_fewer_points(columns: int, points: 
         refinements=tuple(Refinement.trivial(axis) for axis in domain.axes), total=100.0,
         format=TableFormat.default(schema),
     )  # fmt: skip
-    assert Bootstrap(Direct(model, ())).points == points
-    assert Bootstrap(Direct(model, ()), points=500).points == 500
+    assert Bootstrap(GLSEstimates(model, ())).points == points
+    assert Bootstrap(GLSEstimates(model, ()), points=500).points == 500

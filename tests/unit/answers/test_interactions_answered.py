@@ -8,7 +8,7 @@ import pytest
 
 import synthdp as sd
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Curator, Schema, marginal
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.queries.interactions import Interactions
 from synthdp.storage import load, save
 
@@ -46,7 +46,7 @@ def test_error_bars_of_tables_are_those_of_repeated_releases(releases, clique):
     """The mean of 40 x cells squared z-scores, dependent within a release: within .55 and 1.6, p below 1e-4."""
     squares = []
     for release in releases:
-        direct = Direct(release.model, release.measurements)
+        direct = GLSEstimates(release.model, release.measurements)
         assert direct.has(clique)
         found = direct.linear(clique, np.eye(2 ** len(clique)))
         squares.append(np.mean(((found.estimate - exact(clique)) / found.stddev) ** 2))
@@ -55,7 +55,7 @@ def test_error_bars_of_tables_are_those_of_repeated_releases(releases, clique):
 
 @pytest.mark.slow
 def test_larger_tables_are_answered_by_the_model(releases):
-    direct = Direct(releases[0].model, releases[0].measurements)
+    direct = GLSEstimates(releases[0].model, releases[0].measurements)
     assert not direct.has((0, 1, 2, 3))
     answers = releases[0].answer(marginal("b0", "b1", "b2", "b3"))
     assert (answers["standard_error"] > 0).all()
@@ -75,7 +75,9 @@ def test_a_saved_release_keeps_its_interactions(releases, tmp_path):
     assert after.queries.weights == before.queries.weights
     assert (after.answers == before.answers).all()
     for clique in itertools.combinations(range(5), 2):
-        tables = [Direct(r.model, r.measurements).linear(clique, np.eye(4)).estimate for r in (releases[0], again)]
+        tables = [
+            GLSEstimates(r.model, r.measurements).linear(clique, np.eye(4)).estimate for r in (releases[0], again)
+        ]
         assert tables[0] == pytest.approx(tables[1])
 
 
@@ -96,7 +98,7 @@ def skewed_release() -> sd.Release:
 
 def test_the_table_of_an_interaction_alone_has_the_margins_of_the_histograms():
     release = skewed_release()
-    known = Direct(release.output, release.measurements)
+    known = GLSEstimates(release.output, release.measurements)
     assert not known.tables
     sizes = [len(kept) for kept in known.kept[:2]]
     rows = np.kron(np.eye(sizes[0]), np.ones(sizes[1]))  # of each cell of the first column

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 
-from synthdp.answers.leaves import Histogram, SpreadLeaves, least_squares
+from synthdp.answers.leaves import Histogram, InDomainFineBins, gls_fine_bins
 
 
 def dense(histograms: list[Histogram]) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +35,7 @@ def histograms_of_one_column(draw: st.DrawFn) -> list[Histogram]:
 @given(histograms_of_one_column())
 def test_leaves_are_those_of_least_squares(histograms: list[Histogram]) -> None:
     counts, covariance = dense(histograms)
-    leaves = least_squares(histograms)
+    leaves = gls_fine_bins(histograms)
     assert leaves.counts == pytest.approx(counts, abs=1e-6)
     assert leaves.variance == pytest.approx(np.diag(covariance), rel=1e-7)
     weights = np.random.default_rng(0).normal(size=(5, len(counts)))
@@ -48,7 +48,7 @@ def test_many_leaves_need_few_equations() -> None:
     """Twenty thousand leaves in three levels: a dense system would hold 3 GB."""
     fine = np.arange(20_000)
     levels = [np.minimum(fine, 5000), np.where(fine < 5000, 15_000, fine - 5000), fine // 500]
-    leaves = least_squares([Histogram(cell, np.ones(cell.max() + 1), 10.0) for cell in levels])
+    leaves = gls_fine_bins([Histogram(cell, np.ones(cell.max() + 1), 10.0) for cell in levels])
     assert len(leaves.sums_covariance) <= 41
     assert (leaves.variance <= 100).all()
 
@@ -63,7 +63,7 @@ def test_misfits_are_spread_with_the_covariance_of_the_first_order(histograms: l
     slope = np.diag(np.where(fits, 1 + ratio, 0.0))
     slope += np.outer(np.where(fits, counts, 0.0) / fitting, np.where(fits, -ratio, 1.0))
     wanted = slope @ covariance @ slope.T
-    spread = SpreadLeaves.of(least_squares(histograms), fits, least=1.0)
+    spread = InDomainFineBins.of(gls_fine_bins(histograms), fits, least=1.0)
     assert spread.counts == pytest.approx(np.where(fits, counts * (1 + ratio), 0.0), rel=1e-5, abs=1e-5)
     scale = np.abs(wanted).max()
     assert spread.variance == pytest.approx(np.diag(wanted), rel=1e-5, abs=1e-6 * scale)

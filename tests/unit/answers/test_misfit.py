@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.misfit import Misfit, _quadratic
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.misspecification import Misspecification, _quadratic
 from synthdp.answers.error_bars.random_functions import leaf_mass
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
@@ -45,12 +45,12 @@ def blind(table: pd.DataFrame) -> sd.SyntheticRelease:
     return released(table, planner=Planner(max_batch=0))
 
 
-def direct(release: sd.SyntheticRelease) -> Direct:
-    return Direct(release.release_.output, release.release_.measurements)
+def direct(release: sd.SyntheticRelease) -> GLSEstimates:
+    return GLSEstimates(release.release_.output, release.release_.measurements)
 
 
 def test_a_relation_that_was_seen_but_not_measured_is_put_in(blind: sd.SyntheticRelease, table: pd.DataFrame) -> None:
-    misfit = Misfit.of(direct(blind))
+    misfit = Misspecification.of(direct(blind))
     joint = pd.crosstab(table["a"], table["b"], normalize=True).to_numpy()
     distance = np.abs(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))).sum()
     assert misfit.strengths[0, 1] == pytest.approx(distance, rel=0.2)
@@ -71,7 +71,7 @@ def test_its_error_bars_hold_what_those_of_noise_alone_would_miss(
 
 def test_what_was_measured_is_left_alone(table: pd.DataFrame) -> None:
     known = direct(released(table))
-    misfit = Misfit.of(known)
+    misfit = Misspecification.of(known)
     assert known.has((0, 1))
     between = np.zeros((3, 3))
     between[0, 1] = between[1, 0] = 0.2
@@ -91,7 +91,7 @@ def test_random_relations_are_as_strong_as_was_asked(blind: sd.SyntheticRelease)
     leaves = np.array(list(itertools.product(range(known.model.refinements[0].fine.size), [0],
                                              range(known.model.refinements[2].fine.size))))  # fmt: skip
     mass = np.prod([leaf_mass(known.model, j)[leaves[:, j]] for j in (0, 2)], axis=0)
-    misfit = replace(Misfit.of(known), strengths=between, triples=0.0)
+    misfit = replace(Misspecification.of(known), strengths=between, triples=0.0)
     strengths = [mass @ np.abs(change) for change in misfit.changes(leaves, generator(0), 50)]
     assert np.mean(strengths) == pytest.approx(0.2, rel=0.03)
     assert np.std(strengths) < 0.04
@@ -114,10 +114,10 @@ def test_rows_gain_as_often_as_they_lose(blind: sd.SyntheticRelease) -> None:
         generator(j).choice(len(mass), 20_000, p=mass / mass.sum())
         for j, mass in enumerate(leaf_mass(known.model, j) for j in range(3))
     ])  # fmt: skip
-    found = np.array(list(Misfit.of(known).changes(leaves, generator(0), 20)))
+    found = np.array(list(Misspecification.of(known).changes(leaves, generator(0), 20)))
     assert found.mean() == pytest.approx(0, abs=0.02)
     assert found.std() > 0.1
-    assert all((weights >= 0).all() for weights in Misfit.of(known).weights(leaves, generator(0), 8))
+    assert all((weights >= 0).all() for weights in Misspecification.of(known).weights(leaves, generator(0), 8))
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +131,11 @@ def two_causes() -> tuple[pd.DataFrame, sd.SyntheticRelease]:
     settings = {"schema": schema, "epsilon": 1.0, "mechanism": mechanism, "random_state": 0}
     releases = (sd.SyntheticRelease(**settings).fit(table) for _ in range(50))
     # one release of six measures the pair of the causes, too: then it is not about them
-    return table, next(release for release in releases if (0, 1) in Misfit.of(direct(release)).excess)
+    return table, next(release for release in releases if (0, 1) in Misspecification.of(direct(release)).excess)
 
 
 def test_dependence_that_the_screening_denies_is_taken_out_of_the_drawn_tables(two_causes) -> None:
-    misfit = Misfit.of(direct(two_causes[1]))
+    misfit = Misspecification.of(direct(two_causes[1]))
     model = direct(two_causes[1]).model
     table = model.distribution.marginal((0, 1)).reshape(model.domain.shape[:2])
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.answers.answer import Asker
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.bootstrap import Pools
-from synthdp.answers.error_bars.part import Part, near, of_columns
+from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.bootstrap import BootstrapCache
+from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns, of_columns
 from synthdp.answers.error_bars.refit import refitted
 from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import contingency
@@ -66,20 +66,20 @@ def release() -> sd.SyntheticRelease:
     return sd.SyntheticRelease(schema=SCHEMA, epsilon=3.0, mechanism=AdaptiveMarginals(), random_state=0).fit(table)
 
 
-def direct(release: sd.SyntheticRelease) -> Direct:
-    return Direct(release.release_.output, release.release_.measurements)
+def direct(release: sd.SyntheticRelease) -> GLSEstimates:
+    return GLSEstimates(release.release_.output, release.release_.measurements)
 
 
 def test_the_nearest_columns_are_those_measured_with_the_ones_asked(release: sd.SyntheticRelease) -> None:
     whole = direct(release)
-    assert near(whole, [1], 3) == (0, 1, 2)
-    assert near(whole, [4, 1], 2) == (1, 4)
-    assert set(near(whole, [0, 5], 6)) == set(range(6))
+    assert nearest_columns(whole, [1], 3) == (0, 1, 2)
+    assert nearest_columns(whole, [4, 1], 2) == (1, 4)
+    assert set(nearest_columns(whole, [0, 5], 6)) == set(range(6))
 
 
 def test_a_part_knows_of_its_columns_what_the_release_knows(release: sd.SyntheticRelease) -> None:
     whole = direct(release)
-    part = Part.of(whole, [5, 0, 2])
+    part = ColumnSubset.of(whole, [5, 0, 2])
     assert [part.place(j) for j in (0, 2, 5)] == [0, 1, 2]
     assert part.has((0, 1)) == whole.has((0, 2))
     assert part.has((1, 2)) == whole.has((2, 5))
@@ -90,7 +90,7 @@ def test_a_part_knows_of_its_columns_what_the_release_knows(release: sd.Syntheti
 
 def shares(release: sd.SyntheticRelease, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
     """Return shares of all combinations of two columns by the model, and their standard errors."""
-    asker = Asker(release.release_.output, release.release_.measurements)
+    asker = AnswerEngine(release.release_.output, release.release_.measurements)
     conditions = (f"{first} == '{a}' and {second} == '{b}'" for a, b in itertools.product("uvw", "uvw"))
     found = [asker.ask(sd.share(condition)) for condition in conditions]
     return np.array([one.estimate[0] for one in found]), np.array([one.stddev[0] for one in found])
@@ -119,7 +119,7 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
         "synthdp.answers.error_bars.bootstrap.refitted",
         lambda *parts, **options: drawn.append(1) or refitted(*parts, **options),
     )
-    asker = Asker(release.release_.output, release.release_.measurements)
+    asker = AnswerEngine(release.release_.output, release.release_.measurements)
     for condition in ("x0 == 'u' and x3 == 'u' and x4 == 'v'", "x0 == 'v' and x4 == 'v'"):
         asker.ask(sd.share(condition))
     assert len(drawn) == 1
@@ -132,7 +132,7 @@ def test_columns_that_were_asked_about_are_not_drawn_again(
 def test_only_the_last_pools_are_kept(release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.MOST_TOGETHER", 5)
     monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.NEAREST", 1)
-    pools = Pools(direct(release), 0)
+    pools = BootstrapCache(direct(release), 0)
     first = pools.of([0])
     assert pools.of([0]) is first
     for j in range(1, 6):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.answers.error_bars.refit import Matched, refitted
+from synthdp.answers.error_bars.refit import MomentTargets, refitted
 from synthdp.distribution.contingency import NoisyTable, contingency, table_size
 from synthdp.domain.domain import Domain, axis_of
-from synthdp.fit.graphical.consistency import make_consistent, make_merged_consistent, pooled_effects
+from synthdp.fit.graphical.consistency import gls_effects, make_consistent, make_merged_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.queries.products import ClippedProducts
@@ -123,7 +123,7 @@ def test_the_noise_of_merged_tables_has_its_law() -> None:
     wanted = []
     for _ in range(count):
         noisy = [replace(t, counts=t.counts + t.stddev * rng.standard_normal(t.counts.size)) for t in (*ones, merged)]
-        pooled = pooled_effects(noisy[:-1], SHAPE, total=TOTAL + 5.0 * rng.standard_normal())
+        pooled = gls_effects(noisy[:-1], SHAPE, total=TOTAL + 5.0 * rng.standard_normal())
         wanted.append(make_merged_consistent(noisy[-1:], pooled)[0].counts)
     assert np.cov(merged_rows(fitted)) == pytest.approx(np.cov(np.transpose(wanted)), abs=1.2)
 
@@ -181,7 +181,7 @@ def test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_a
     noisy = products(0.1, 0.0)
     found = refitted(
         released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(),
-        products=Matched.of([noisy], POINTS, rows, Silent()),
+        products=MomentTargets.of([noisy], POINTS, rows, Silent()),
     )  # fmt: skip
     assert np.abs(mean_product(blind)).max() < 0.3 * np.abs(wanted).max()
     assert mean_product(found) == pytest.approx(wanted, abs=0.15 * np.abs(wanted).max())
@@ -189,20 +189,20 @@ def test_products_that_the_release_was_fitted_to_the_fits_to_drawn_tables_find_a
 
 def test_products_that_noise_explains_the_fits_leave_alone() -> None:
     """A release whose gap is that of noise was not tilted."""
-    assert Matched.of([products(0.1, 0.1)], POINTS, drawn(2), Silent()) is None
-    assert Matched.of([products(0.1, 0.0999)], POINTS, drawn(2), Silent()).ridge.min() > 100
+    assert MomentTargets.of([products(0.1, 0.1)], POINTS, drawn(2), Silent()) is None
+    assert MomentTargets.of([products(0.1, 0.0999)], POINTS, drawn(2), Silent()).ridge.min() > 100
 
 
 def test_of_two_questions_the_one_that_noise_explains_is_left_out() -> None:
-    both = Matched.of([products(0.1, 0.2), products(0.1, 0.03)], POINTS, drawn(2), Silent())
-    alone = Matched.of([products(0.1, 0.03)], POINTS, drawn(2), Silent())
+    both = MomentTargets.of([products(0.1, 0.2), products(0.1, 0.03)], POINTS, drawn(2), Silent())
+    alone = MomentTargets.of([products(0.1, 0.03)], POINTS, drawn(2), Silent())
     assert both.products.shape[1] == 1
     np.testing.assert_array_equal(both.ridge, alone.ridge)
 
 
 def test_fits_to_products_have_their_noise() -> None:
     rows = np.full((len(POINTS), 4000), WEIGHT)
-    matched = Matched.of([products(0.03, 0.0)], POINTS, rows, generator(0))
+    matched = MomentTargets.of([products(0.03, 0.0)], POINTS, rows, generator(0))
     found = refitted(released(), SHAPE, POINTS, rows, weight=WEIGHT, total_stddev=0.0, rng=Silent(), products=matched)
     assert mean_product(found).std() == pytest.approx(0.03, rel=0.15)
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.answers.answer import Asker
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.bootstrap import STRAIGHT, Bootstrap, mean_size, straight_errors
+from synthdp.answers.answer import AnswerEngine
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.bootstrap import CORRELATION_STDDEV, Bootstrap, mean_size, unmeasured_correlation_errors
 from synthdp.answers.regression import LEAST_EIGENVALUE, Design, _changed
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -34,8 +34,8 @@ def blind() -> sd.SyntheticRelease:
     return release(planner=Planner(max_batch=0))
 
 
-def direct(made: sd.SyntheticRelease) -> Direct:
-    return Direct(made.release_.output, made.release_.measurements)
+def direct(made: sd.SyntheticRelease) -> GLSEstimates:
+    return GLSEstimates(made.release_.output, made.release_.measurements)
 
 
 @pytest.mark.parametrize("rho", [0.1, -0.2])
@@ -59,21 +59,23 @@ def test_values_far_out_have_small_absolute_ones(blind: sd.SyntheticRelease) -> 
 def test_only_pairs_that_were_not_measured_are_open(blind: sd.SyntheticRelease) -> None:
     known = direct(release())
     assert known.has((0, 1))
-    assert straight_errors(Bootstrap(known), [1, 0])[0, 1] == 0
-    found = straight_errors(Bootstrap(direct(blind)), [1, 0, 2])
+    assert unmeasured_correlation_errors(Bootstrap(known), [1, 0])[0, 1] == 0
+    found = unmeasured_correlation_errors(Bootstrap(direct(blind)), [1, 0, 2])
     assert found == pytest.approx(found.T)
     assert (np.diag(found) == 0).all()
-    assert STRAIGHT >= found[0, 1] > found[1, 2] >= 0
+    assert CORRELATION_STDDEV >= found[0, 1] > found[1, 2] >= 0
 
 
 def test_what_is_open_is_in_the_error_of_a_correlation(
     blind: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def error() -> float:
-        return float(Asker(blind.release_.output, blind.release_.measurements).ask(sd.correlation("b", "a")).stddev[0])
+        return float(
+            AnswerEngine(blind.release_.output, blind.release_.measurements).ask(sd.correlation("b", "a")).stddev[0]
+        )
 
-    found, open_to = error(), straight_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
-    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.STRAIGHT", 0.0)
+    found, open_to = error(), unmeasured_correlation_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.CORRELATION_STDDEV", 0.0)
     assert found**2 == pytest.approx(error() ** 2 + open_to**2)
 
 

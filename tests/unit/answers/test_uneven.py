@@ -6,9 +6,15 @@ from scipy import sparse
 
 import synthdp as sd
 from synthdp.answers.answers import NORMAL
-from synthdp.answers.grouping import Grouping, leaf_means, leaf_shares, runs_of
-from synthdp.answers.leaves import Histogram, clumped, heap_errors, least_squares, unevenness
-from synthdp.answers.one_column import Ladder, counted_alone, quantile_intervals
+from synthdp.answers.grouping import QuestionBinning, leaf_means, leaf_shares, runs_of
+from synthdp.answers.leaves import (
+    Histogram,
+    cut_point_mass_errors,
+    effective_counts,
+    gls_fine_bins,
+    intraclass_correlation,
+)
+from synthdp.answers.one_column import SortedSupport, count_in_bins, quantile_intervals
 from synthdp.domain.axis import Axis
 from synthdp.domain.refinement import Refinement
 
@@ -18,13 +24,13 @@ AXIS = Axis("x", COLUMN, np.arange(0, UNITS, 10), np.arange(UNITS // 10))
 
 
 def counted(counts: np.ndarray, noise: float) -> object:
-    return least_squares([Histogram(np.arange(len(counts)), counts, noise)])
+    return gls_fine_bins([Histogram(np.arange(len(counts)), counts, noise)])
 
 
 def test_rows_that_lie_evenly_have_no_unevenness() -> None:
     rng = np.random.default_rng(0)
     counts = np.bincount(rng.integers(UNITS // 10, size=20_000), minlength=UNITS // 10)
-    assert unevenness(counted(counts + rng.normal(0, 30, len(counts)), 30.0), AXIS) < 0.01
+    assert intraclass_correlation(counted(counts + rng.normal(0, 30, len(counts)), 30.0), AXIS) < 0.01
 
 
 def test_rows_of_polyas_law_have_the_unevenness_of_the_law() -> None:
@@ -35,13 +41,13 @@ def test_rows_of_polyas_law_have_the_unevenness_of_the_law() -> None:
         parts = rng.beta(shape, shape, UNITS // 20)
         counts = np.ravel(np.column_stack([1000 * parts, 1000 * (1 - parts)]))
         pairs = Axis("x", COLUMN, np.arange(0, UNITS, 10), np.arange(UNITS // 10))
-        found.append(unevenness(counted(counts + rng.normal(0, 10, len(counts)), 10.0), pairs))
+        found.append(intraclass_correlation(counted(counts + rng.normal(0, 10, len(counts)), 10.0), pairs))
     assert 0.5 * law < np.mean(found) < 1.5 * law
 
 
 def test_noise_alone_is_no_unevenness() -> None:
     rng = np.random.default_rng(2)
-    found = [unevenness(counted(100 + rng.normal(0, 50, UNITS // 10), 50.0), AXIS) for _ in range(50)]
+    found = [intraclass_correlation(counted(100 + rng.normal(0, 50, UNITS // 10), 50.0), AXIS) for _ in range(50)]
     assert np.mean(found) < 0.05
 
 
@@ -49,7 +55,7 @@ def test_one_heap_in_each_leaf_that_has_rows_is_all_the_unevenness_there_is() ->
     rng = np.random.default_rng(4)
     counts = np.zeros(UNITS // 10)
     counts[::2] = 500.0
-    found = [unevenness(counted(counts + rng.normal(0, 60, len(counts)), 60.0), AXIS) for _ in range(50)]
+    found = [intraclass_correlation(counted(counts + rng.normal(0, 60, len(counts)), 60.0), AXIS) for _ in range(50)]
     assert np.mean(found) > 0.9
 
 
@@ -58,7 +64,7 @@ def test_one_heap_in_each_leaf_that_has_rows_is_all_the_unevenness_there_is() ->
 def test_a_heap_beside_a_cut_is_within_the_error_wherever_it_lies(low: int, high: int) -> None:
     """All places of the heaps of two leaves that are cut: the error of one is not more than that of all."""
     rows, inside = np.array([100.0, 50.0, 300.0]), np.array([low / 10, 1.0, high / 10])
-    error = heap_errors(sparse.csr_array(inside[None, :]), rows, 1.0)[0]
+    error = cut_point_mass_errors(sparse.csr_array(inside[None, :]), rows, 1.0)[0]
     of_first, of_last = (
         np.abs(np.array([0.0, 1.0]) - part) * n for part, n in zip(inside[[0, 2]], rows[[0, 2]], strict=True)
     )
@@ -67,13 +73,13 @@ def test_a_heap_beside_a_cut_is_within_the_error_wherever_it_lies(low: int, high
 
 @pytest.mark.parametrize("part", [0.0, 1.0])
 def test_leaves_that_are_not_cut_have_no_error_of_heaps(part: float) -> None:
-    assert heap_errors(sparse.csr_array(np.array([[part]])), np.array([1000.0]), 1.0).tolist() == [0.0]
+    assert cut_point_mass_errors(sparse.csr_array(np.array([[part]])), np.array([1000.0]), 1.0).tolist() == [0.0]
 
 
 def test_heaped_shares_put_each_cut_leaf_on_one_side_and_leave_the_others() -> None:
     """Of two leaves, one is cut three to seven: its rows are all in one group, then all in the other."""
     refinement = Refinement(AXIS, np.arange(AXIS.size) // 2, np.arange(1.0, AXIS.size + 1))
-    grouping = Grouping(
+    grouping = QuestionBinning(
         column=0, groups=(np.arange(UNITS) >= 13).astype(np.int64), labels=(0, 1), refinement=refinement
     )
     heaped = grouping.heaped()
@@ -87,7 +93,7 @@ def test_heaped_shares_put_each_cut_leaf_on_one_side_and_leave_the_others() -> N
 
 
 def test_groups_that_cut_no_leaf_have_no_heaped_shares() -> None:
-    grouping = Grouping(
+    grouping = QuestionBinning(
         column=0, groups=np.arange(UNITS) // 10, labels=tuple(range(40)), refinement=Refinement.trivial(AXIS)
     )
     assert grouping.heaped() is None
@@ -102,7 +108,7 @@ class _Counted:
         return counted(counts, 1e-3)
 
     def uneven(self, column: int) -> float:
-        return unevenness(self.leaves(column), AXIS)
+        return intraclass_correlation(self.leaves(column), AXIS)
 
 
 @pytest.mark.parametrize("place", range(10))
@@ -110,7 +116,7 @@ def test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie(place: in
     """Every cut of a leaf: x >= cut, where the rows of the leaf lie all at one place."""
     for cut in range(100, 110):
         shares = leaf_shares(AXIS, (np.arange(UNITS) >= cut).astype(np.int64), 2).T[[1]]
-        estimate, stddev = counted_alone(_Counted(), 0, shares)
+        estimate, stddev = count_in_bins(_Counted(), 0, shares)
         truth = 1000 * (UNITS // 20 - 6 + (100 + place >= cut)) + 0.0
         assert abs(estimate[0] - truth) <= NORMAL * stddev[0] + 1
         assert NORMAL * stddev[0] <= 1001
@@ -118,16 +124,16 @@ def test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie(place: in
 
 def test_levels_have_no_neighbours() -> None:
     axis = Axis("c", sd.Categorical(["a", "b", "c", "d"]), np.arange(4), np.arange(4))
-    assert unevenness(counted(np.array([1000.0, 0.0, 500.0, 0.0]), 1.0), axis) == 0.0
+    assert intraclass_correlation(counted(np.array([1000.0, 0.0, 500.0, 0.0]), 1.0), axis) == 0.0
 
 
 @pytest.mark.parametrize(("uneven", "variance"), [(0.0, 25.0), (1.0, 2500.0), (0.5, 1262.5)])
 def test_the_variance_of_rows_in_half_a_leaf_is_polyas(uneven: float, variance: float) -> None:
-    assert 0.25 * clumped(np.array([100.0]), uneven)[0] == pytest.approx(variance)
+    assert 0.25 * effective_counts(np.array([100.0]), uneven)[0] == pytest.approx(variance)
 
 
 def test_without_rows_there_is_no_spread() -> None:
-    assert clumped(np.array([-3.0, 0.0]), 0.7).tolist() == [0.0, 0.0]
+    assert effective_counts(np.array([-3.0, 0.0]), 0.7).tolist() == [0.0, 0.0]
 
 
 def test_shares_of_leaves_in_groups_are_those_of_their_units() -> None:
@@ -144,7 +150,7 @@ def test_shares_of_leaves_in_groups_are_those_of_their_units() -> None:
 
 def test_values_are_summed_by_powers_as_over_units() -> None:
     values = np.arange(UNITS) - 3.5
-    grouping = Grouping(
+    grouping = QuestionBinning(
         column=0, groups=(np.arange(UNITS) > 99).astype(np.int64), labels=(0, 1),
         refinement=Refinement.trivial(AXIS), values=values,
     )  # fmt: skip
@@ -164,7 +170,7 @@ def test_runs_begin_where_a_part_changes() -> None:
 def test_a_ladder_takes_groups_by_their_least_value_and_the_values_of_each_in_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups, values = rng.integers(-1, 4, UNITS), rng.permutation(UNITS)
-    ladder = Ladder.of(groups, values)
+    ladder = SortedSupport.of(groups, values)
     wanted = sorted((sorted(values[groups == group].tolist()), group) for group in np.unique(groups[groups >= 0]))
     assert ladder.groups.tolist() == [group for _, group in wanted]
     assert ladder.values.tolist() == [value for inside, _ in wanted for value in inside]
@@ -186,7 +192,7 @@ def test_a_ladder_gives_the_quantiles_of_rows_that_are_spread_over_units(seed: i
     rng = np.random.default_rng(seed)
     groups = np.sort(rng.integers(0, 6, UNITS))
     groups[rng.random(UNITS) < 0.2] = -1
-    ladder = Ladder.of(groups, np.arange(UNITS))
+    ladder = SortedSupport.of(groups, np.arange(UNITS))
     mass = rng.random(len(ladder.groups))
     cumulative = np.append(0.0, np.cumsum(mass) / mass.sum())
     of_unit = np.zeros(UNITS)
@@ -205,7 +211,7 @@ def test_where_rows_lie_within_a_leaf_moves_a_quantile_within_that_leaf() -> Non
     """Of a leaf of one value nothing, of one of many as far as its ends, however unevenly rows may lie."""
     axis = Axis("x", COLUMN, np.array([0, 1, 200]), np.arange(3))
     leaves, inside = counted(np.array([600.0, 300.0, 100.0]), 1e-3), np.ones(UNITS, np.bool_)
-    spread = clumped(leaves.counts, 1.0)
+    spread = effective_counts(leaves.counts, 1.0)
     found, lower, upper = quantile_intervals(leaves, axis, np.array([0.5, 0.75, 0.95]), inside, spread=spread)
     assert found == pytest.approx([0.0, 100.0, 300.0], abs=1)
     assert lower.tolist() == [0.0, 1.0, 200.0]

@@ -8,8 +8,8 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers import answer as engine
-from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.misfit import Sharpening, tilts
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.error_bars.misspecification import AttenuationCorrection, within_bin_tilts
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
@@ -33,7 +33,7 @@ def test_a_relation_that_noise_has_spread_is_found_again_from_the_noisy_table() 
     truth = diagonal()
     noisy = truth + np.random.default_rng(0).normal(0, 12, truth.shape)
     fitted = between(truth, 0.1)
-    found = Sharpening.of(fitted, noisy, 12.0)
+    found = AttenuationCorrection.of(fitted, noisy, 12.0)
     assert found is not None
     sharper = fitted * (1 + found.change(0.0))
     assert np.abs(sharper - truth).sum() < 0.4 * np.abs(fitted - truth).sum()
@@ -42,7 +42,7 @@ def test_a_relation_that_noise_has_spread_is_found_again_from_the_noisy_table() 
 def test_a_sharper_table_has_the_margins_of_the_fitted_one() -> None:
     rng = np.random.default_rng(1)
     fitted = between(rng.dirichlet(np.full(42, 0.2)).reshape(6, 7) * ROWS, 0.3)
-    found = Sharpening.of(fitted, fitted + 0.2 * (fitted - between(fitted, 1.0)), 5.0)
+    found = AttenuationCorrection.of(fitted, fitted + 0.2 * (fitted - between(fitted, 1.0)), 5.0)
     assert found is not None
     for change in found.changes:
         sharper = fitted * (1 + change)
@@ -55,12 +55,12 @@ def test_a_sharper_table_has_the_margins_of_the_fitted_one() -> None:
     "table", [between(diagonal(), 1.0), np.zeros((3, 4)), diagonal(1)], ids=["even", "empty", "one"]
 )
 def test_where_columns_are_independent_nothing_is_sharpened(table: np.ndarray) -> None:
-    assert Sharpening.of(table, table + 1.0, 5.0) is None
+    assert AttenuationCorrection.of(table, table + 1.0, 5.0) is None
 
 
 def test_a_fit_that_has_all_of_the_relation_is_left_alone() -> None:
     fitted = between(diagonal(), 0.2)
-    assert Sharpening.of(fitted, between(fitted, 0.2), 0.5) is None
+    assert AttenuationCorrection.of(fitted, between(fitted, 0.2), 0.5) is None
 
 
 def halved(values: np.ndarray) -> SyntheticModel:
@@ -85,7 +85,7 @@ def test_relations_go_on_within_cells_in_the_direction_that_they_have_between_th
     values = np.column_stack([x, y])
     model = halved(values)
     inside = (values >= 32) * 32 + rng.integers(32, size=values.shape)  # independent within cells
-    found = tilts(model, inside)
+    found = within_bin_tilts(model, inside)
     assert found.shape == (ROWS, 2)
     assert np.abs(found).max() <= 1
     for weights in (1 + found).T:
@@ -96,7 +96,7 @@ def test_relations_go_on_within_cells_in_the_direction_that_they_have_between_th
 
 def test_of_independent_columns_nothing_goes_on_within_cells() -> None:
     values = np.random.default_rng(3).integers(64, size=(ROWS, 2))
-    assert np.abs(tilts(halved(values), values)).mean() < 0.05
+    assert np.abs(within_bin_tilts(halved(values), values)).mean() < 0.05
 
 
 def test_the_variance_of_a_heavy_tail_is_known_worse_than_that_of_an_even_column() -> None:
@@ -109,7 +109,7 @@ def test_the_variance_of_a_heavy_tail_is_known_worse_than_that_of_an_even_column
         "even": sd.Integer(0, 999), "tail": sd.Integer(0, 10_000), "kind": sd.Categorical(["a", "b"]),
     })  # fmt: skip
     release = sd.SyntheticRelease(schema=schema, epsilon=1.0, random_state=0).fit(table).release_
-    direct = Direct(release.model, tuple(release.measurements))
+    direct = GLSEstimates(release.model, tuple(release.measurements))
     even, tail, kind = (direct.variance_error(j) for j in range(3))
     assert 0 < even < 0.5 * tail <= 0.5
     assert kind == 0

@@ -13,7 +13,7 @@ from synthdp.curator.noisy_ranges import (
     PARTS,
     POWER_BINS,
     WINDOWS,
-    Estimate,
+    NoisyCount,
     NoisyCounts,
     coarse_range,
     is_narrow,
@@ -28,7 +28,7 @@ from synthdp.measurements import NoiseLaw
 
 def held(rows):
     """That there are as many numbers as in these parts."""
-    return Estimate(rows=float(np.sum(rows)), stddev=0.0)
+    return NoisyCount(rows=float(np.sum(rows)), stddev=0.0)
 
 
 def powers_with(rows, law, stddev=1.0):

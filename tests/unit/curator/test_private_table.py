@@ -11,7 +11,7 @@ import pytest
 from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.curator import private_table as room_module
 from synthdp.curator.private_table import PrivateTable
-from synthdp.curator.spill import MEMORY_BYTES, Store
+from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
@@ -46,9 +46,9 @@ def test_small_tables_are_read_without_threads_and_give_the_same_integers(adjace
 
 
 def test_the_codes_of_the_last_four_domains_are_kept_and_older_ones_closed(monkeypatch):
-    coded, closed, codes, close = [], set(), Domain.codes, Store.close
+    coded, closed, codes, close = [], set(), Domain.codes, SpillBuffer.close
     monkeypatch.setattr(Domain, "codes", lambda domain, units: coded.append(domain) or codes(domain, units))
-    monkeypatch.setattr(Store, "close", lambda store: closed.add(id(store)) or close(store))
+    monkeypatch.setattr(SpillBuffer, "close", lambda store: closed.add(id(store)) or close(store))
     schema = Schema({"n": Integer(0, 99)})
     room = PrivateTable(FrameSource(pd.DataFrame({"n": range(100)})), schema, Adjacency())
     domains = [domain_of(schema, bins=bins) for bins in (2, 3, 4, 5, 6)]
@@ -91,7 +91,9 @@ def test_tables_that_were_counted_are_not_counted_again_and_are_the_same(most, p
 
 def test_stores_of_buckets_and_of_codes_share_the_memory_of_one(monkeypatch):
     made = []
-    monkeypatch.setattr(room_module, "Store", lambda **options: made.append(options.get("memory")) or Store(**options))
+    monkeypatch.setattr(
+        room_module, "SpillBuffer", lambda **options: made.append(options.get("memory")) or SpillBuffer(**options)
+    )
     schema = Schema({"n": Integer(0, 9)})
     table = pd.DataFrame({"n": range(10), "who": range(10)})
     PrivateTable(FrameSource(table), schema, Adjacency(unit="who", rows=2)).exact(one_ways(domain_of(schema)))

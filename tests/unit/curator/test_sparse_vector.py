@@ -22,7 +22,7 @@ from synthdp.errors import (
 )
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
-from synthdp.privacy.above_threshold import WatchPlan, plan_watch
+from synthdp.privacy.above_threshold import AboveThresholdPlan, plan_watch
 from synthdp.queries.composed import Subset
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import one_ways
@@ -249,7 +249,7 @@ def test_a_watch_shows_neither_rows_nor_noise():
 
 
 def test_silence_bounds_how_far_a_guess_was_off():
-    plan = WatchPlan(
+    plan = AboveThresholdPlan(
         max_alarms=4, level_scale=100.0, query_scale=200.0, redrawn=False,
         answer=plan_watch(PureDP(1.0), max_alarms=4, alarm_share=0.5).answer,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.curator.contribution import Bounding
 from synthdp.curator.private_table import PrivateTable
-from synthdp.curator.spill import Store
+from synthdp.curator.spill import SpillBuffer
 from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Labels, Numbers
 from synthdp.errors import DataError, InternalError
@@ -66,7 +66,7 @@ def test_blocks_come_back_as_they_were_from_memory_and_from_disk(kinds, memory, 
         )
         for dtype, rows, columns in kinds
     ]
-    store = Store(memory=memory)
+    store = SpillBuffer(memory=memory)
     for block in blocks:
         store.add(block)
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_blocks_come_back_as_they_were_from_memory_and_from_disk(kinds, memory, 
 
 def test_a_spilled_store_leaves_no_file_and_no_other_user_may_read_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    store = Store(memory=10)
+    store = SpillBuffer(memory=10)
     store.add([np.arange(100, dtype=np.uint32)])
     assert store.spilled == 400
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_a_full_disk_is_one_clear_error(monkeypatch):
 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: FullDisk())
     with pytest.raises(DataError, match=r"encoded rows cannot be kept in .*: No space left on device"):
-        Store(memory=0).add([np.arange(3, dtype=np.uint8)])
+        SpillBuffer(memory=0).add([np.arange(3, dtype=np.uint8)])
 
 
 @pytest.mark.parametrize("memory", [0, 700, 10**8])
@@ -170,7 +170,7 @@ def test_a_failed_read_keeps_no_half_table():
 
 
 def test_blocks_on_disk_without_a_row_come_back_without_a_row():
-    store = Store(memory=0)
+    store = SpillBuffer(memory=0)
     store.add([np.arange(3, dtype=np.uint8), np.zeros((0, 2), np.uint16)])
     (block,) = store.blocks()
     assert block[0].tolist() == [0, 1, 2]
@@ -179,7 +179,7 @@ def test_blocks_on_disk_without_a_row_come_back_without_a_row():
 
 
 def test_a_store_that_is_closed_while_it_is_read_says_so():
-    store = Store(memory=0)
+    store = SpillBuffer(memory=0)
     store.add([np.arange(3, dtype=np.uint8)])
     reading = store.blocks()
     store.add([np.arange(3, dtype=np.uint8)])
@@ -193,7 +193,7 @@ def test_a_store_that_is_closed_while_it_is_read_says_so():
 
 @pytest.mark.parametrize(("limit", "size", "spilled"), [(10, 5, 5), (12, 6, 6), (11, 4, 4), (3, 4, 12), (12, 4, 0)])
 def test_memory_is_used_up_to_its_limit_and_not_beyond(limit, size, spilled):
-    store = Store(memory=limit)
+    store = SpillBuffer(memory=limit)
     for _ in range(3):
         store.add([np.arange(size, dtype=np.uint8)])
     assert store.spilled == spilled

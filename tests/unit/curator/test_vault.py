@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from synthdp import Curator, Integer, PureDP, Schema
-from synthdp.curator import vault
+from synthdp.curator import guarded_table
 from synthdp.domain.domain import domain_of
 from synthdp.errors import PrivacyError
 from synthdp.queries.marginals import one_ways
@@ -16,12 +16,12 @@ QUERIES = one_ways(domain_of(SCHEMA))
 
 
 def another_number(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(vault.os, "getpid", lambda: -1)
+    patch.setattr(guarded_table.os, "getpid", lambda: -1)
 
 
 def a_fork_with_the_same_number(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(vault, "_forks", list(vault._forks))
-    vault._forked()
+    patch.setattr(guarded_table, "_forks", list(guarded_table._forks))
+    guarded_table._forked()
 
 
 @pytest.mark.parametrize("enter", [another_number, a_fork_with_the_same_number])

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.merged import make_merged_fitting, merged_without_misfits
+from synthdp.fit.merged import consistent_merged, merged_in_domain
+from synthdp.fit.out_of_domain import OutOfDomain
 
 KEPT = [np.array([True, True, False, True]), np.array([True, True, True])]
 GROUPS = (np.array([0, 1, 2, 0]), np.array([1, 0, 1]))
 MISFITS, TOTAL = np.array([60.0, 0.0]), 600.0
 STRUCK = MISFITS[0] / TOTAL
+OUTSIDE = OutOfDomain(releasable=tuple(KEPT), rows=MISFITS, total=TOTAL)
 FITTING = np.array([[90.0, 30, 60], [20, 100, 40], [0, 0, 0], [110, 80, 70]])
 """The rows were there no misfits; a tenth of them, whatever their other column, is struck."""
 
@@ -32,7 +34,7 @@ def merge(counts):
 
 
 def test_misfits_that_strike_at_random_leave_the_table_as_it_would_be_without_them():
-    (found,) = merged_without_misfits([noisy((0, 1), merge(struck()), GROUPS)], KEPT, MISFITS, total=TOTAL)
+    (found,) = merged_in_domain([noisy((0, 1), merge(struck()), GROUPS)], OUTSIDE)
     assert found.counts.reshape(2, 2) == pytest.approx(merge(FITTING)[:2])
     assert [groups.tolist() for groups in found.groups] == [[0, 1, 0], [1, 0, 1]]
 
@@ -40,7 +42,7 @@ def test_misfits_that_strike_at_random_leave_the_table_as_it_would_be_without_th
 def test_the_table_of_all_groups_has_no_rows_in_those_of_misfits_and_the_margins_of_the_one_ways():
     ones = [noisy((0,), struck().sum(axis=1)), noisy((1,), struck().sum(axis=0))]
     off = merge(struck()) + np.array([[5.0, -3], [2, 8], [0, 0]])
-    (found,) = make_merged_fitting(ones, [noisy((0, 1), off, GROUPS)], KEPT, MISFITS, total=TOTAL)
+    (found,) = consistent_merged(ones, [noisy((0, 1), off, GROUPS)], OUTSIDE)
     table = found.counts.reshape(3, 2)
     assert (table[2] == 0).all()
     assert table.sum(axis=1) == pytest.approx(merge(FITTING).sum(axis=1))

@@ -10,12 +10,18 @@ from hypothesis import given, strategies as st
 from query_cases import of_sizes
 
 from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.misfits import make_fitting, misfit_rows, noisy_effects, with_misfits, without_misfits
+from synthdp.fit.out_of_domain import OutOfDomain, noisy_effects
 from synthdp.measurements import beyond_noise
 from synthdp.queries.interactions import Interactions
 
 KEPT = [np.array([True, True, True, False]), np.array([True, True, False]), np.array([True, True])]
 TOTAL = 1000.0
+
+
+def outside(*rows: float) -> OutOfDomain:
+    return OutOfDomain(releasable=tuple(KEPT), rows=np.array(rows), total=TOTAL)
+
+
 shares = st.floats(min_value=0.01, max_value=0.5)
 
 
@@ -32,10 +38,10 @@ def any_table(seed: int, clique: tuple[int, ...]) -> np.ndarray:
     seed=st.integers(0, 10**6), clique=st.sampled_from([(0,), (0, 1), (1, 2), (0, 1, 2)]), first=shares, second=shares
 )
 def test_misfits_at_random_are_undone_exactly(seed: int, clique: tuple[int, ...], first: float, second: float) -> None:
-    truth, misfits = any_table(seed, clique), np.array([first, second, 0.0]) * TOTAL
-    struck = with_misfits(truth, clique, KEPT, misfits, total=TOTAL)
+    truth, misfits = any_table(seed, clique), outside(first * TOTAL, second * TOTAL, 0.0)
+    struck = misfits.add(truth, clique)
     assert struck.sum() == pytest.approx(TOTAL)
-    found = without_misfits(NoisyTable(clique=clique, counts=struck, stddev=1.0), KEPT, misfits, total=TOTAL)
+    found = misfits.remove(NoisyTable(clique=clique, counts=struck, stddev=1.0))
     np.testing.assert_allclose(found.counts, truth, atol=1e-6)
 
 
@@ -48,7 +54,7 @@ def test_a_row_with_a_misfit_still_counts_in_its_other_columns(seed: int, share:
     struck[0, 0] -= moved
     struck[2, 0] += moved
     table = NoisyTable(clique=(1, 2), counts=struck.ravel(), stddev=1.0)
-    found = without_misfits(table, KEPT, np.array([0.0, moved, 0.0]), total=TOTAL).counts.reshape(3, 2)
+    found = outside(0.0, moved, 0.0).remove(table).counts.reshape(3, 2)
     np.testing.assert_allclose(found.sum(axis=0), truth.sum(axis=0), atol=1e-6)
     np.testing.assert_allclose(found.sum(axis=1)[:2], struck.sum(axis=1)[:2] * TOTAL / (TOTAL - moved), atol=1e-6)
 
@@ -56,17 +62,17 @@ def test_a_row_with_a_misfit_still_counts_in_its_other_columns(seed: int, share:
 def test_misfits_are_none_where_noise_explains_them() -> None:
     counts = np.array([300.0, 300.0, 400.0, 9.0])
     for stddev, expected in ((5.0, 0.0), (1.0, 9.0)):
-        found = misfit_rows([NoisyTable(clique=(0,), counts=counts, stddev=stddev)], KEPT)
+        found = OutOfDomain.estimated([NoisyTable(clique=(0,), counts=counts, stddev=stddev)], KEPT).rows
         np.testing.assert_allclose(found, [expected, 0.0, 0.0])
 
 
 def test_tables_without_misfits_agree_on_their_margins() -> None:
-    misfits = np.array([200.0, 100.0, 0.0])
+    misfits = outside(200.0, 100.0, 0.0)
     tables = [
-        NoisyTable(clique=c, counts=with_misfits(any_table(seed, c), c, KEPT, misfits, total=TOTAL), stddev=1.0)
+        NoisyTable(clique=c, counts=misfits.add(any_table(seed, c), c), stddev=1.0)
         for seed, c in enumerate([(0,), (0, 1), (0, 2)])
     ]
-    found = {table.clique: table.counts for table in make_fitting(tables, KEPT, misfits, total=TOTAL)}
+    found = {table.clique: table.counts for table in misfits.consistent(tables)}
     np.testing.assert_allclose(found[0, 1].reshape(4, 3).sum(axis=1), found[0,], atol=1e-6)
     np.testing.assert_allclose(found[0, 2].reshape(4, 2).sum(axis=1), found[0,], atol=1e-6)
     assert found[0,][3] == 0

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from synthdp.privacy.accounting import gdp_from_approx, gdp_to_delta, gdp_to_epsilon
+from synthdp.privacy.budget import EARLY_SHARE, EarlyEnds
 from synthdp.privacy.calibration import account_inside, gaussian_account
-from synthdp.privacy.early_ends import EARLY_SHARE, EarlyEnds
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 
 WHOLE = ApproxDP(1.0, 1e-3)

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from synthdp.privacy.versions import noise_versions, version_of
+from synthdp.privacy.noise import noise_versions, version_of
 
 
 def test_a_receipt_names_the_versions_that_are_installed() -> None:

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.pictures.pairs import drawn_indices
-from synthdp.report.content import associations
+from synthdp.pictures.columns import drawn_indices
 from synthdp.report.page import report_page
-from synthdp.report.relations import FALSE_LISTS, ColumnVerdict, Evidence, Relation, Relations, _connected
+from synthdp.report.relations import FALSE_LISTS, ColumnVerdict, Evidence, Relation, Relations, _connected, associations
 
 ROWS, EPSILONS = (500, 2000, 9000), (0.5, 1.0, 3.0)
 

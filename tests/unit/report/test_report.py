@@ -15,8 +15,8 @@ import synthdp as sd
 from synthdp.errors import DataError, ParameterError
 from synthdp.report import report_page
 from synthdp.report.card import card_rows, card_text, privacy_card
-from synthdp.report.content import cramers_v, expected_errors
-from synthdp.report.page import ASSOCIATED, DRAWN, STRONGEST
+from synthdp.report.page import ASSOCIATED, DRAWN, STRONGEST, expected_errors
+from synthdp.report.relations import cramers_v
 from synthdp.storage import fingerprint
 
 SECTIONS = ("rows", "columns", "pairs", "error", "card")

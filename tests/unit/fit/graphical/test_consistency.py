@@ -7,10 +7,10 @@ from synthdp.distribution.contingency import NoisyTable, cell_index, contingency
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import (
     NoisyEffect,
+    gls_effects,
+    gls_total,
     make_consistent,
     make_merged_consistent,
-    pooled_effects,
-    pooled_total,
 )
 
 
@@ -54,7 +54,7 @@ def test_every_table_is_the_generalised_least_squares_estimate(case, total):
 def test_the_standard_error_is_that_of_the_generalised_least_squares_estimate(case):
     shape, tables = case
     _, inverse = least_squares(shape, tables, 100.0)
-    effects = pooled_effects(tables, shape, total=100.0)
+    effects = gls_effects(tables, shape, total=100.0)
     rows = all_rows(shape)
     for table in tables:
         cells = cell_index(rows, shape, table.clique) == np.arange(table.counts.size)[:, None]
@@ -121,7 +121,7 @@ def test_exact_tables_of_one_data_set_are_not_changed():
 
 def test_an_unmeasured_clique_is_estimated_by_its_measured_effects_and_has_no_error():
     tables = [NoisyTable(clique=(0,), counts=np.array([30.0, 10.0]), stddev=1.0)]
-    effects = pooled_effects(tables, (2, 2), total=40.0)
+    effects = gls_effects(tables, (2, 2), total=40.0)
     np.testing.assert_allclose(effects.table((0, 1)), [15, 15, 5, 5])
     with pytest.raises(ParameterError, match=r"clique \(\(0, 1\)\) must lie within a measured table"):
         effects.stddev((0, 1))
@@ -139,11 +139,11 @@ def test_the_pooled_total_weighs_tables_by_precision():
         NoisyTable(clique=(0,), counts=np.array([40.0, 60.0]), stddev=1.0),
         NoisyTable(clique=(1,), counts=np.array([50.0, 40.0, 20.0]), stddev=2.0),
     ]
-    estimate, stddev = pooled_total(tables)
+    estimate, stddev = gls_total(tables)
     assert estimate == pytest.approx((100 / 2 + 110 / 12) / (1 / 2 + 1 / 12))
     assert stddev == pytest.approx((1 / 2 + 1 / 12) ** -0.5)
     with pytest.raises(ParameterError, match="tables must hold at least one table"):
-        pooled_total([])
+        gls_total([])
 
 
 def test_a_total_that_is_no_number_is_refused():
@@ -156,7 +156,7 @@ def test_merged_tables_get_the_margins_of_the_others_and_keep_their_interactions
     ones = [NoisyTable(clique=(j,), counts=rng.normal(50, 9, size), stddev=2.0) for j, size in enumerate(shape)]
     groups = (np.array([0, 1, 1, 0]), np.array([2, 0, 1, 1, 0]))
     merged = NoisyTable(clique=(0, 1), counts=rng.normal(40, 9, 6), stddev=3.0, groups=groups)
-    pooled = pooled_effects(ones, shape, total=240.0)
+    pooled = gls_effects(ones, shape, total=240.0)
     (found,) = make_merged_consistent([merged], pooled)
     before, after = merged.counts.reshape(2, 3), found.counts.reshape(2, 3)
     assert after.sum(axis=1) == pytest.approx(np.bincount(groups[0], weights=pooled.table((0,))))

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import NoisyEffect, make_consistent, pooled_effects
+from synthdp.fit.graphical.consistency import NoisyEffect, gls_effects, make_consistent
 from synthdp.fit.graphical.listed_entropy import ListedEntropy, likeliest_spread
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 
@@ -28,7 +28,7 @@ def measured(joint, order, stddev, rng):
         NoisyTable(clique=clique, counts=counts + stddev * rng.normal(size=counts.size), stddev=stddev)
         for clique, counts in exact.items()
     ]
-    return pooled_effects(tables, SHAPE, total=TOTAL)
+    return gls_effects(tables, SHAPE, total=TOTAL)
 
 
 def any_joint(rng, order):
@@ -74,7 +74,7 @@ def test_skewed_columns_do_not_make_the_fit_worse_than_the_noisy_tables():
         joint = np.where(rng.random(shape) < 0.8, 0.0, rng.exponential(size=shape))
         joint *= np.multiply.outer(np.multiply.outer(0.5 ** np.arange(14), 0.5 ** np.arange(9)), np.ones(4))
         joint *= 30_000 / joint.sum()
-        noisy = pooled_effects(
+        noisy = gls_effects(
             [NoisyTable(clique=(0, 1, 2), counts=joint.ravel() + 2 * rng.normal(size=joint.size), stddev=2.0)],
             shape, total=30_000.0,
         )  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_fit_to_pairs_agrees_with_the_fit_on_the_junction_tree():
     ]
     consistent = make_consistent(tables, SHAPE, total=TOTAL)
     tree = MaxEntropy(max_sweeps=300, tolerance=1e-9).fit(consistent, SHAPE, total=TOTAL).model
-    listed = ListedEntropy(steps=2000, tolerance=1e-9).fit(pooled_effects(tables, SHAPE, total=TOTAL))
+    listed = ListedEntropy(steps=2000, tolerance=1e-9).fit(gls_effects(tables, SHAPE, total=TOTAL))
     for clique in itertools.combinations(range(len(SHAPE)), 3):
         assert margin(listed, clique) == pytest.approx(tree.marginal(clique), abs=1e-4)
 
@@ -114,7 +114,7 @@ def test_few_rows_and_much_noise_still_give_a_distribution(total):
     rng = np.random.default_rng(4)
     tables = [NoisyTable(clique=(a, b), counts=rng.normal(0, 500, SHAPE[a] * SHAPE[b]), stddev=500.0)
               for a, b in itertools.combinations(range(4), 2)]  # fmt: skip
-    weights = ListedEntropy().fit(pooled_effects(tables, SHAPE, total=total))
+    weights = ListedEntropy().fit(gls_effects(tables, SHAPE, total=total))
     assert np.isfinite(weights).all()
     assert weights.sum() == pytest.approx(1)
 
@@ -131,15 +131,15 @@ def test_an_effect_measured_alone_counts_as_that_of_a_table():
     """A table's noise falls into independent effects: all of them measured alone say what the table does."""
     rng = np.random.default_rng(6)
     table = NoisyTable(clique=(0, 2), counts=rng.normal(100, 30, 12), stddev=30.0)
-    whole = pooled_effects([table], SHAPE, total=TOTAL)
+    whole = gls_effects([table], SHAPE, total=TOTAL)
     alone = [
         NoisyEffect(clique=clique, values=effect.ravel(), stddev=whole.precisions[clique] ** -0.5)
         for clique, effect in whole.effects.items()
     ]
-    again = pooled_effects([], SHAPE, total=TOTAL, effects=alone)
+    again = gls_effects([], SHAPE, total=TOTAL, effects=alone)
     assert again.table((0, 2)) == pytest.approx(whole.table((0, 2)))
     assert again.stddev((0, 2)) == pytest.approx(whole.stddev((0, 2)))
-    twice = pooled_effects([table], SHAPE, total=TOTAL, effects=alone)
+    twice = gls_effects([table], SHAPE, total=TOTAL, effects=alone)
     assert twice.stddev((0, 2)) == pytest.approx(whole.stddev((0, 2)) / np.sqrt(2))
     cliques = [one.clique for one in make_consistent([], SHAPE, total=TOTAL, effects=alone)]
     assert cliques == [(0,), (2,), (0, 2)]

@@ -6,7 +6,7 @@ import pytest
 from no_noise import with_repeatable_noise
 
 import synthdp as sd
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.distribution.explicit import Explicit
 from synthdp.fit.graphical.consistency import centred
@@ -157,7 +157,7 @@ def test_what_a_triple_says_comes_out_and_the_bootstrap_finds_it_again(monkeypat
     found = alike(made.sample(random_state=0))
     assert found["alike"] > 0.75
     assert found["else"] < 0.25
-    bootstrap = Bootstrap(Direct(model, made.measurements))
+    bootstrap = Bootstrap(GLSEstimates(model, made.measurements))
     replicates = bootstrap.replicates
     shape = model.domain.shape
     cells = triple.merged_cells[np.ravel_multi_index(replicates.codes[:, [0, 1, 3]].T, [shape[j] for j in (0, 1, 3)])]

@@ -9,7 +9,7 @@ import pytest
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
 from synthdp.errors import BudgetExceededError
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.misfits import noisy_effects
+from synthdp.fit.out_of_domain import noisy_effects
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from no_noise import with_repeatable_noise
 
 import synthdp as sd
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import centred
@@ -194,7 +194,7 @@ def test_what_a_merged_table_says_comes_out_and_the_bootstrap_finds_it_again(mon
     fitted = model.distribution.marginal(merged.clique)
     alone = np.outer(fitted.reshape(shape).sum(axis=1), fitted.reshape(shape).sum(axis=0)).ravel()
     assert corner(fitted) > 1.3 * corner(alone)
-    found = Bootstrap(Direct(model, made.measurements)).replicates
+    found = Bootstrap(GLSEstimates(model, made.measurements)).replicates
     cells = found.codes[:, 0].astype(int) * shape[1] + found.codes[:, 1]
     pairs = [np.bincount(cells, weights=w, minlength=len(fitted)) / w.sum() for w in found.fitted.T]
     replicated = np.array([corner(pair) for pair in pairs])

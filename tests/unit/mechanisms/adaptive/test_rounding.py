@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import synthdp as sd
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, encode
 from synthdp.domain.refinement import axis_of_roundness
@@ -90,7 +90,7 @@ def test_values_that_are_given_are_drawn_and_are_as_likely_as_they_are_drawn(rel
 
 
 def test_answers_take_no_notice_of_classes_as_if_they_were_bins(release):
-    direct, table = Direct(release.output, release.measurements), table_of()
+    direct, table = GLSEstimates(release.output, release.measurements), table_of()
     for j, (name, column) in enumerate(SCHEMA.items()):
         first = OneWayTree().first_axis(name, column)
         leaves = first.groups_of(release.output.refinements[j].fine)

@@ -31,7 +31,7 @@ from synthdp.works.smooth import exact as smooth_exact
 from synthdp.works.smooth.chebyshev import ChebyshevTensor
 from synthdp.works.smooth.exact import all_points, grid_basis, on_lattice
 from synthdp.works.smooth.practical import count_terms, random_terms
-from synthdp.works.smooth.product import Moments, plan
+from synthdp.works.smooth.product import MomentOrders, plan
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.support import smooth_domain
 from synthdp.works.smooth.synthesis import SmoothSynthesis
@@ -344,7 +344,7 @@ def test_a_solver_with_no_pair_to_fit_is_told_where_only_noise_says_so():
 
 @pytest.mark.parametrize(
     ("rows", "d", "expected"),
-    [(569, 30, None), (5875, 20, Moments(2, 1)), (10**6, 20, Moments(4, 2)), (10**7, 1, Moments(32, 1))],
+    [(569, 30, None), (5875, 20, MomentOrders(2, 1)), (10**6, 20, MomentOrders(4, 2)), (10**7, 1, MomentOrders(32, 1))],
 )
 def test_the_plan_follows_the_noise(rows, d, expected):
     _, schema = wide(d, 1)

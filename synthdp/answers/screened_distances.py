@@ -18,7 +18,7 @@ from synthdp.queries.distances import MarginalDistances, PairDistances
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class ScreenedDistances:
     """L1 distances from independent columns, as parts of the rows.
 
     Parameters
@@ -33,7 +33,9 @@ class Screened:
     typical: float = 0.0
 
 
-def screened(measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float) -> Screened | None:
+def screened(
+    measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
+) -> ScreenedDistances | None:
     """Return what the screening of a release says, None if it had none.
 
     Parameters
@@ -53,11 +55,11 @@ def screened(measurements: Sequence[Measurements], domain: Domain, measured: Boo
             offsets = asked.queries.offsets[:-1]
             expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
             distances = np.sqrt(np.maximum(_shrunk(found.answers, found.stddev) ** 2 - expected**2, 0.0))
-            return Screened(dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True)))
+            return ScreenedDistances(dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True)))
         if isinstance(asked, PairDistances):
             columns, (left, right) = np.array(domain.index(*asked.domain.names)), asked.pairs
             missed = ~measured[columns[left], columns[right]]
-            return Screened({}, _typical(asked, found.answers, missed) / rows if missed.any() else 0.0)
+            return ScreenedDistances({}, _typical(asked, found.answers, missed) / rows if missed.any() else 0.0)
     return None
 
 

@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from synthdp.answers.direct import Direct
-from synthdp.answers.leaves import LeafCounts
-from synthdp.answers.screened import Screened
+from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.leaves import FineBinCounts
+from synthdp.answers.screened_distances import ScreenedDistances
 from synthdp.arrays import Clique, Codes, FloatArray, Table
 from synthdp.distribution.components import Components
 from synthdp.distribution.contingency import NoisyTable, Shape
@@ -27,7 +27,7 @@ from synthdp.randomness import Generator
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Direct):
+class ColumnSubset(GLSEstimates):
     """What the noisy tables of some columns say; columns are numbered among them.
 
     Parameters
@@ -38,11 +38,11 @@ class Part(Direct):
         Positions of the columns in it, increasing.
     """
 
-    whole: Direct
+    whole: GLSEstimates
     columns: Clique
 
     @classmethod
-    def of(cls, whole: Direct, columns: Iterable[int]) -> Part:
+    def of(cls, whole: GLSEstimates, columns: Iterable[int]) -> ColumnSubset:
         """Return some columns of a release."""
         chosen, model = tuple(sorted(columns)), whole.model
         few = replace(
@@ -89,19 +89,19 @@ class Part(Direct):
         return self.whole.misfits[list(self.columns)]
 
     @cached_property
-    def screened(self) -> Screened | None:
+    def screened(self) -> ScreenedDistances | None:
         """What the screening says of these columns."""
         found, inside = self.whole.screened, set(self.columns)
         if found is None:
             return None
         distances = {self._placed(pair): one for pair, one in found.distances.items() if inside.issuperset(pair)}
-        return Screened(distances, found.typical)
+        return ScreenedDistances(distances, found.typical)
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column."""
         return self.whole.first_level(self.columns[column])
 
-    def leaves(self, column: int) -> LeafCounts | None:
+    def leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of a column's leaves."""
         return self.whole.leaves(self.columns[column])
 
@@ -112,7 +112,7 @@ class Part(Direct):
         return tuple(self.columns.index(j) for j in clique)
 
 
-def near(direct: Direct, asked: Iterable[int], most: int) -> Clique:
+def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
     """Return columns that a question is about and up to ``most`` with those that they are related to, nearest first."""
     beside: dict[int, set[int]] = defaultdict(set)
     measured: list[NoisyTable | NoisyEffect] = [*direct.tables, *direct.merged, *direct.measured_alone]
@@ -130,18 +130,18 @@ def near(direct: Direct, asked: Iterable[int], most: int) -> Clique:
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
     """Return the distribution of some columns, increasing; of independent groups only those that have one are used."""
     if not isinstance(distribution, Components):
-        return FewColumns(distribution, tuple(columns))
+        return MarginalDistribution(distribution, tuple(columns))
     found, parts = [], []
     for of_group, part in zip(distribution.columns, distribution.parts, strict=True):
         inside = [i for i, j in enumerate(of_group) if j in columns]
         if inside:
             found.append(tuple(columns.index(of_group[i]) for i in inside))
-            parts.append(FewColumns(part, tuple(inside)))
+            parts.append(MarginalDistribution(part, tuple(inside)))
     return Components(shape=tuple(distribution.shape[j] for j in columns), columns=found, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
-class FewColumns:
+class MarginalDistribution:
     """Some columns of a distribution; a `Distribution`.
 
     Parameters

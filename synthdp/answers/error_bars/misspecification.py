@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from synthdp.answers.direct import Direct
+from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.random_functions import RANK, RandomFunctions
 from synthdp.answers.error_bars.refit import sums_of
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
@@ -28,17 +28,17 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""Powers, beside the first, of a table relative to independence that are tried."""
+"""Powers, beside the first, of a table relative to independence that are tried.  Tuned; not measured."""
 
 SWEEPS = 6
-"""Times that a table is raked to its margins."""
+"""Times that a table is raked to its margins.  A numerical tolerance."""
 
 SLIGHT = 0.005
-"""Sharpening, as a part of the distance from independence, that is left alone."""
+"""Sharpening, as a part of the distance from independence, that is left alone.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sharpening:
+class AttenuationCorrection:
     """Tables of two columns whose relation is stronger than in the model, and how well noisy counts go with each.
 
     Parameters
@@ -53,7 +53,7 @@ class Sharpening:
     lacking: FloatArray
 
     @classmethod
-    def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> Sharpening | None:
+    def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
         """Return those of a fitted table and the noisy one; None where the relation is no stronger in the noisy one.
 
         With A the table of independent columns and t the model's relative to it, the tables are A t^(1 + e), raked to
@@ -90,13 +90,13 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Columns that predict another: those that explain most of its variance each by itself."""
+"""Columns that predict another: those that explain most of its variance each by itself.  Tuned; not measured."""
 
 RIDGE = 1e-3
-"""Of the coefficients of predictions, as a part of the variance that they explain."""
+"""Of the coefficients of predictions, as a part of the variance that they explain.  A numerical tolerance."""
 
 
-def tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
+def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
     """Return how much more often rows may occur, as the model says, were its relations to go on within each column's cells.
 
     A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.  With
@@ -169,38 +169,44 @@ TRIPLES = 0.5
 """Strength of the relations of three columns beyond their pairs, as a part of the mean strength of what pairs leave."""
 
 RELATIONS = 200
-"""Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger."""
+"""Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger.
+A safety limit."""
 
 TOGETHER = 16
-"""Most columns whose relations in threes are put in at once."""
+"""Most columns whose relations in threes are put in at once.  A safety limit."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""Of more pairs the relations in the model are found from so many rows."""
+"""Of more pairs the relations in the model are found from so many rows.  A safety limit."""
 
 SMALL_PRODUCT = 2**18
-"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does."""
+"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does.
+A safety limit."""
 
 FEW = 8
-"""Where so small a part of a matrix is not 0, its product takes less time without the zeros."""
+"""Where so small a part of a matrix is not 0, its product takes less time without the zeros.  A safety limit."""
 
-FAINT = 3.0
-"""Standard deviations of noise up to which a cell's rows may be none, and most that they are multiplied by."""
+NEAR_EMPTY_Z = 3.0
+"""A cell whose model count is below this many stddevs of noise may be empty.  Tuned; not measured."""
 
-GOING_ON = 2.0
-"""Most that a relation goes on within a cell, in multiples of what the other cells say; drawn evenly from 0."""
+MAX_NEAR_EMPTY_FACTOR = 3.0
+"""Largest factor by which a replicate multiplies the rows of such a cell.  A safety limit."""
+
+MAX_TREND_FACTOR = 2.0
+"""Upper end of the uniform multiplier of the within-bin trend, drawn per replicate and column; 1 is the trend that other
+columns predict, and the mean.  Tuned; not measured."""
 
 LEAST_EXCESS = 0.01
-"""Dependence that the model has too much, as a part of the rows, below which it is left alone."""
+"""Dependence that the model has too much, as a part of the rows, below which it is left alone.  Tuned; not measured."""
 
 MOST_EXCESS = 3.0
-"""Most that a cell grows by, as a part of it, when dependence is taken away."""
+"""Most that a cell grows by, as a part of it, when dependence is taken away.  A numerical tolerance."""
 
 STRONGEST = 3.0
 """Largest standard deviation of the relative change of a row's weight by all relations together; chosen on hmeq."""
 
 
 @dataclass(frozen=True, eq=False)
-class Misfit:
+class Misspecification:
     """Random relations that a release's measurements leave open.
 
     Parameters
@@ -216,14 +222,14 @@ class Misfit:
         changes of their cells that take what is too much away.  Maximum entropy makes two causes of one effect dependent.
     """
 
-    direct: Direct
+    direct: GLSEstimates
     strengths: FloatArray
     triples: float
     excess: dict[Clique, FloatArray] = field(default_factory=dict)
-    sharper: dict[Clique, Sharpening] = field(default_factory=dict)
+    sharper: dict[Clique, AttenuationCorrection] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, direct: Direct) -> Misfit:
+    def of(cls, direct: GLSEstimates) -> Misspecification:
         """Return the relations that the screening of a release leaves open."""
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
@@ -245,12 +251,11 @@ class Misfit:
         """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
-    def unfound(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
-        """Return how many rows some tables may have by what the fit has not found, (n, r).
+    def unrecovered_rows(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
+        """Return corrected row weights of n pool points in r replicates, (n, r), in rows.
 
-        That is how much stronger measured relations are, and which of the cells that hardly stand out of noise are empty.
-        The noisy tables know, and the model that was fitted to them does not: neither would another fit.  Stronger
-        relations leave each column by itself as it is, for that is known.
+        The correction adds two effects that a refit cannot recover.  Measured pairs may be more strongly associated than in
+        the model, and near-empty bins may be empty.  The first effect keeps one-way marginals unchanged.
 
         Parameters
         ----------
@@ -289,7 +294,7 @@ class Misfit:
         systematic = np.zeros(len(leaves))
         for (a, b), table in self.excess.items():
             systematic += table[refinements[a].coarse_cell[leaves[:, a]], refinements[b].coarse_cell[leaves[:, b]]]
-        within = tilts(self.direct.model, leaves)
+        within = within_bin_tilts(self.direct.model, leaves)
         for _ in range(size):
             functions = columns.drawn(rng)
             chosen = rng.permutation(len(pairs))[:RELATIONS]
@@ -300,7 +305,7 @@ class Misfit:
                 height *= math.sqrt(len(pairs) / len(chosen))
                 whole[a, b], known[a, b] = height, height * measured[chosen]
             some = rng.permutation(leaves.shape[1])[:TOGETHER]
-            change = systematic + within @ rng.uniform(0, GOING_ON, within.shape[1])
+            change = systematic + within @ rng.uniform(0, MAX_TREND_FACTOR, within.shape[1])
             for values, means in zip(_by_rank(functions), _by_rank(columns.between(functions)), strict=True):
                 at = values.take(place)
                 change += _quadratic(at, whole)
@@ -311,7 +316,7 @@ class Misfit:
             yield change * min(1.0, STRONGEST / max(float(change.std()), 1e-12))
 
 
-def _relations(direct: Direct, known: dict[Clique, float]) -> dict[Clique, float]:
+def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique, float]:
     """Return for each pair of columns about how far from independent it is: an L1 distance as a part of the rows."""
     found = direct.screened
     if found is not None and found.distances:
@@ -349,22 +354,24 @@ def _towards_independence(table: FloatArray) -> FloatArray:
     return np.minimum(change, MOST_EXCESS)
 
 
-def _sharper(direct: Direct, tables: dict[Clique, FloatArray]) -> dict[Clique, Sharpening]:
+def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Clique, AttenuationCorrection]:
     """Return what is known of measured pairs whose relation is stronger than in the model."""
-    found: dict[Clique, Sharpening] = {}
+    found: dict[Clique, AttenuationCorrection] = {}
     for table in direct.fitting:
         if len(table.clique) != 2:
             continue
         shape = [direct.model.domain.shape[j] for j in table.clique]
         share = tables.get(table.clique)
         fitted = direct.model.distribution.marginal(table.clique).reshape(shape) if share is None else share
-        one = Sharpening.of(np.asarray(fitted * max(direct.total[0], 1.0)), table.counts.reshape(shape), table.stddev)
+        one = AttenuationCorrection.of(
+            np.asarray(fitted * max(direct.total[0], 1.0)), table.counts.reshape(shape), table.stddev
+        )
         if one is not None:
             found[table.clique] = one
     return found
 
 
-def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray:
+def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> FloatArray:
     """Return by what the rows of a column's cells may have to be multiplied, (cells, size): 1 where they stand out of noise.
 
     A model has no negative counts, so that cells which may well be empty have some rows in it.
@@ -376,9 +383,9 @@ def _faint(direct: Direct, column: int, rng: Generator, size: int) -> FloatArray
     modelled = direct.model.distribution.marginal((column,)) * direct.total[0]
     of_cell = sums_of(cell, len(factors))
     stddev = np.sqrt(leaves.variances(of_cell))
-    low = (modelled > 0) & (modelled < FAINT * stddev)
+    low = (modelled > 0) & (modelled < NEAR_EMPTY_Z * stddev)
     noisy = (of_cell @ leaves.counts)[low, None] + stddev[low, None] * rng.standard_normal((int(low.sum()), size))
-    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, FAINT)
+    factors[low] = np.clip(noisy / np.maximum(modelled[low, None], 1e-12), 0.0, MAX_NEAR_EMPTY_FACTOR)
     return factors
 
 

@@ -15,7 +15,7 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy.calibration import Calibration, calibrate
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.privacy.receipt import Item, Terms
+from synthdp.privacy.receipt import CuratorTerms, Item
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema
 
@@ -55,7 +55,7 @@ class Answering:
         )
 
 
-class Vault:
+class GuardedTable:
     """A private table, reached only through `turn`, and the record of what was asked of it.
 
     Parameters
@@ -94,7 +94,12 @@ class Vault:
     )  # fmt: skip
 
     def __init__(
-        self, table: PrivateTable, terms: Terms, *, extra_columns: tuple[str, ...], answering: Answering | None = None
+        self,
+        table: PrivateTable,
+        terms: CuratorTerms,
+        *,
+        extra_columns: tuple[str, ...],
+        answering: Answering | None = None,
     ) -> None:
         self._table, self.terms, self.extra_columns = table, terms, extra_columns
         self.answering = answering or Answering()

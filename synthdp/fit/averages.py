@@ -1,0 +1,97 @@
+"""Out-of-domain values in the averages of smooth functions: counted by indicators, and taken out.
+
+An out-of-domain value has no point: every cosine of its column is 0 for it, so the indicator of its cell can be asked beside
+them at the sensitivity of the cosines alone.  Post-processing; knows no row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.domain.domain import Domain
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN
+from synthdp.measurements import beyond_noise
+from synthdp.queries.trigonometric import Factor, Indicator, TensorBasis, Term
+
+
+def out_of_domain_indicators(domain: Domain) -> tuple[Indicator | None, ...]:
+    """Return for each column the indicator of its out-of-domain values, ``None`` where all are in domain."""
+    found: list[Indicator | None] = []
+    for j, axis in enumerate(domain.axes):
+        cells = np.flatnonzero(~axis.releasable)
+        found.append(Indicator(j, int(cells[0])) if len(cells) else None)
+    return tuple(found)
+
+
+def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
+    """Return indicators of out-of-domain values of each column and, for ``order`` 2, of each two columns at once."""
+    cells = [cell for cell in out_of_domain_indicators(domain) if cell is not None]
+    singles: list[Term] = [(cell,) for cell in cells]
+    pairs: list[Term] = [(a, b) for i, a in enumerate(cells) for b in cells[i + 1 :]] if order > 1 else []
+    return (*singles, *pairs)
+
+
+def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatArray, stddev: float) -> FloatArray:
+    """Return the fraction of rows out of domain in each column, (d,), by its terms; 0 where noise explains it."""
+    shares = np.zeros(len(domain))
+    known = {term: float(average) for term, average in zip(terms, averages, strict=True)}
+    asked = [cell for cell in out_of_domain_indicators(domain) if cell is not None and (cell,) in known]
+    bound = beyond_noise(stddev, max(1, len(asked)))
+    for cell in asked:
+        share = known[(cell,)]
+        shares[cell.column] = min(share, 1.0) if share > bound else 0.0
+    return shares
+
+
+def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the averages of products as they would be if all rows were in domain.
+
+    Parameters
+    ----------
+    basis
+        The products; those that are 1 for out-of-domain values only come out 0.
+    averages
+        (k,) their noisy averages over all rows.
+    shares
+        (d,) fractions of the rows that are out of domain in each column, 0 for none.
+
+    Returns
+    -------
+    The averages, and how many times as large the noise in each is, (k,) each.
+    """
+    releasable = [axis.releasable for axis in basis.domain.axes]
+    together = {
+        tuple(sorted(factor.column for factor in term)): float(average)
+        for term, average in zip(basis.terms, averages, strict=True)
+        if len(term) == 2 and all(_is_outside(factor, releasable) for factor in term)
+    }
+    scale = np.ones(basis.k)
+    found = np.array(averages, np.float64)
+    for i, term in enumerate(basis.terms):
+        struck = tuple(sorted(factor.column for factor in term if shares[factor.column] > 0))
+        if any(_is_outside(factor, releasable) for factor in term):
+            found[i] = 0.0
+        elif struck:
+            scale[i] = 1 / _share_in_domain(struck, shares, together)
+    return found * scale, scale
+
+
+def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
+    return isinstance(factor, Indicator) and not releasable[factor.column][factor.cell]
+
+
+def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
+    """Return the fraction of rows in domain in one or two columns.
+
+    The fraction out of domain in both is ``together`` where it was measured, else that of independent columns.
+    """
+    outside = [float(shares[j]) for j in struck]
+    independent = math.prod(1 - share for share in outside)
+    if len(struck) != 2:
+        return max(independent, MIN_IN_DOMAIN)
+    common = together.get(struck, math.prod(outside))
+    return max(min(1 - sum(outside) + common, 1 - max(outside)), 1 - sum(outside), MIN_IN_DOMAIN)

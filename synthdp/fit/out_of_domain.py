@@ -1,0 +1,243 @@
+"""Noisy tables without out-of-domain values, which are counted in cells of their own and never released.
+
+A row with an out-of-domain value in one column keeps its other columns.  Each margin is therefore taken from all rows that
+are in domain in its own columns, and scaled to the number of all rows: rows out of domain count as if they were spread like
+the others.  Post-processing of noisy tables; knows no row and no model.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, FloatArray
+from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
+from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_effects, make_consistent
+from synthdp.measurements import beyond_noise
+from synthdp.queries.interactions import Interactions
+from synthdp.queries.marginals import Marginals
+
+MIN_IN_DOMAIN = 0.02
+"""Smallest fraction of the rows that is taken to be in domain.  A safety limit: noise is scaled up at most 50 times."""
+
+LEAST_STDDEV = 1e-9
+"""Least stddev of a table, in rows.  A numerical tolerance: noise of a huge budget may round to 0, and fits divide by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OutOfDomain:
+    """How many rows are out of domain in each of d columns, and what is measured as it would be without them.
+
+    Out-of-domain values are taken to strike each column independently.
+
+    Parameters
+    ----------
+    releasable
+        Per column, which of its cells hold values in domain, (cells,).
+    rows
+        (d,) estimated rows that are out of domain, 0 for none.
+    total
+        Number of all rows.
+    """
+
+    releasable: tuple[BoolArray, ...]
+    rows: FloatArray
+    total: float
+
+    @classmethod
+    def estimated(
+        cls, tables: Sequence[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
+    ) -> OutOfDomain:
+        """Return the rows that are out of domain in each column, 0 where noise explains them.
+
+        Parameters
+        ----------
+        tables
+            Independent noisy tables over all cells.
+        releasable, total
+            As in the class.
+        """
+        shape = [len(cells) for cells in releasable]
+        found, precision = np.zeros(len(releasable)), np.zeros(len(releasable))
+        for table in tables:
+            counts = table.counts.reshape(table_shape(shape, table.clique))
+            for axis, j in enumerate(table.clique):
+                outside = np.flatnonzero(~releasable[j])
+                if len(outside):
+                    inside = counts.take(outside, axis=axis)
+                    weight = 1 / (inside.size * table.stddev**2)
+                    found[j] += weight * inside.sum()
+                    precision[j] += weight
+        known = precision > 0
+        rows = np.divide(found, precision, out=np.zeros(len(releasable)), where=known)
+        stddev = np.where(known, 1 / np.sqrt(np.where(known, precision, 1.0)), math.inf)
+        bounds = np.array([beyond_noise(one, max(1, int(known.sum()))) for one in stddev])
+        return cls(releasable=tuple(releasable), rows=np.where(known & (rows > bounds), rows, 0.0), total=total)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every cell of every column is in domain."""
+        return all(cells.all() for cells in self.releasable)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Per column, how many of its cells are in domain."""
+        return [int(cells.sum()) for cells in self.releasable]
+
+    def remove(self, table: NoisyTable) -> NoisyTable:
+        """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
+
+        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.
+        """
+        releasable = self.releasable
+        inside = np.ix_(*(releasable[j] for j in table.clique))
+        shape = table_shape([len(cells) for cells in releasable], table.clique)
+        if all(releasable[j].all() for j in table.clique):
+            return table
+        counts = table.counts.reshape(shape)
+        found = np.zeros(shape)
+        if not any(self.rows[j] > 0 for j in table.clique):
+            found[inside] = counts[inside]
+            return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev)
+        sizes = [int(releasable[j].sum()) for j in table.clique]
+        cells = math.prod(sizes)
+        whole = np.full(sizes, self.total / cells)
+        largest = 1.0
+        for size in range(1, len(shape) + 1):
+            for part in itertools.combinations(range(len(shape)), size):
+                columns = tuple(table.clique[axis] for axis in part)
+                scale = self.total / self.rows_in_domain(table, columns)
+                largest = max(largest, scale)
+                margin = counts.sum(axis=tuple(axis for axis in range(len(shape)) if axis not in part))
+                effect = margin[np.ix_(*(releasable[table.clique[axis]] for axis in part))] * scale
+                for axis in range(effect.ndim):
+                    effect = effect - effect.mean(axis=axis, keepdims=True)
+                spread = math.prod(sizes[axis] for axis in part) / cells
+                whole += effect.reshape([sizes[axis] if axis in part else 1 for axis in range(len(shape))]) * spread
+        found[inside] = whole
+        return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev * largest)
+
+    def inside(self, table: NoisyTable) -> NoisyTable:
+        """Return what `remove` returns, over the cells in domain alone."""
+        return in_domain_cells(self.remove(table), self.releasable)
+
+    def remove_effects(self, effects: Sequence[NoisyEffect]) -> list[NoisyEffect]:
+        """Return effects over the cells in domain as they would be if all rows were in domain.
+
+        An effect says nothing of the rows that it leaves out.
+        """
+        found = []
+        for effect in effects:
+            fit = math.prod(
+                1 - min(float(self.rows[j]) / max(self.total, 1.0), 1 - MIN_IN_DOMAIN) for j in effect.clique
+            )
+            found.append(NoisyEffect(clique=effect.clique, values=effect.values / fit, stddev=effect.stddev / fit))
+        return found
+
+    def pooled(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect]) -> GLSEffects:
+        """Return what tables over all cells and effects over those in domain say together, without other rows."""
+        fitting = [self.inside(table) for table in tables]
+        return gls_effects(fitting, self.sizes, total=self.total, effects=self.remove_effects(effects))
+
+    def consistent(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect] = ()) -> tuple[NoisyTable, ...]:
+        """Return tables over all cells without other rows that agree, as `make_consistent` does."""
+        alone = self.remove_effects(effects)
+        if self.everywhere:
+            return make_consistent(tables, self.sizes, total=self.total, effects=alone)
+        agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total, effects=alone)
+        return tuple(all_cells(table, self.releasable) for table in agreed)
+
+    def answers(self, queries: Marginals, tables: Sequence[NoisyTable]) -> FloatArray:
+        """Return the answers to marginals as they would be if all rows were in domain, (k,) in their own order.
+
+        Parameters
+        ----------
+        queries
+            The marginals, over this domain.
+        tables
+            What `noisy_tables` made of their answers.
+        """
+        found = [self.remove(table) for table in tables]
+        shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
+        counts = [
+            table.counts.reshape(shape).transpose(np.argsort(np.argsort(clique, kind="stable"), kind="stable")).ravel()
+            for table, shape, clique in zip(found, shapes, queries.cliques, strict=True)
+        ]
+        return np.concatenate(counts)
+
+    def add(self, table: FloatArray, clique: Clique) -> FloatArray:
+        """Put the rows that are out of domain back into a table without any, flat."""
+        shape = table_shape([len(cells) for cells in self.releasable], clique)
+        counts = table.reshape(shape)
+        for axis, j in enumerate(clique):
+            outside = np.flatnonzero(~self.releasable[j])
+            if not len(outside) or self.rows[j] <= 0:
+                continue
+            share = min(float(self.rows[j]) / max(self.total, 1.0), 1.0)
+            struck = counts.sum(axis=axis, keepdims=True) * share
+            counts = counts * (1 - share)
+            place = [slice(None)] * len(shape)
+            place[axis] = slice(int(outside[0]), int(outside[0]) + 1)
+            counts[tuple(place)] += struck
+        return np.asarray(counts.ravel(), np.float64)
+
+    def rows_in_domain(self, table: NoisyTable, columns: Clique) -> float:
+        """Return the rows that are in domain in some columns of a table over all cells, by inclusion and exclusion.
+
+        Few noisy cells are added up that way.
+        """
+        counts = table.counts.reshape(table_shape([len(cells) for cells in self.releasable], table.clique))
+        struck = [j for j in columns if self.rows[j] > 0]
+        rows = self.total - sum(float(self.rows[j]) for j in struck)
+        least = max(rows, MIN_IN_DOMAIN * self.total, 1.0)
+        for size in range(2, len(struck) + 1):
+            for some in itertools.combinations(struck, size):
+                inside = counts
+                for j in some:
+                    inside = inside.take(np.flatnonzero(~self.releasable[j]), axis=table.clique.index(j))
+                rows += (-1) ** size * float(inside.sum())
+        most = self.total - max((float(self.rows[j]) for j in struck), default=0.0)
+        return max(min(rows, most), least)
+
+
+def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list[NoisyTable]:
+    """Return the answers to marginals as tables, each with its columns in increasing order."""
+    found = []
+    for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
+        shaped = counts.reshape([queries.domain.shape[j] for j in clique])
+        flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
+        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
+    return found
+
+
+def noisy_effects(queries: Interactions, answers: FloatArray, stddev: float) -> list[NoisyEffect]:
+    """Return the answers to interactions, each with its columns in increasing order and its own noise."""
+    found = []
+    for clique, values, shape, scale in zip(
+        queries.cliques, queries.split(answers), queries.shapes, queries.scales, strict=True
+    ):
+        flat = values.reshape(shape).transpose(np.argsort(clique, kind="stable")).ravel()
+        found.append(NoisyEffect(clique=tuple(sorted(clique)), values=flat, stddev=stddev / scale))
+    return found
+
+
+def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
+    """Return the cells of a table that are in domain alone."""
+    shape = table_shape([len(cells) for cells in releasable], table.clique)
+    inside = table.counts.reshape(shape)[np.ix_(*(releasable[j] for j in table.clique))]
+    return NoisyTable(clique=table.clique, counts=inside.ravel(), stddev=table.stddev)
+
+
+def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
+    """Return a table of the cells in domain with a 0 in all others."""
+    shape = [len(cells) for cells in releasable]
+    found = np.zeros(table_size(shape, table.clique))
+    mask = np.ones(1, np.bool_)
+    for j in table.clique:
+        mask = np.logical_and.outer(mask, releasable[j]).ravel()
+    found[mask] = table.counts
+    return NoisyTable(clique=table.clique, counts=found, stddev=table.stddev)
