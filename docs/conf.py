@@ -19,7 +19,7 @@ release = version = synthdp.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "paper"]  # the paper is built by its journal
 default_role = "code"  # `name` in a docstring
 
 html_theme = "furo"

@@ -16,7 +16,7 @@ from synthdp.answers.samples import combine as combine
 from synthdp.codec import saved_as as saved_as
 from synthdp.curator.curator import Curator as Curator
 from synthdp.curator.ledger import Ledger as Ledger
-from synthdp.domain.discretize import domain_of as domain_of
+from synthdp.domain.domain import domain_of as domain_of
 from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
 from synthdp.estimators.release_series import ReleaseSeries as ReleaseSeries
 from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
@@ -40,7 +40,7 @@ from synthdp.planning.plan import Plan as Plan
 from synthdp.privacy.loss import ZCDP as ZCDP, ApproxDP as ApproxDP, GaussianDP as GaussianDP, PureDP as PureDP
 from synthdp.privacy.receipt import Receipt as Receipt
 from synthdp.progress import Progress as Progress
-from synthdp.queries.explicit import CellQueries as CellQueries
+from synthdp.queries.linear import CellQueries as CellQueries
 from synthdp.queries.marginals import Marginals as Marginals
 from synthdp.queries.supports import (
     KeyList as KeyList,
@@ -89,7 +89,6 @@ from synthdp.tables.sources.excel import ExcelSource as ExcelSource
 from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
 from synthdp.tables.sources.spark import SparkSource as SparkSource
 from synthdp.tables.sources.sql import SqlSource as SqlSource
-from synthdp.works.net.interactive import InteractiveMechanism as InteractiveMechanism
 from synthdp.works.net.median_mechanism import MedianMechanism as MedianMechanism
 from synthdp.works.net.mwem import MWEM as MWEM
 from synthdp.works.net.net import (
@@ -98,6 +97,7 @@ from synthdp.works.net.net import (
     net_bound as net_bound,
     required_size as required_size,
 )
+from synthdp.works.net.online import InteractiveMechanism as InteractiveMechanism
 from synthdp.works.net.private_boosting import PrivateBoosting as PrivateBoosting
 from synthdp.works.net.private_multiplicative_weights import (
     PrivateMultiplicativeWeights as PrivateMultiplicativeWeights,
@@ -131,11 +131,11 @@ from synthdp.works.polynomials.submodular import (
     concave_sum as concave_sum,
     coverage as coverage,
 )
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels as GaussianKernels
+from synthdp.works.smooth.kernels import GaussianKernels as GaussianKernels
 from synthdp.works.smooth.summary import SmoothSummary as SmoothSummary
 from synthdp.works.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
-from synthdp.works.sparse.mwem import SparseMWEM as SparseMWEM
 from synthdp.works.sparse.projection import SparseProjection as SparseProjection
+from synthdp.works.sparse.sparse_mwem import SparseMWEM as SparseMWEM
 from synthdp.works.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
 from synthdp.works.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
 

@@ -18,9 +18,8 @@ from scipy.special import betaincinv, ndtri
 from synthdp.arrays import FloatArray, GridIndices
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.domain.encoder import encode
-from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers

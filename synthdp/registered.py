@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
+
+from synthdp.errors import ParameterError
 
 WORKS = "synthdp.works"
 
@@ -73,3 +76,39 @@ def mechanisms() -> Mapping[str, NamedPlace]:
 def saved_classes() -> Mapping[str, str]:
     """Return the module of each saved class of all works, by its name in files."""
     return {name: work.place(module) for work in works() for name, module in work.saved.items()}
+
+
+MECHANISMS, SOURCES, COLUMN_TYPES = "synthdp.mechanisms", "synthdp.sources", "synthdp.column_types"
+
+
+@cache
+def extensions(group: str) -> Mapping[str, EntryPoint]:
+    """Return what installed packages have in a group, by name; loads none of it."""
+    found: dict[str, EntryPoint] = {}
+    for one in entry_points(group=group):
+        found.setdefault(one.name, one)
+    return found
+
+
+def extension(group: str, name: str) -> Any:
+    """Return what a package has under a name in a group, loaded now; ``None`` if there is nothing.
+
+    Raises
+    ------
+    ParameterError
+        If its package is broken.
+    """
+    found = extensions(group).get(name)
+    if found is None:
+        return None
+    try:
+        return found.load()
+    except (ImportError, AttributeError):
+        package = found.dist.name if found.dist is not None else found.value
+        raise ParameterError(f"{name!r} of {group} cannot be loaded: its package {package!r} is broken") from None
+
+
+def ending_of(name: str) -> str | None:
+    """Return the ending of a file's name that some package reads, if any."""
+    ending = name.rpartition(".")[2].lower()
+    return ending if ending != name.lower() and ending in extensions(SOURCES) else None

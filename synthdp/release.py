@@ -358,7 +358,7 @@ class Release(Generic[OutputT_co]):
 
     def _allowed(self, given: Any) -> Mapping[str, Any]:
         """Return what rows must have, by column; texts are conditions as `answer` takes them."""
-        from synthdp.answers.conditions import allowed_by
+        from synthdp.answers.expressions import allowed_by
 
         if isinstance(given, Mapping):
             return given

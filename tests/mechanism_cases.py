@@ -42,12 +42,10 @@ from synthdp import (
     SymmetricFamily,
     TabulatedFamily,
 )
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.record_keys import key_of
-from synthdp.queries.supports import KeyList
+from synthdp.queries.supports import KeyList, key_of
 from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
 from synthdp.works.polynomials.binarized import binarize
 from synthdp.works.polynomials.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema

@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp import Categorical, Continuous, Integer, Schema
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals
 

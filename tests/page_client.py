@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from synthdp.page import work
-from synthdp.page.app import application
 from synthdp.page.guard import Guard
 from synthdp.page.jobs import Job, Jobs
 from synthdp.page.project import Project
+from synthdp.page.serve import application
 from synthdp.page.site import Site
 
 PORT = 12345

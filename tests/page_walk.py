@@ -82,7 +82,7 @@ class Hand:
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(180_000)  # a safety limit: a busy machine plans for minutes
         self.page.on("request", lambda request: self.asked.append(request.url))
 
     def open(self, link: str) -> None:
@@ -114,6 +114,12 @@ class Hand:
         self.done += 1
         self.page.get_by_label(name).first.select_option(label=label)
 
+    def release(self) -> None:
+        """Press the button that spends, with a cap where there is none yet."""
+        if self.page.get_by_label("The most ε that may ever be spent").count():
+            self.type("The most ε that may ever be spent", "3")
+        self.press("Spend ε = 1 and release")
+
     def wait(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for()
 
@@ -121,7 +127,7 @@ class Hand:
     def text(self) -> str:
         return self.page.locator("body").inner_text()
 
-    def answer(self, column: Any) -> None:
+    def answer(self, column: Any, *, complete: bool = False) -> None:
         """Answer the card that is open, as a person does who has the codebook."""
         if column.get("levels"):
             self.take("A list of its values is published")
@@ -131,6 +137,6 @@ class Hand:
             self.type("Lowest possible", str(column["lower"]))
             self.type("Highest possible", str(column["upper"]))
         self.type("How do you know it without this table?", column.get("source") or "the census codebook")
-        if column.get("nullable"):
-            self.take("A value may be missing")
+        if not column.get("nullable") and complete:
+            self.take("No value can be missing")
         self.press("Save and go on")

@@ -14,22 +14,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of, domain_of
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain
-from synthdp.mechanisms.misfit_terms import misfit_terms
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.explicit import CellQueries
-from synthdp.queries.fitting import FittingRows, counted_apart
+from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
+from synthdp.mechanisms.row_count import misfit_terms
+from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.linear import CellQueries, Total
 from synthdp.queries.marginals import Marginals, all_cliques, one_ways
 from synthdp.queries.norms import Norms
-from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import LinearQueries, Statistic
-from synthdp.queries.stack import Stack
-from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.queries.trigonometric import (
     Cosine,
     Indicator,
@@ -41,18 +35,17 @@ from synthdp.queries.trigonometric import (
 )
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
 from synthdp.schema.schema import Schema
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multisets
-from synthdp.works.net.query_distances import QueryDistances
-from synthdp.works.polynomials.average_conjunctions import AverageConjunctions
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multisets
+from synthdp.works.net.private_boosting import BoostingScores
 from synthdp.works.polynomials.binarized import binarize
-from synthdp.works.polynomials.characters import CellParities, closure
-from synthdp.works.polynomials.decision_list_plan import pattern_table, prefix_table
+from synthdp.works.polynomials.decision_list_release import pattern_table, prefix_table
 from synthdp.works.polynomials.decision_lists import decision_list_schema
-from synthdp.works.polynomials.list_coefficients import ListCoefficients
-from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.fourier_marginals import CellParities, closure
+from synthdp.works.polynomials.list_coefficients import ListCoefficients, PrefixCoefficients
+from synthdp.works.polynomials.monomial_release import Monomials
 from synthdp.works.polynomials.parities import Parities
-from synthdp.works.polynomials.prefix_coefficients import PrefixCoefficients
+from synthdp.works.polynomials.polynomial_families import AverageConjunctions
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor, TensorWithMisfits
 from synthdp.works.smooth.practical import random_averages
 from synthdp.works.smooth.product import Moments, moment_basis

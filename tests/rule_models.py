@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.sampling.structural_zeros import structural_zeros

@@ -57,7 +57,9 @@ _RELEASE = {
         "release": "total domain arrays_sha256 content_sha256",
         "receipt": "notes entries assumptions",
         "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
-        "columns": "levels lower upper special decimals step resolution other zone groups format pattern prefix first unit",
+        "columns": (
+            "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
+        ),
         "axes": "starts cells",
         "domains": "starts cells",
         "fine": "starts cells",

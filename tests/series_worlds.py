@@ -8,13 +8,13 @@ import pandas as pd
 from synthdp import Boolean, Schema
 from synthdp.curator.series_room import SeriesRoom
 from synthdp.curator.series_terms import SeriesTerms
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ApproxDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
-from synthdp.queries.total import Total
 
 SCHEMA = Schema({"a": Boolean(), "b": Boolean()})
 DOMAIN = domain_of(SCHEMA)

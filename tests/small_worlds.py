@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp import Boolean, Categorical, Curator, Schema
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain, universe
+from synthdp.domain.domain import Domain, domain_of, releasable_domain, universe
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import Statistic
 

@@ -12,7 +12,7 @@ import pytest
 from no_noise import recorded
 
 from synthdp import Categorical, Continuous, Curator, Integer, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.queries.marginals import Marginals, all_cliques
 
 

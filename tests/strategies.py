@@ -16,8 +16,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.encoder import Labels, Numbers
 from synthdp.domain.grid import grid_of
 from synthdp.schema.columns import (

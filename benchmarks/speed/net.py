@@ -13,15 +13,13 @@ import numpy as np
 import pandas as pd
 
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
-from synthdp.works.net.net import NetMechanism
-from synthdp.works.net.net_scores import multiset_count
+from synthdp.works.net.net import NetMechanism, multiset_count
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ from synthdp.data import adult  # noqa: E402
 
 SCREENS = (
     "table",
+    "people",
     "columns",
     "columns/0",
     "columns/1",

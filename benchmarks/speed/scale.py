@@ -56,7 +56,7 @@ def write(folder: Path, rows: int) -> None:
 
 
 def pairs():
-    from synthdp.domain.discretize import domain_of
+    from synthdp.domain.domain import domain_of
     from synthdp.queries.marginals import Marginals, all_cliques
 
     schema = simulated(1, COLUMNS)[1]

@@ -24,14 +24,12 @@ import pandas as pd
 
 from synthdp.curator.curator import Curator
 from synthdp.data import adult
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain, universe
+from synthdp.domain.domain import Domain, domain_of, releasable_domain, universe
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
 from synthdp.privacy import accuracy
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.schema.columns import Boolean

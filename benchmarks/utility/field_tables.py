@@ -16,8 +16,7 @@ import pandas as pd
 
 from synthdp import Schema
 from synthdp.data import adult, adult_schema
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, encode
 from synthdp.randomness import Generator, generator
 from synthdp.schema.columns import Categorical, Column, Continuous, Integer

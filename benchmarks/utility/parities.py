@@ -33,8 +33,8 @@ from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.polynomials.binarized import Binarized, binarize
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
-from synthdp.works.polynomials.decision_list_plan import plan_at, plan_prefixes
-from synthdp.works.polynomials.krawtchouk import level_sizes, odd_overlaps
+from synthdp.works.polynomials.decision_list_release import plan_at, plan_prefixes
+from synthdp.works.polynomials.parities import odd_counts
 from synthdp.works.polynomials.parity_release import MAX_PARITIES, ParityRelease
 from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, symmetric_degree
 from synthdp.works.polynomials.polynomial_release import paper_rows
@@ -42,10 +42,11 @@ from synthdp.works.polynomials.polynomials import (
     chebyshev_conjunction,
     chebyshev_degree,
     least_worst_use,
+    level_sizes,
     newton_coefficients,
+    odd_overlaps,
     optimal_coefficients,
 )
-from synthdp.works.polynomials.subset_counts import odd_counts
 
 LOSS = ApproxDP(1.0, 1e-6)
 SIGMA = 1 / gdp_from_approx(LOSS.epsilon, LOSS.delta)

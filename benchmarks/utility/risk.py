@@ -13,8 +13,7 @@ import numpy as np
 
 import synthdp as sd
 from synthdp.data import adult, adult_schema
-from synthdp.nonprivate.attacks import disclosive, replicated_uniques
-from synthdp.nonprivate.joint_codes import joint_tables
+from synthdp.nonprivate.attacks import disclosive, joint_tables, replicated_uniques
 
 KEYS = ["age", "sex", "race", "education"]
 TARGET = "occupation"

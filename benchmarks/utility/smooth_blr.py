@@ -22,12 +22,12 @@ import pandas as pd
 
 from synthdp.curator.curator import Curator
 from synthdp.privacy.loss import PureDP
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.schema.columns import Integer
 from synthdp.schema.schema import Schema
 from synthdp.works.net.net import NetMechanism
-from synthdp.works.smooth.domain import smooth_domain
 from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.support import smooth_domain
 from synthdp.works.smooth.synthesis import SmoothSynthesis
 from synthdp.works.smooth.theory import exact_parameters
 

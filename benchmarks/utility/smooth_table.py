@@ -29,7 +29,7 @@ from synthdp.curator.curator import Curator
 from synthdp.privacy.loss import PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels
+from synthdp.works.smooth.kernels import GaussianKernels
 from synthdp.works.smooth.synthesis import SmoothSynthesis
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -25,8 +25,8 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.keys import count_keys, overlap
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.sparse.key_counts import SparseCounts
-from synthdp.works.sparse.mwem import SparseMWEM
 from synthdp.works.sparse.projection import SparseProjection
+from synthdp.works.sparse.sparse_mwem import SparseMWEM
 from synthdp.works.sparse.stability_histogram import StabilityHistogram
 from synthdp.works.sparse.weights import SparseWeights
 

@@ -31,7 +31,7 @@ from flagship import DELTA, METHODS, adult_table, schema_of
 from metrics import marginal_error
 
 from synthdp import ApproxDP, Categorical, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.budget import BudgetAllocation

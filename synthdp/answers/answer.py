@@ -14,18 +14,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from synthdp.answers.alone import average, counted_alone, summed
 from synthdp.answers.answers import MEASURED, MODEL, NORMAL, STUDENT, Answers, show_errors, show_values, with_intervals
 from synthdp.answers.derived import about_modelled_columns, grouping_of, modelled_column
 from synthdp.answers.direct import Direct
 from synthdp.answers.division import MOST_CELLS, Division, divided
-from synthdp.answers.error_bars.bootstrap import Pools, draw_leaves, root_mean_square
-from synthdp.answers.error_bars.straight import straight_errors
+from synthdp.answers.error_bars.bootstrap import Pools, draw_leaves, root_mean_square, straight_errors
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbers_of
-from synthdp.answers.moments import moment, pearson, positive
-from synthdp.answers.points import averages, points_in, points_of_grid, values_at, values_of
-from synthdp.answers.quantiles import Ladder, quantile_intervals, reached_by
+from synthdp.answers.moments import averages, moment, pearson, points_in, points_of_grid, positive, values_at, values_of
+from synthdp.answers.one_column import Ladder, average, counted_alone, quantile_intervals, reached_by, summed
 from synthdp.answers.questions import (
     Correlation,
     Count,

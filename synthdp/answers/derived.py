@@ -21,7 +21,7 @@ from synthdp.answers.questions import (
     Variance,
 )
 from synthdp.domain.derive import followed, leading_to
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.errors import ParameterError
 from synthdp.sampling.synthetic_model import SyntheticModel

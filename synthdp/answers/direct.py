@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, least_squares
+from synthdp.answers.leaves import Histogram, LeafCounts, SpreadLeaves, clumped, least_squares, unevenness
 from synthdp.answers.screened import Screened, screened
-from synthdp.answers.uneven import clumped, unevenness
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.domain.axis import Axis
@@ -33,9 +32,9 @@ from synthdp.fit.misfits import (
 )
 from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts
-from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3

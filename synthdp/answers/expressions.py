@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +18,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.domain.grid import grid_of, has_labels, labels_of
+from synthdp.domain.values import Allowed
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
@@ -406,3 +407,47 @@ def _token(kind: str, value: str, position: int) -> _Token:
     if kind == "word" and value.lower() in _KEYWORDS:
         return _Token("keyword", value.lower(), position)
     return _Token("sign" if kind == "sign" else "column", value, position)
+
+
+def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
+    """Return which grid points of each column some conditions allow, for ``sample(given=...)``.
+
+    Parameters
+    ----------
+    conditions
+        Texts in the language of `synthdp.answers.expressions.parse`; a row must meet all of them.  Each part that ``and``
+        joins speaks of one column, so that rows are drawn from the conditional law without rejection.
+    schema
+        Of the rows.
+
+    Raises
+    ------
+    ParameterError
+        If a text cannot be read, a part speaks of several columns, or nothing meets it.
+    """
+    allowed: dict[str, Allowed] = {}
+    for part in (part for text in conditions for part in _parts(parse(text))):
+        names = sorted(columns_of(part))
+        if len(names) != 1:
+            raise ParameterError(
+                f"a condition on rows to draw joins columns by 'and' alone, but one part speaks of {' and '.join(names)}"
+            )
+        (name,) = names
+        found = {comparison: points_where(comparison, schema) for comparison in comparisons_of(part)}
+        mask = np.zeros(grid_of(schema.outputs[name]).size, np.bool_)
+        visible = truth(part, found)
+        mask[: len(visible)] = visible
+        allowed[name] = Allowed(mask & allowed[name].mask if name in allowed else mask)
+    empty = [name for name, one in allowed.items() if not one.mask.any()]
+    if empty:
+        raise ParameterError(f"no value of column {empty[0]!r} meets the condition")
+    return allowed
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """Yield the parts that ``and`` joins."""
+    if isinstance(node, Both):
+        yield from _parts(node.left)
+        yield from _parts(node.right)
+    else:
+        yield node

@@ -16,8 +16,7 @@ import numpy as np
 from synthdp.answers.answers import MODEL, Answers, with_intervals
 from synthdp.answers.derived import grouping_of, modelled_column
 from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.bootstrap import Bootstrap, Pools, draw_leaves, root_mean_square
-from synthdp.answers.error_bars.straight import straight_errors
+from synthdp.answers.error_bars.bootstrap import Bootstrap, Pools, draw_leaves, root_mean_square, straight_errors
 from synthdp.answers.expressions import comparisons_of, points_where, truth
 from synthdp.answers.grouping import Grouping, numbers_of
 from synthdp.answers.questions import Regression

@@ -14,8 +14,7 @@ import numpy as np
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.domain.domain import Domain
 from synthdp.measurements import Measurements
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.pair_distances import PairDistances
+from synthdp.queries.distances import MarginalDistances, PairDistances
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from synthdp.cli.progress import progress_bar
-from synthdp.cli.reading import table_at
+from synthdp.cli.reading import progress_bar, table_at
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
 from synthdp.files import replacing_folder
 from synthdp.publishing import kept_in, receipt_text, whole_file, written_in

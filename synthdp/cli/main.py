@@ -15,16 +15,13 @@ from typing import Any
 import click
 
 import synthdp
-from synthdp.cli.audit import audit
-from synthdp.cli.doctor import doctor
+from synthdp.cli.installation import audit, doctor
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
-from synthdp.cli.progress import progress_bar
 from synthdp.cli.publish import publish as publish_command
-from synthdp.cli.reading import csv_options, read_as, table_at
-from synthdp.cli.results import answer, nonprivate_evaluate, report
-from synthdp.cli.risk import risk
+from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at
+from synthdp.cli.results import answer, nonprivate_evaluate, report, risk
 from synthdp.cli.schema import schema
 from synthdp.cli.series import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
@@ -307,7 +304,7 @@ def sample(
     Example:
       synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
     """
-    from synthdp.answers.conditions import allowed_by
+    from synthdp.answers.expressions import allowed_by
     from synthdp.cli.database import sample_database
     from synthdp.publishing import check_ending, whole_file
     from synthdp.sampling.database_model import DatabaseModel

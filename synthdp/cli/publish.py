@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 import synthdp
-from synthdp.cli.progress import progress_bar
-from synthdp.cli.reading import csv_options, read_as, table_at
+from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at
 from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
 

@@ -1,8 +1,9 @@
-"""The options that say how a CSV file is read, on every command that reads one."""
+"""Commands that read a table: the options that say how a CSV file is read, and a progress bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synthdp.errors import ParameterError
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.schema.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from synthdp.schema.schema import Schema
     from synthdp.tables.source import Source
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressCallback]:
+    """Draw progress on a terminal, nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield silent
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def show(progress: Progress) -> None:
+            bar.update(task, description=progress.stage, completed=progress.done, total=progress.total)
+
+        yield show
+
 
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 

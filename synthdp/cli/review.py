@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +17,20 @@ if TYPE_CHECKING:
     from synthdp.nonprivate.draft import ColumnReview, Draft
     from synthdp.schema.column import Column
 
-KEYS = {"a": "accept", "c": "change", "k": "known", "d": "drop", "s": "skip", "q": "quit"}
-ASKED = "  ".join(f"[{word[0]}]{word[1:]}" for word in KEYS.values())
+KEYS = {"a": "accept", "c": "change", "o": "other", "k": "known", "d": "drop", "s": "skip", "q": "quit", "?": "help"}
+ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key != "?"), "[?]"])
+HELP = {
+    "accept": "take the column as it stands; the receipt says that it was drafted from the table",
+    "change": "new bounds or levels, and where they are known from",
+    "other": "any other setting: special numbers, decimals, step, format, nullable, ...",
+    "known": "a column that everybody knows, such as a month",
+    "drop": "leave the column out of the release",
+    "skip": "leave it for later",
+    "quit": "end here; run the command again to go on",
+}
 OPEN = "*"
 MOST_SHOWN = 12
+_ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
 
 
 @click.command()
@@ -47,10 +60,16 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
     for name, why in draft.left_out.items():
         click.echo(f"left out: {name}, {why}")
     todo, total = draft.unreviewed, len(draft)
+    said: set[str] = set()
     for number, name in enumerate(todo, start=1):
         one = draft.review(name)
         click.echo(f"\n{number} of {len(todo)}  {name}: {_described(one.column)}")
+        if found := _settings(one.column):
+            click.echo(f"    settings: {', '.join(f'{name} {_shown(value)}' for name, value in found.items())}")
         click.echo(f"    seen: {one.seen or 'nothing is known'}")
+        new = [sentence for sentence in _sentences(one.comment) if sentence not in said]
+        said.update(new)
+        _say(" ".join(new))
         if fitting := _fitting(name, one.column):
             click.echo(f"    known by its name: {', '.join(fitting)}")
         key = _answered(one, by)
@@ -76,10 +95,17 @@ def _answered(one: ColumnReview, by: str | None) -> str:
                     one.accept(by=by)
                 case "change":
                     _change(one)
+                case "other":
+                    _set_others(one)
                 case "known":
                     _adopt(one)
                 case "drop":
                     one.drop()
+                case "help":
+                    _say(one.comment)
+                    for word, what in HELP.items():
+                        click.echo(f"    {word}: {what}")
+                    continue
                 case "":
                     continue
         except _EndOfInputError:
@@ -108,6 +134,63 @@ def _change(one: ColumnReview) -> None:
     if source.strip():
         settings["source"] = source.strip()
     one.set(**settings)
+
+
+def _set_others(one: ColumnReview) -> None:
+    """Ask for a setting that is neither a bound nor a list of levels, until the answer is empty, and accept the column."""
+    column = one.column
+    names = [field.name for field in fields(column) if field.init and field.name not in _ASKED_BY_CHANGE]
+    if not names:
+        click.echo("    it has no other setting")
+        return
+    found: dict[str, Any] = {}
+    while text := _asked(f"    setting=value, of {', '.join(names)} [no more]: ").strip():
+        name, _, value = (part.strip() for part in text.partition("="))
+        found[name] = _value(name, value, column)
+    if found:
+        one.set(**found)
+
+
+def _value(name: str, text: str, column: Column) -> Any:
+    """Return a setting as it was typed: a list where the setting is one, "none" for none."""
+    if text.lower() in ("", "none"):
+        return () if name in ("special", "words", "groups") else None
+    match name:
+        case "nullable":
+            return {"yes": True, "true": True, "no": False, "false": False}.get(text.lower(), text)
+        case "special":
+            return [_number(part.strip(), column) for part in text.split("|")]
+        case "words":
+            pairs = (part.rpartition(":") for part in text.split("|"))
+            return {word.strip(): _number(number.strip(), column) for word, _, number in pairs}
+        case "decimals" | "step":
+            return _number(text, column)
+    return text
+
+
+def _settings(column: Column) -> dict[str, Any]:
+    """Return what is declared of a column beside its bounds, levels and whether a value may be missing."""
+    hidden = {*_ASKED_BY_CHANGE, "nullable"}
+    return {
+        field.name: value
+        for field in fields(column)
+        if field.name not in hidden and (value := getattr(column, field.name)) != field.default
+    }
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, tuple):
+        return str(value)
+    return " | ".join(f"{one[0]}: {one[1]}" if isinstance(one, tuple) and len(one) == 2 else str(one) for one in value)
+
+
+def _sentences(comment: str) -> list[str]:
+    return re.split(r"(?<=[.:]) (?=[A-Z])", comment) if comment else []
+
+
+def _say(text: str) -> None:
+    if text:
+        click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
 
 
 def _adopt(one: ColumnReview) -> None:

@@ -22,13 +22,12 @@ from synthdp.errors import (
 )
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.privacy import noise
-from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.budget import Account, check_loss
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, SelectionLaw, plan_selection
 from synthdp.privacy.early_ends import EarlyEnds
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
-from synthdp.privacy.receipt import Item, Receipt, Terms
+from synthdp.privacy.receipt import Item, Receipt, Terms, assumptions
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.schema.schema import Schema, finished
@@ -87,7 +86,7 @@ class Curator:
     --------
     >>> import pandas as pd
     >>> import synthdp as sd
-    >>> from synthdp.domain.discretize import domain_of
+    >>> from synthdp.domain.domain import domain_of
     >>> from synthdp.queries.marginals import one_ways
     >>> schema = sd.Schema({"smoker": sd.Boolean()})
     >>> table = pd.DataFrame({"smoker": [True, False, False] * 100})

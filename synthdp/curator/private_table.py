@@ -16,15 +16,14 @@ import numpy as np
 from synthdp.arrays import AnyArray, Clique, GridIndices, Totals, frozen
 from synthdp.curator.contribution import Bounding, first_rows
 from synthdp.curator.spill import MEMORY_BYTES, Store
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode, rows_of
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
 from synthdp.parallel import WORKERS, in_order
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, OfTables
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
-from synthdp.queries.total import Total
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.infer import infer_schema

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -20,9 +20,9 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, GridIndices, IntArray, narrow
 from synthdp.domain.fresh_keys import keys_of_pattern
-from synthdp.domain.grid import Grid, edges_of, grid_of
+from synthdp.domain.grid import Grid, bounds_of, edges_of, grid_of
 from synthdp.randomness import Generator
-from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
+from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps, is_complete
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -317,3 +317,22 @@ def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
     if labels.prefix is None:
         return Numbers(numbers)
     return Labels([f"{labels.prefix}{i}" for i in numbers.tolist()], np.arange(rows))
+
+
+def conform(column: Column, raw: RawColumn) -> RawColumn:
+    """Return values that the column may hold: numbers clipped, unforeseen labels made missing or "other".
+
+    Identifiers, and columns without declared bounds or levels, are left unchanged.
+    """
+    if column.names_rows or not is_complete(column):
+        return raw
+    if column.quantity != "number" or not isinstance(raw, Numbers):
+        return decode(column, encode(column, raw))
+    grid, (lower, upper) = grid_of(column), bounds_of(column)
+    clipped = np.clip(raw.values, lower, upper)
+    for special in grid.special:
+        clipped = np.where(raw.values == special, raw.values, clipped)
+    if column.whole and clipped.dtype.kind == "f":
+        clipped = np.rint(clipped)
+    whole = raw.values.dtype.kind == "i"
+    return replace(raw, values=clipped.astype(np.int64) if whole else clipped.astype(np.float64))

@@ -14,8 +14,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of, finest_axis
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of, finest_axis
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps

@@ -20,8 +20,8 @@ from synthdp.estimators.budget_told import tells_of_budget
 from synthdp.estimators.refusals import EPSILONS
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
+from synthdp.mechanisms.preflight import first_that_works
 from synthdp.mechanisms.related.related_tables import RelatedTables
-from synthdp.mechanisms.salvage import first_that_works
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named

@@ -35,10 +35,9 @@ from synthdp.mechanisms.series.schedule import stages_of
 from synthdp.pictures.over_time import picture_over_time
 from synthdp.pictures.picture import Picture
 from synthdp.planning.series_plan import SeriesPlan, plan_series
-from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
-from synthdp.privacy.receipt import Item, Receipt
+from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.privacy.versions import noise_versions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release

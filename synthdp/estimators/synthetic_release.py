@@ -32,8 +32,8 @@ from synthdp.estimators.findings import (
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, mechanism_named
+from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
 from synthdp.mechanisms.protocol import Spender, TableMechanism
-from synthdp.mechanisms.salvage import after_the_spend, first_that_works, release_of, say
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -425,7 +425,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform needs a dataframe in memory")
-        from synthdp.domain.conform import conform
+        from synthdp.domain.encoder import conform
 
         raw = {
             name: conform(self._known[name], blocks[0][name]) if self._known is not None else blocks[0][name]

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.checks import check_whole
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.errors import DataError

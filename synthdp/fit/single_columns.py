@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import FloatArray
+from synthdp.distribution.components import Product
 from synthdp.distribution.contingency import project_to_simplex
-from synthdp.distribution.product import Product
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.measurements import Measurements
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.total import Total
 from synthdp.randomness import generator
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema

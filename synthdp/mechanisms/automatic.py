@@ -10,9 +10,9 @@ from synthdp.curator.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Mechanism, Spender
 from synthdp.mechanisms.row_count import count_rows
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss, PureDP, Remaining, Spend

@@ -8,15 +8,17 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 
 from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.codec import file_form
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import MAX_CELLS, Domain, check_size, releasable_domain
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.universe import releasable_domain
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.workload import Wish, marginals_on
+from synthdp.mechanisms.protocol import part_of
+from synthdp.mechanisms.workload import Wish, check_domain, marginals_on
+from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.sampling.structural_zeros import structural_zeros
@@ -24,6 +26,20 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
+
+
+def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CELLS) -> Schema:
+    """Return the columns that queries are about, or refuse queries whose cells cannot be listed.
+
+    Raises
+    ------
+    ParameterError
+        If the columns are not the schema's, or their cells are more than ``limit``.
+    """
+    check_domain(queries, schema)
+    check_size(queries.domain, limit=limit)
+    return part_of(schema, queries.domain.names)
+
 
 _CHUNK = 4_000_000
 
@@ -113,3 +129,12 @@ def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray)
     for start in range(0, len(codes), rows):
         total += weights[start : start + rows] @ queries.features(codes[start : start + rows])
     return total / queries.denominator
+
+
+def design(queries: LinearQueries, codes: Codes) -> Any:
+    """Return the (k, m) real answers of (m, d) support points, sparse for marginals, which are 0 in nearly all cells."""
+    if not isinstance(queries, Marginals):
+        return queries.features(codes).T / queries.denominator
+    cells = queries.cells(codes)
+    column = np.repeat(np.arange(len(codes)), cells.shape[1])
+    return sparse.csr_array((np.ones(cells.size), (cells.ravel(), column)), shape=(queries.k, len(codes)))

@@ -17,10 +17,9 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.fitting import counted_apart
+from synthdp.queries.composed import Stack, counted_apart
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.stack import Stack
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 

@@ -27,13 +27,11 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.l1_averages import NoisyAverages
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
-from synthdp.mechanisms.l1_pairs import tables_of_products
-from synthdp.mechanisms.preflight import check_tables
+from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
+from synthdp.mechanisms.preflight import check_tables, salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import count_rows_from
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent

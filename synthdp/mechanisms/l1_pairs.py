@@ -6,16 +6,89 @@ A junction tree is fitted to tables, so that every pair becomes one by a fit of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 
-from synthdp.arrays import Clique, FloatArray
+from synthdp.arrays import Clique, Codes, FloatArray
 from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.mechanisms.l1_averages import NoisyAverages
+from synthdp.fit.misfits import averages_without_misfits, make_fitting, noisy_tables
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.cell_model import design
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis, Term, factor_values
+
+CHUNK = 5000
+"""Support points whose products are held as a dense matrix at once.  Safety limit: 200 MB for 5000 products."""
+
+DENSE = 0.2
+"""Share of features that are not 0 beyond which a dense matrix is the faster one.  Tuned: a sparse product takes about five
+times as long for each stored feature."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyAverages:
+    """All noisy averages of a table without misfits.
+
+    Parameters
+    ----------
+    families
+        The queries.
+    averages, stddev
+        (k,) of all families, one after the other, and their noise.
+    tables
+        The consistent tables among them.
+    """
+
+    families: tuple[LinearQueries, ...]
+    averages: FloatArray
+    stddev: FloatArray
+    tables: tuple[NoisyTable, ...]
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        ones: Sequence[NoisyTable],
+        answers: Sequence[Measurements],
+        misfits: FloatArray,
+        *,
+        total: float,
+    ) -> NoisyAverages:
+        """Return one-ways and pairs, made to agree, and products of cosines."""
+        raw = list(ones)
+        products = []
+        for one in answers:
+            if isinstance(one.queries, Marginals):
+                raw += noisy_tables(one.queries, one.answers, one.stddev)
+            elif isinstance(one.queries, TensorBasis):
+                averages, scale = averages_without_misfits(one.queries, one.answers / total, misfits / total)
+                products.append((one.queries, averages, one.stddev / total * scale))
+        tables = make_fitting(raw, [axis.releasable for axis in domain.axes], misfits, total=total)
+        counts = np.concatenate([table.counts for table in tables]) / total
+        stddev = np.repeat([table.stddev / total for table in tables], [table.counts.size for table in tables])
+        return cls(
+            families=(Marginals(domain, tuple(table.clique for table in tables)), *(one[0] for one in products)),
+            averages=np.concatenate([counts, *(one[1] for one in products)]),
+            stddev=np.concatenate([stddev, *(one[2] for one in products)]),
+            tables=tables,
+        )
+
+    def features(self, codes: Codes) -> Any:
+        """Return the (k, m) features of (m, d) support points, sparse unless most of them are not 0."""
+        parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
+        blocks = [
+            sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
+        ]
+        features = sparse.csc_array(sparse.vstack(blocks))
+        return features if features.nnz <= DENSE * features.shape[0] * features.shape[1] else features.toarray()
+
 
 EVALUATIONS = 150
 """Evaluations of the fit of a pair.  Tuned: 60 and 200 give ten columns of Adult the same error (.185 and .186); less noise

@@ -1,24 +1,27 @@
-"""What is checked before anything is spent: questions that are known before the first answer, and the noise of each.
-
-A program that chooses its questions by earlier answers asks of tables that nobody knows yet.  Their kinds are known, and how
-small and how large they can be: these are put together and calibrated.  What depends on more than that (which groups of
-values a table has, scores of second moments, later levels of a tree) is left to salvage.
-"""
+"""What is tried and checked before a spend, and what is kept of a release that fails after it."""
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.privacy.loss import Spend
-from synthdp.queries.distances import MarginalDistances
+from synthdp.errors import DiscoveryError, SalvageWarning, tell_of_budget
+from synthdp.measurements import Measurements
+from synthdp.privacy.loss import Remaining, Spend
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
-from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.total import Total
+from synthdp.release import Release, model_of_single_columns
 
 
 def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> None:
@@ -61,3 +64,169 @@ def _kinds(domain: Domain) -> list[Statistic]:
     margins = tuple(np.eye(1, size, dtype=np.int64)[0] for size in several.shape)
     found.append(PairDistances(several, margins, 1))
     return found
+
+
+T = TypeVar("T")
+Ask = Callable[..., Release[Any]]
+Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[str, ...]]]
+
+
+def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
+    """Return the last thing that a program knew, and what stopped it, if anything did.
+
+    Parameters
+    ----------
+    stages
+        Yields what is known after each stage.
+
+    Raises
+    ------
+    Exception
+        What stopped it before it knew anything.
+    """
+    best: list[T] = []
+    try:
+        for known in stages:
+            best = [known]
+    except Exception as error:
+        if not best:
+            raise
+        return best[0], error
+    return best[0], None
+
+
+def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
+    """Return the first of some fits that does not fail, ever simpler ones, and why the first of all failed, if it did.
+
+    Raises
+    ------
+    Exception
+        That of the last, if all fail.
+    """
+    failed: Exception | None = None
+    for fit in fits[:-1]:
+        try:
+            return fit(), failed
+        except Exception as error:  # noqa: BLE001 - whatever it is, it was paid for
+            failed = failed or error
+    return fits[-1](), failed
+
+
+def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurements, ...]) -> tuple[Any, tuple[str, ...]]:
+    """Return the model of independent columns that is left of a failed release, and what to say of it."""
+    rows = curator.about_rows if curator.adjacency.rows_are_public or not measured else 0.0
+    return model_of_single_columns(mechanism.output_schema(curator.schema), measured, rows=rows)
+
+
+def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
+    """Return a decorator of a mechanism's ``release``, which then prepares first, and ends as this module says.
+
+    Parameters
+    ----------
+    simplest
+        What is left if all of the mechanism fails.
+    """
+
+    def decorated(release: Ask) -> Ask:
+        @wraps(release)
+        def kept(self: Any, curator: Curator, **options: Any) -> Release[Any]:
+            def asked() -> Release[Any]:
+                if not curator.charges:  # later it would be too late to refuse
+                    self.prepare(curator)
+                return release(self, curator, **options)
+
+            return release_of(self, curator, asked, simplest=simplest)
+
+        return kept
+
+    return decorated
+
+
+def release_of(
+    mechanism: Any,
+    curator: Curator,
+    ask: Callable[[], Release[Any]],
+    *,
+    simplest: Simplest = single_columns,
+) -> Release[Any]:
+    """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
+
+    Costs what ``ask`` costs, for the curator's neighbours, and nothing more for what is left.
+
+    Parameters
+    ----------
+    mechanism
+        Which makes tables.
+    curator
+        Whom it asks.
+    ask
+        What calls it.
+    simplest
+        As of `salvaged`.
+
+    Raises
+    ------
+    Exception
+        What failed before the first answer: then nothing is spent.
+    """
+    since, spend = len(curator.measured), mechanism.spend
+    loss = curator.budget if isinstance(spend, Remaining) else spend
+
+    def rescued(error: Exception) -> Release[Any]:
+        measured = curator.measured[since:]
+        model, notes = simplest(mechanism, curator, measured)
+        receipt, name = curator.receipt(notes=(*notes, *model.notes)), type(mechanism).__name__
+        made = Release(mechanism=f"{name}, failed", output=model, loss=loss, receipt=receipt, measurements=measured)
+        return made.salvaged(name, error)
+
+    return after_the_spend(curator, ask, rescued)
+
+
+def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
+    """Return what a program returns that asks a curator, or something else if it fails after an answer was paid for.
+
+    Parameters
+    ----------
+    curator
+        Whom it asks.
+    ask
+        The program.
+    otherwise
+        What is left, by what failed.
+
+    Raises
+    ------
+    DiscoveryError
+        If the caller would rather have no release, and said so before.
+    Exception
+        What failed before the first answer: then nothing is spent.
+    """
+    charges = curator.charges
+    try:
+        return ask()
+    except DiscoveryError:
+        raise
+    except Exception as error:
+        if curator.give_back() or curator.charges == charges:
+            tell_of_budget(error, curator.became)
+            raise
+        return otherwise(error)
+
+
+def say(*sayings: Callable[[], object]) -> None:
+    """Say what there is to be said of a finished release; one that cannot be said keeps nobody from having it.
+
+    Raises
+    ------
+    Warning
+        Where a filter makes errors of warnings.
+    """
+    for saying in sayings:
+        try:
+            saying()
+        except Warning:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the release is made
+            with suppress(SalvageWarning):
+                note = f"something about the release could not be said ({type(error).__name__})"
+                warnings.warn(note, SalvageWarning, stacklevel=2)

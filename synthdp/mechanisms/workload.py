@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import Clique
 from synthdp.codec import check_saved
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import check_declared, part_of
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -142,11 +141,11 @@ def tables_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQuerie
     """
     queries = queries_of(wish, schema)
     if not isinstance(queries, Marginals):
-        from synthdp.queries.fitting import FittingRows
+        from synthdp.queries.composed import FittingRows
 
         check_saved(queries)
         return FittingRows(queries)
-    from synthdp.domain.universe import domain_with_misfits
+    from synthdp.domain.domain import domain_with_misfits
 
     return Marginals(domain_with_misfits(queries.domain), queries.cliques)
 
@@ -228,7 +227,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
     if all(column.names_rows for column in columns.values()):
         raise ParameterError("queries need a column that is not an identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
-    from synthdp.domain.universe import releasable_domain
+    from synthdp.domain.domain import releasable_domain
 
     return releasable_domain(Domain(tuple(axes)))
 

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.domain.conform import conform
-from synthdp.domain.encoder import Labels, Numbers, RawColumn
+from synthdp.domain.encoder import Labels, Numbers, RawColumn, conform
 from synthdp.errors import DataError, ParameterError
 from synthdp.nonprivate.evaluate import WARNING
-from synthdp.pictures.axes import axis_between, zoomed
+from synthdp.pictures.axes import axis_between, marks_between, zoomed
 from synthdp.pictures.charts import bars, histogram
 from synthdp.pictures.picture import Picture
-from synthdp.pictures.times import marks_between
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema, schema_given

@@ -32,7 +32,7 @@ from synthdp.tables.sources.resolve import source_of
 DECLARED = "declared at the review of a draft"
 """The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
 
-READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone")
+READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone", "format", "words")
 """What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
 
 WARNING = (
@@ -350,6 +350,11 @@ class ColumnReview:
     def seen(self) -> str:
         """What was seen of it in the table; the empty text once it is reviewed."""
         return str(self._draft._entry(self.name).get("seen", ""))  # noqa: SLF001 - two halves of one thing
+
+    @property
+    def comment(self) -> str:
+        """What the draft says about it; the empty text once it is reviewed."""
+        return str(self._draft._entry(self.name).get("comment", ""))  # noqa: SLF001
 
     @property
     def is_reviewed(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Collection
 from decimal import Decimal as PythonDecimal
 from fractions import Fraction
@@ -14,6 +15,7 @@ import pandas as pd
 
 from synthdp.domain.encoder import Labels
 from synthdp.nonprivate.digits import outer
+from synthdp.nonprivate.draft_formats import kind_as_written
 from synthdp.schema.columns import (
     RESOLUTIONS,
     Categorical,
@@ -48,17 +50,29 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
     """
     if not isinstance(kind, Categorical) or kind.levels is not None:
         return kind
-    levels: set[Any] = set()
+    levels: Counter[Any] = Counter()
     for block in source.blocks({name: kind}):
         raw = block[name]
-        levels.update(raw.levels if isinstance(raw, Labels) else ())
+        if isinstance(raw, Labels):
+            rows = np.bincount(raw.codes[raw.codes >= 0], minlength=len(raw.levels)).tolist()
+            levels.update({level: count for level, count in zip(raw.levels, rows, strict=True) if count})
     types = {type(level) for level in levels}
-    if types == {str} and not isinstance(kind, Untyped):
+    if types == {str}:
+        written = kind_as_written(levels)
+        if written is not None and written.cells is not None and (isinstance(kind, Untyped) or not is_usual(written)):
+            return written
+        if isinstance(kind, Untyped):
+            return kind
         return kind_of_moments(levels) if all(map(_DAY.match, levels)) and all(map(is_moment, levels)) else kind
     if types == {PythonDecimal}:
         decimals = max(max(0, -int(level.as_tuple().exponent)) for level in levels if level.is_finite())
         return Decimal(decimals=decimals) if decimals <= MOST_DECIMALS else Continuous()
     return _KINDS[types.pop()] if len(types) == 1 and types <= set(_KINDS) else kind
+
+
+def is_usual(kind: Column) -> bool:
+    """Say whether a format writes moments as a table without types writes them anyway."""
+    return getattr(kind, "format", None) in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 
 def is_moment(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
@@ -18,7 +18,8 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.nonprivate.digits import SHARED
-from synthdp.nonprivate.draft_kinds import is_moment, kind_of_moments, kind_of_objects
+from synthdp.nonprivate.draft_formats import days_as_numbers, kind_as_written
+from synthdp.nonprivate.draft_kinds import is_moment, is_usual, kind_of_moments, kind_of_objects
 from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Integer
 from synthdp.schema.csv_format import DOUBTFUL_MISSING, USUAL_MISSING, CsvFormat, checked_missing, is_missing
 from synthdp.schema.public_documents import whole_number
@@ -169,7 +170,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
     the texts of declared levels as these levels.
     """
     gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
-    kind = _kind_of_texts([text for text in seen.counts if text not in gone])
+    kind = _kind_of_texts({str(text): count for text, count in seen.counts.items() if text not in gone})
     if isinstance(kind, Categorical) and len(seen.counts) > len(gone):
         levels = seen.without(text for text in gone if text.strip() not in doubtful or seen.counts[text] < SHARED)
         return (levels if levels.is_listable else seen.without(gone)), kind
@@ -185,21 +186,22 @@ def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
     return values.tolist(), np.where(missing, -1, codes)
 
 
-def _kind_of_texts(texts: Iterable[Any]) -> Column:
-    """Return what all texts can be read as."""
-    words = [str(text).strip() for text in texts]
+def _kind_of_texts(counts: Mapping[str, int]) -> Column:
+    """Return what all texts can be read as, or nearly all in a format; the texts come with their numbers of rows."""
+    words = [text.strip() for text in counts]
     if not words:
         return Categorical()
     if all(word.casefold() in {"true", "false"} for word in words):
         return Boolean()
     if all(whole_number(word) is not None for word in words):
-        return Integer()
+        return days_as_numbers(map(int, words)) or Integer()
     if all(map(_is_number, words)):
         whole = all(float(word).is_integer() and abs(float(word)) < LARGEST_WHOLE for word in words)
         return Integer() if whole else Continuous()  # as 5.0 is written where values are missing
-    if all(map(is_moment, words)):
+    written = kind_as_written(counts)
+    if all(map(is_moment, words)) and (written is None or written.quantity != "moment" or is_usual(written)):
         return kind_of_moments(words)
-    return Categorical()
+    return written or Categorical()
 
 
 def _is_number(word: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards
+from synthdp.nonprivate.draft_formats import days_as_numbers
 from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
 from synthdp.schema.columns import (
@@ -91,6 +92,15 @@ OF_HEAPS = (
     "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
+OF_FORMAT = (
+    " Cells are written as {format} shows: they are read so, and written back so. A cell that is written in another way "
+    "does not fit."
+)
+OF_WORDS = (
+    " The words stand for the numbers beside them, which are special values and are written as the words; averages count "
+    "those between the bounds."
+)
+OF_TWO_WAYS = " No day of this table is above the 12th: check whether the month or the day comes first."
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
 OF_CODES = (
     " {codes} occurs often and far from the rest, like a code for a missing or extreme answer: as special it keeps a place "
@@ -186,8 +196,10 @@ def _is_free_text(seen: Seen) -> bool:
 
 def _entry(name: str, kind: Column, seen: Seen) -> Entry:
     """Return the draft of one column."""
+    if isinstance(kind, Integer) and kind.cells is None and (days := days_as_numbers(seen.counts)) is not None:
+        kind, seen = days, seen.read_as(days)
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
-    comment = entry.pop("comment")
+    comment = entry.pop("comment") + _about_format(kind, seen)
     if entry["type"] != "identifier" and seen.missing:
         entry["nullable"] = True
     return entry | {"source": DRAFTED, "reviewed": False, "seen": _said(kind, seen), "comment": comment}
@@ -216,23 +228,23 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return {"type": "boolean", "comment": OF_TRUTH}
         case Integer() if len(seen.shared) == len(seen.counts) <= 2 and set(seen.counts) <= {0, 1, 2}:
             return {"type": "categorical", "levels": sorted(seen.counts), "comment": OF_LEVELS}
-        case Integer() if seen.names_rows and (_NAMES_ROWS.search(name) or _is_dense(seen)):
+        case Integer() if kind.cells is None and seen.names_rows and (_NAMES_ROWS.search(name) or _is_dense(seen)):
             return {"type": "identifier", "comment": OF_IDENTIFIERS}
         case ExactDecimal():
-            return decimal_settings(_numbers(name, seen, whole=False), kind.decimals or 0)
+            return decimal_settings(_numbers(name, kind, seen), kind.decimals or 0)
         case Time():
-            return clock_settings(seen.counts) | {"comment": OF_BOUNDS}
+            return clock_settings(seen.counts) | _written(kind) | {"comment": OF_BOUNDS}
         case Integer() if len(seen.counts) == 1 and (levels := few_values(seen.counts)):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
-        case Continuous() if levels := few_values(seen.counts):
+        case Continuous() if kind.cells is None and (levels := few_values(seen.counts)):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Integer() | Continuous():
-            return _numbers(name, seen, whole=isinstance(kind, Integer))
+            return _numbers(name, kind, seen)
         case Datetime():
-            return _moments(seen) | ({} if kind.zone is None else {"zone": kind.zone})
+            return _moments(seen) | ({} if kind.zone is None else {"zone": kind.zone}) | _written(kind)
         case Duration():
             lower, upper = outwards(min(seen.counts) // 10**6, -(-max(seen.counts) // 10**6), whole=True)
-            return {"type": "duration", "lower": lower, "upper": upper, "comment": OF_BOUNDS}
+            return {"type": "duration", "lower": lower, "upper": upper, **_written(kind), "comment": OF_BOUNDS}
         case _ if seen.names_rows:
             return {"type": "identifier", "prefix": f"{name}-", "comment": OF_IDENTIFIERS}
         case _ if not seen.is_listable:
@@ -263,13 +275,42 @@ def _order(level: Any) -> tuple[bool, Any]:
     return (True, str(level)) if isinstance(level, str) else (False, level)
 
 
-def _numbers(name: str, seen: Seen, *, whole: bool) -> Entry:
-    codes = [code for code in _CODES if _stands_apart(code, seen)]
-    rest = {value: count for value, count in seen.counts.items() if value not in codes}
+def _written(kind: Column) -> Entry:
+    """Return how cells are written, as settings."""
+    found = {name: getattr(kind, name, None) for name in ("format", "words")}
+    return {name: dict(value) if name == "words" else value for name, value in found.items() if value}
+
+
+def _about_format(kind: Column, seen: Seen) -> str:
+    """Return what to say to the person who reviews a column with a format."""
+    pattern = getattr(kind, "format", None)
+    said = "" if pattern is None else OF_FORMAT.format(format=pattern)
+    if getattr(kind, "words", ()):
+        said += OF_WORDS
+    if (
+        pattern is not None
+        and kind.quantity == "moment"
+        and "d" in (codes := set(re.findall(r"%-?(\w)", pattern)))
+        and "m" in codes
+    ):
+        days = np.array(list(seen.counts), np.int64) // RESOLUTIONS["D"]
+        dates = days.astype("datetime64[D]")
+        if (
+            (dates - dates.astype("datetime64[M]").astype("datetime64[D]")).astype(int) < 12
+        ).all() and "%Y%m%d" not in pattern:
+            said += OF_TWO_WAYS
+    return said
+
+
+def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
+    named = {number for _, number in getattr(kind, "words", ())}
+    codes = [code for code in _CODES if code not in named and _stands_apart(code, seen)]
+    rest = {value: count for value, count in seen.counts.items() if value not in codes and value not in named}
     low, high = min(rest), max(rest)
     found = lattice_of(rest)
     lattice = found or exact_lattice(max(abs(low), abs(high)))
-    whole = whole or (lattice is not None and lattice.spacing.denominator == 1 and lattice.offset.denominator == 1)
+    on_whole = lattice is not None and lattice.spacing.denominator == 1 and lattice.offset.denominator == 1
+    whole = kind.whole or (on_whole and all(float(number).is_integer() for number in named))
     lower, upper = number_bounds(name, low, high, whole=whole, lattice=lattice)
     comment = OF_BOUNDS
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
@@ -279,6 +320,7 @@ def _numbers(name: str, seen: Seen, *, whole: bool) -> Entry:
     heaps = heaps_of(rest, math.inf if lattice is None else (upper - lower) / float(lattice.spacing))
     if codes or heaps:
         entry["special"] = sorted({*codes, *heaps})
+    entry |= _written(kind)
     if codes:
         comment += OF_CODES.format(codes=" and ".join(map(str, codes)))
     if heaps:

@@ -19,8 +19,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from synthdp.arrays import AnyArray
-from synthdp.domain.conform import conform
-from synthdp.domain.encoder import Labels, RawColumn
+from synthdp.domain.encoder import Labels, RawColumn, conform
 from synthdp.errors import DataError, SchemaError
 from synthdp.files import write_private
 from synthdp.markup import render

@@ -22,7 +22,7 @@ from synthdp.checks import check_number
 from synthdp.errors import DataError, ParameterError
 from synthdp.markup import render
 from synthdp.nonprivate import attacks
-from synthdp.nonprivate.joint_codes import Tables, joint_tables
+from synthdp.nonprivate.attacks import Tables, joint_tables
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.schema.schema import Schema

@@ -32,7 +32,7 @@ STEPS = {
 }  # fmt: skip
 STEPPED = ("datetime", "time", "duration")
 
-FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "levels", "nullable", "source", "known")
+FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "levels", "complete", "source", "known")
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,13 +68,13 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
             entry = column_document(name, Schema.known(typed.get("known", "")))
         case "open":
             entry = _open(name, typed, guess)
-        case "name":
+        case "name" | "row":
             return {"entry": {"name": name, "type": "identifier"}, "typed": kept}
         case "out":
             return {"entry": None, "typed": kept}
         case _:
             raise SchemaError("Choose what is known about the column without this table.")
-    entry |= {"nullable": True} if typed.get("nullable") else {}
+    entry |= {} if typed.get("complete") else {"nullable": True}
     column_of(entry)
     return {"entry": entry, "typed": kept}
 
@@ -168,7 +168,7 @@ def number_of(text: str) -> int | float:
 
 
 def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer that a public document gives about a column.
+    """Return the answer that a public document gives about a column; where it says nothing of missing values, they may be.
 
     Raises
     ------
@@ -176,9 +176,10 @@ def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
         If its settings contradict each other.
     """
     kept = {key: value for key, value in entry.items() if key not in ("comment", "description")}
+    kept |= {"nullable": True} if "nullable" not in kept and kept["type"] != "identifier" else {}
     column = column_of(kept)
     typed = {key: str(kept[key]) for key in FIELDS if key != "levels" and kept.get(key) is not None}
-    typed["nullable"] = "yes" if kept.get("nullable") else ""
+    typed["complete"] = "" if kept.get("nullable", True) else "yes"
     if column.names_rows or column.quantity == "truth":
         typed["how"] = "name" if column.names_rows else "truth"
     elif not column.is_complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import tempfile
 import zipfile
@@ -38,6 +39,9 @@ QUESTIONS = {
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
 }  # fmt: skip
 BLOCK = 1 << 16
+
+LEAST_RELEASES = 1000
+"""Releases for whose delta a cap has room: the default delta of 1e-9 then adds up to 1e-6, a safety limit."""
 
 
 async def promise(site: Site, _: Request) -> Response:
@@ -112,7 +116,8 @@ async def release(site: Site, _: Request) -> Response:
     return site.show(
         "release", key=_button(site), job=site.jobs["release"], plan=chosen[0] if chosen else None, promise=promise,
         schema=schema, odds=best_odds(promise["epsilon"] or 0.0, promise["delta"]), left=site.left(), unit=project.unit(),
-        unit_rows=state["unit_rows"], out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
+        unit_rows=state["unit_rows"], uncapped=site.ledger.cap(project.people or "?") is None,
+        out=len(project.columns) - (len(schema.outputs) if schema else 0), last=last,
         spent=SPENT,
     )  # fmt: skip
 
@@ -125,16 +130,40 @@ async def start_release(site: Site, request: Request) -> Response:
     key = typed.get("key", "")
     if not key or key != _button(site):
         raise ParameterError("This plan was released already, or something was changed since: plan again.")
+    if site.ledger.cap(str(site.project.people)) is None:
+        _cap_before_the_first_spend(site, typed.get("cap", ""))
     with site.project.changing() as project:
         name, folder, epsilon = project.table.name, project.places().name, project.state["promise"]["epsilon"]
         record = {"key": key, "folder": folder, "epsilon": epsilon, "state": "running", "rows": None}
         project.state["releases"].append(record)
     note = " ".join(typed.get("note", "").split())[:200] or "a release made on the page"
-    told = {"path": name, "folder": folder, "ledger": project.ledger.name, "dataset": name, "key": key, "note": note}
+    told = {
+        "path": name,
+        "folder": folder,
+        "ledger": project.ledger.name,
+        "dataset": project.people,
+        "key": key,
+        "note": note,
+    }
     asked = {**project.request(), **told, "epsilon": epsilon}
     site.jobs.forget("results", "answer", "compare")
     site.jobs.start("release", asked, at_end=lambda job: _released(site, name, key, job))
     return site.go("release")
+
+
+def _cap_before_the_first_spend(site: Site, text: str) -> None:
+    """Set the cap that a first release asks for; its delta is that of all releases like this one that fit."""
+    promise = site.project.state["promise"]
+    if not text.strip():
+        raise ParameterError("Say first the most ε that may ever be spent on these people, in all releases.")
+    most = float(number_of(text))
+    if most < promise["epsilon"]:
+        raise ParameterError(f"The cap must cover this release: at least ε = {promise['epsilon']:g}.")
+    check_number("the cap", most, least=0.001, most=100)
+    _cap(
+        site,
+        synthdp.ApproxDP(most, min(0.01, promise["delta"] * max(LEAST_RELEASES, math.ceil(most / promise["epsilon"])))),
+    )
 
 
 def _released(site: Site, name: str, key: str, job: Job) -> None:
@@ -283,16 +312,25 @@ async def ask(site: Site, request: Request) -> Response:
 
 
 async def ledger(site: Site, _: Request) -> Response:
-    """Show what was spent on the current table, and on the others."""
-    book = site.ledger
-    names = sorted({*book.datasets(), *([site.project.current] if site.project.current else [])})
-    return site.show("ledger", book=book, names=names, spent=SPENT)
+    """Show what was spent on the people of the current table, and on others."""
+    book, own = site.ledger, site.project.people if site.project.current else None
+    names = sorted({*book.datasets(), *([own] if own else [])})
+    tables = {name: [file for file, state in site.project.tables.items() if state["people"] == name] for name in names}
+    return site.show("ledger", book=book, names=names, spent=SPENT, own=own, tables=tables)
+
+
+def _cap(site: Site, most: synthdp.ApproxDP) -> None:
+    """Set the cap of the people of the current table."""
+    name = site.project.people
+    if name is None:
+        raise DataError("Say first who is protected.")
+    promised = {"neighbors": site.project.state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
+    site.ledger.set_cap(name, most, **promised)
 
 
 async def set_cap(site: Site, request: Request) -> Response:
-    """Set the most that may ever be spent on the current table: the only thing that this screen writes."""
-    typed, name = fields(request), site.project.table.name
+    """Set the most that may ever be spent on the people of the current table: the only thing that this screen writes."""
+    typed = fields(request)
     epsilon, delta = number_of(typed.get("epsilon", "")), number_of(typed.get("delta", "") or "0")
-    promised = {"neighbors": site.project.state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
-    site.ledger.set_cap(name, synthdp.ApproxDP(float(epsilon), float(delta)), **promised)
+    _cap(site, synthdp.ApproxDP(float(epsilon), float(delta)))
     return site.go("ledger", note="The cap is set. A release that does not fit under it will be refused.")

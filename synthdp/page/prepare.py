@@ -1,4 +1,4 @@
-"""Screens 1 to 3: the table, what is known about its columns, and rules between them."""
+"""The first screens: the table, who is protected, what is known about the columns, and rules between them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,10 @@ KINDS = {
 
 
 async def table(site: Site, _: Request) -> Response:
-    """Show the tables of the folder, and whom to protect."""
+    """Show the tables of the folder."""
     project = site.project
     chosen = None if project.current is None else project.state
-    return site.show(
-        "table", files=project.listed(TABLES), documents=project.listed(DOCUMENTS), state=chosen, job=site.jobs["read"],
-        dictionary=site.jobs["document"], unit=None if chosen is None else project.unit(),
-    )  # fmt: skip
+    return site.show("table", files=project.listed(TABLES), state=chosen, job=site.jobs["read"])
 
 
 async def choose(site: Site, request: Request) -> Response:
@@ -77,18 +74,91 @@ def _take(site: Site, name: str, job: Job) -> None:
         job.about = (len(found), len(job.result) - len(found), len(known) - len(found))
 
 
-async def unit(site: Site, request: Request) -> Response:
-    """Say whom to protect: a row, or a person who may have several."""
+def _earlier(site: Site) -> list[str]:
+    """Return the names of all people that the ledger, or another table of the folder, knows."""
+    others = [state["people"] for name, state in site.project.tables.items() if name != site.project.current]
+    return sorted({*site.ledger.datasets(), *filter(None, others)})
+
+
+def _is_spent(site: Site) -> bool:
+    """Say whether something was spent on the current table, so that its people stay who they are."""
+    return any(site.ledger.entries(key=record["key"]) for record in site.project.state["releases"])
+
+
+async def people(site: Site, _: Request) -> Response:
+    """Ask who is protected, and whether they are the people of an earlier table."""
+    project = site.project
+    if not project.columns:
+        return site.go("table", error="Choose a table first.")
+    state, earlier = project.state, _earlier(site)
+    saved = {"protects": "", "unit": "", "rows": "", "same": ""}
+    if project.people is not None:
+        place = state["unit"]
+        saved |= {"protects": "row"} if place is None else {"protects": "person", "unit": str(place)}
+        saved |= {"rows": str(state["unit_rows"]) if place is not None else ""}
+    chosen = project.people if project.people in earlier else project.alike() if project.people is None else None
+    saved["same"] = str(earlier.index(chosen)) if chosen in earlier else "new" if project.people else ""
+    return site.show(
+        "people", state=state, typed=site.said.get("typed") or saved, earlier=list(enumerate(earlier)), book=site.ledger,
+        alike=project.alike(), spent=_is_spent(site),
+    )  # fmt: skip
+
+
+async def protect(site: Site, request: Request) -> Response:
+    """Keep who is protected: a row, or a person who may have several; and the people whose budget it is."""
     typed = fields(request)
     with site.project.changing() as project:
-        state, place = project.state, typed.get("unit", "")
-        state |= {"unit": None, "unit_rows": 1}
-        if place:
-            name = numbered(project.columns, place, "column")["name"]
-            rows = whole("the most rows of a person", number_of(typed.get("rows", "")), least=1)
-            state |= {"unit": int(place), "unit_rows": rows}
-            state["answers"][name] = answer_of(name, {"how": "name"}, [], {})
-    return site.go("table", note="Saved.")
+        if not project.columns:
+            raise DataError("Choose a table first.")
+        found: dict[str, Any] = {"unit": None, "unit_rows": 1}
+        name = None
+        if typed.get("protects") == "person":
+            if not typed.get("unit"):
+                raise DataError("Choose the column that names the person.")
+            name = numbered(project.columns, typed["unit"], "column")["name"]
+            if not typed.get("rows", "").strip():
+                raise DataError("Say how many rows of each person are used at most.")
+            found = {
+                "unit": int(typed["unit"]),
+                "unit_rows": whole("the most rows of a person", number_of(typed["rows"]), least=1),
+            }
+        elif typed.get("protects") != "row":
+            raise DataError("Say what one row is. There is no usual answer: it decides what is promised to a person.")
+        whose = _whose(site, typed.get("same", ""))
+        if _is_spent(site) and whose != project.people:
+            raise DataError("A release of this table was made, so that its spends stay with the same people.")
+        counted = site.ledger.adjacency(whose)
+        if counted is not None and counted.unit != name and site.ledger.entries(whose):
+            unit = "each row" if counted.unit is None else f"each value of '{counted.unit}'"
+            raise DataError(f"The earlier spends on these people protect {unit}. Protect the same unit here.")
+        if name is not None:
+            project.state["answers"][name] = answer_of(name, {"how": "name"}, [], {})
+        project.state.update(found, people=whose)
+    return site.go("columns")
+
+
+def _whose(site: Site, same: str) -> str:
+    """Return the name of the people that a form names by number, or a name that nobody has."""
+    earlier, project = _earlier(site), site.project
+    if same not in ("", "new"):
+        return numbered(earlier, same, "table")
+    if project.people is not None and (project.people not in earlier or (not same and _is_spent(site))):
+        return project.people
+    if earlier and not same:
+        raise DataError("Say whether these are the people of an earlier table.")
+    own = str(project.current)
+    return next(one for one in (own, *(f"{own} ({i})" for i in range(2, len(earlier) + 3))) if one not in earlier)
+
+
+async def missing(site: Site, request: Request) -> Response:
+    """Keep which texts of the file mean that a value is missing."""
+    typed = fields(request).get("codes", "")
+    codes = list(dict.fromkeys(filter(None, (part.strip() for line in typed.splitlines() for part in line.split("|")))))
+    with site.project.changing() as project:
+        project.state["missing"] = codes
+        if project.document()["columns"]:
+            project.schema()
+    return site.go("columns", note="Kept: these texts count as missing." if codes else "Kept: no code means missing.")
 
 
 async def columns(site: Site, _: Request) -> Response:
@@ -97,7 +167,9 @@ async def columns(site: Site, _: Request) -> Response:
     words = {name: in_words(answer) for name, answer in state["answers"].items()}
     return site.show(
         "columns", columns=site.project.columns, answers=state["answers"], words=words,
-        left=len(site.project.open_columns), job=site.jobs["document"], price=_price(state),
+        left=len(site.project.open_columns), job=site.jobs["document"], price=_price(state), missing=state["missing"],
+        texts=state["csv"] is not None, unprotected=site.project.unprotected(),
+        documents=[one for one in site.project.listed(DOCUMENTS) if one[1] != site.project.current],
     )  # fmt: skip
 
 

@@ -25,10 +25,19 @@ from synthdp.schema.schema_json import VERSION
 FILE, LEDGER = "synthdp-page.json", "ledger.sqlite"
 TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet"), (".csv", ".tsv", ".json")
 FRESH: dict[str, Any] = {
-    "columns": None, "csv": None, "unit": None, "unit_rows": 1, "answers": {}, "rules": [], "plan": None, "key": None,
+    "columns": None, "csv": None, "missing": [], "unit": None, "unit_rows": 1, "people": None, "answers": {}, "rules": [],
+    "plan": None, "key": None,
     "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [],
 }  # fmt: skip
 """What is known about a table that was never chosen before."""
+
+LEAST_ALIKE = 0.5
+"""A fraction of column names: see `Project.alike`."""
+
+UNPROTECTED = (
+    "Column '{name}' names a person, and another unit is protected: a person with ten rows would be protected ten times "
+    "less. Protect all rows with the same '{name}', or say that '{name}' has another value in every row, or leave it out."
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,8 +75,9 @@ class Project:
             return cls(folder.resolve())
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-            return cls(folder.resolve(), dict(saved["tables"]), saved["current"])
-        except (OSError, ValueError, KeyError, TypeError):
+            tables = {name: copy.deepcopy(FRESH) | state for name, state in saved["tables"].items()}
+            return cls(folder.resolve(), tables, saved["current"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise FormatError(f"'{path}' cannot be read: move it away, and answer again") from None
 
     @contextlib.contextmanager
@@ -167,7 +177,9 @@ class Project:
 
     def document(self) -> dict[str, Any]:
         """Return the schema document that the answers make."""
-        answers, csv, rules = (self.state[name] for name in ("answers", "csv", "rules"))
+        answers, csv, rules, missing = (self.state[name] for name in ("answers", "csv", "rules", "missing"))
+        if missing and csv is not None:
+            csv = {**csv, "missing": list(dict.fromkeys([*csv.get("missing", ()), *missing]))}
         said = [answers[one["name"]]["entry"] for one in self.columns if one["name"] in answers]
         written = ({} if csv is None else {"csv": csv}) | ({"constraints": rules} if rules else {})
         return {"synthdp_schema": VERSION, "columns": [entry for entry in said if entry is not None], **written}
@@ -187,6 +199,33 @@ class Project:
         place = self.state["unit"]
         return None if place is None else str(self.columns[place]["name"])
 
+    @property
+    def people(self) -> str | None:
+        """The name under which the ledger counts the people of the table; ``None`` until somebody said who they are."""
+        found: str | None = self.state["people"]
+        return found
+
+    def alike(self) -> str | None:
+        """Return the people of the earlier table whose columns are most like those of the current one, if any are.
+
+        Columns are alike if at least half of all names are common: a wrong proposal costs a click, a missing one a budget.
+        """
+        own = {one["name"] for one in self.columns}
+        shares = {
+            state["people"]: len(own & other) / len(own | other)
+            for name, state in self.tables.items()
+            if name != self.current and state["people"] is not None
+            for other in [{one["name"] for one in state["columns"] or ()}]
+            if own | other
+        }
+        best = max(shares, key=lambda name: shares[name], default=None)
+        return best if best is not None and shares[best] >= LEAST_ALIKE else None
+
+    def unprotected(self) -> str | None:
+        """Return the first column that names persons who are not protected: several rows may be one person's."""
+        named = [name for name, answer in self.state["answers"].items() if answer["typed"].get("how") == "name"]
+        return next((name for name in named if name != self.unit()), None)
+
     def request(self) -> dict[str, Any]:
         """Return what a plan and a release are asked of: everything that was answered and decides what comes out.
 
@@ -197,8 +236,12 @@ class Project:
         """
         if not self.columns:
             raise SchemaError("Choose a table first.")
+        if self.people is None:
+            raise SchemaError("Say first who is protected.")
         if self.open_columns:
             raise SchemaError(f"{len(self.open_columns)} columns have no answer yet.")
+        if (name := self.unprotected()) is not None:
+            raise SchemaError(UNPROTECTED.format(name=name))
         self.schema()
         promise = {name: self.state["promise"][name] for name in ("delta", "neighbors")}
         person = {"privacy_unit": self.unit(), "max_rows_per_unit": self.state["unit_rows"]}

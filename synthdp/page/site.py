@@ -20,7 +20,7 @@ from synthdp.page.work import UNEXPECTED
 
 T = TypeVar("T")
 
-SCREENS = ("table", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
+SCREENS = ("table", "people", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
 OTHER_TABLE = "That page was about another table, which is not the chosen one any more. Nothing was changed."
 
 Screen = Callable[["Site", Request], Awaitable[Response]]
@@ -68,10 +68,10 @@ class Site:
 
     def left(self) -> str:
         """Return what is left of the cap of the current table, in words."""
-        book, name = self.ledger, self.project.current or ""
-        cap = book.cap(name)
-        if cap is None:
-            return "no cap is set: spends are recorded, not limited"
+        book, name = self.ledger, self.project.people
+        cap = None if name is None else book.cap(name)
+        if name is None or cap is None:
+            return "no cap is set yet: you set it before the first release"
         return f"{book.left(name) or 'nothing'} is left of the cap of {cap}"
 
 

@@ -84,7 +84,8 @@ def document(request: Request, tell: Tell) -> Any:
     path = Path(request["path"])
     if path.suffix.lower() == ".json":
         said = "the JSON Schema"
-        return from_json_schema(document_text(path, said), source=said)["columns"]
+        found = from_json_schema(document_text(path, said), source=said)["columns"]
+        return [entry if entry["type"] == "identifier" else {"nullable": False} | entry for entry in found]
     said = "the data dictionary"
     return from_data_dictionary(document_lines(path, said, CsvFormat()), source=said)["columns"]
 

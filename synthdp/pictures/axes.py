@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from synthdp.figures import in_figures, multiples, round_step, width_of
+from synthdp.schema.column import Quantity
 
 COARSEST, FINEST = 8, 40
 """A range is divided into at most so many bins and two, and at least into about two fifths of that."""
@@ -108,3 +111,57 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
         if low < high and deciles[1] - deciles[0] >= SPREAD * (high - low):
             return low, high
     return next(((low, high) for low, high in ranges[1:] if low < high), (lower, upper))
+
+
+TIME_MARKS = 4
+_STEPS = (
+    ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
+    ("Y", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
+)  # fmt: skip
+_LENGTHS = (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("µs", 1.0))
+
+
+def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, str]]:
+    """Return a few round times from ``low`` to ``high``: their places, from 0 to 1, and texts.
+
+    Parameters
+    ----------
+    low, high
+        Microseconds: since 1970, since midnight, or a length.
+    quantity
+        Which of these, as `Column.quantity`.
+    """
+    span = max(high - low, 1)
+    found = _lengths(low, high) if quantity == "length" else _moments(low, high, clock=quantity == "clock")
+    while sum(width_of(text) + 8 for _, text in found) > MOST_MARKED and len(found) > 1:
+        found = found[::2]
+    return [((time - low) / span, text) for time, text in found]
+
+
+def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
+    for unit, steps in _STEPS:
+        ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
+        for step in steps:
+            counts = range(-(-ends[0] // step) * step, ends[1] + 1, step)
+            if len(counts) <= TIME_MARKS + 1:
+                times = np.array(counts, np.int64).astype(f"M8[{unit}]")
+                exact = times.astype("M8[us]").astype(np.int64).tolist()
+                texts = [_text(str(time), clock=clock) for time in times]
+                return [(time, text) for time, text in zip(exact, texts, strict=True) if low <= time <= high]
+    return []
+
+
+def _text(time: str, *, clock: bool) -> str:
+    """Return what numpy writes, without what is the same for all marks."""
+    day, _, moment = time.partition("T")
+    if not moment:
+        return "0:00" if clock else day
+    moment = f"{moment}:00" if ":" not in moment else moment
+    return moment if clock else f"{day[5:]} {moment}"
+
+
+def _lengths(low: int, high: int) -> list[tuple[int, str]]:
+    name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
+    step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)
+    found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}
+    return sorted((time, text) for text, time in found.items() if low <= time <= high)

@@ -1,11 +1,19 @@
-"""What families of statistics share, so that each states its record map and its norms and nothing else."""
+"""Linear families: what they share, so that each states its record map and its norms; the number of rows; listed values."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import reduce
+
 import numpy as np
 
-from synthdp.arrays import Codes, Totals
-from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries
+from synthdp.arrays import Codes, Features, IntArray, Totals, frozen
+from synthdp.checks import whole
+from synthdp.codec import file_form
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds, column_norms
+from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 
 
 class Counting:
@@ -44,3 +52,105 @@ def sum_features(queries: LinearQueries, codes: Codes) -> Totals:
     for start in range(0, len(codes), rows):
         total += queries.features(codes[start : start + rows]).sum(axis=0, dtype=np.int64)
     return total
+
+
+@file_form("Total", short="total")
+@dataclass(frozen=True, slots=True, eq=False)
+class Total(LinearFamily):
+    """The number of rows.
+
+    Parameters
+    ----------
+    domain
+        Any domain of the table; its cells are not looked at.
+    """
+
+    domain: Domain
+
+    @property
+    def k(self) -> int:
+        """One answer."""
+        return 1
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """One row more or less; none when a row is replaced (stated as 1, since noise needs a positive scale)."""
+        return RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
+
+    def features(self, codes: Codes) -> Features:
+        """Return 1 for every row, (n, 1)."""
+        return np.ones((len(codes), 1), np.int64)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the number of rows."""
+        return np.array([len(codes)], np.int64)
+
+
+EXACT_PAIRS = 1024
+"""Up to so many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges."""
+
+
+@file_form("CellQueries")
+@dataclass(frozen=True, slots=True, eq=False)
+class CellQueries(LinearFamily):
+    """Sums over rows of a table of values, one row per query and one column per cell.
+
+    Parameters
+    ----------
+    domain
+        The axes; cells are counted in C order.
+    values
+        (k, cells) whole multiples of 1 / ``denominator``.
+    denominator
+        The whole number that stands for 1.
+    """
+
+    domain: Domain
+    values: IntArray
+    denominator: int = 1
+    _bounds: RecordBounds = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.dtype.kind not in "iub":
+            raise ParameterError("values must be whole multiples of 1 / denominator")
+        if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.cells:
+            raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.cells} cells")
+        object.__setattr__(
+            self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
+        )
+        one = column_norms(values)
+        object.__setattr__(self, "values", frozen(values.astype(np.int64)))
+        object.__setattr__(self, "_bounds", RecordBounds(one, _swap(self.values, one)))
+        check_overflow(self)
+
+    @property
+    def k(self) -> int:
+        """Number of queries."""
+        return len(self.values)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The largest norms of a column, and of the difference of two columns."""
+        return self._bounds
+
+    def features(self, codes: Codes) -> Features:
+        """Return the values of each row's cell, (n, k)."""
+        return np.ascontiguousarray(self.values[:, self._flat(codes)].T)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the exact sums, (k,), from the histogram of the cells."""
+        return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
+
+    def _flat(self, codes: Codes) -> IntArray:
+        return self.domain.ravel(codes, range(len(self.domain)))
+
+
+def _swap(values: IntArray, one: Norms) -> Norms:
+    k, cells = values.shape
+    if cells <= EXACT_PAIRS:
+        changes = (column_norms(values[:, cell:] - values[:, cell : cell + 1]) for cell in range(cells))
+        return reduce(Norms.either, changes)
+    spread = [int(change) for change in values.max(axis=1) - values.min(axis=1)]
+    l1, l2_squared = sum(spread), sum(change**2 for change in spread)
+    return Norms.within(k, max(spread), l1=min(2 * one.l1, l1), l2_squared=min(4 * one.l2_squared, l2_squared))

@@ -4,21 +4,191 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, IntArray, Totals, frozen
+from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, FloatArray, IntArray, Totals, frozen
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
-from synthdp.queries.counting import add_tables, count_tables
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import Statistic
+
+MOST_CELLS = 65_536
+"""Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""
+
+FEW_TABLES = 2
+"""So many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
+
+SLAB = 1 << 20
+"""Rows counted at a time, so that packed columns stay small."""
+
+
+def count_tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Totals:
+    """Return how many rows fall in each cell of the tables of some cliques, one flat table after the other.
+
+    Columns are packed into few numbers of one byte, as many columns in each as fit.  One pass over two such numbers
+    counts all pairs of columns between them; the pairs are then summed out of its table.  With few rows, where a table
+    costs more than the rows, fewer columns are packed.  The counts are the same, whatever is packed.
+
+    Parameters
+    ----------
+    codes
+        (n, d) cell codes; column-major is fastest.
+    shape
+        Numbers of cells of the d columns.
+    cliques
+        Different columns of each table, in the order of its axes.
+
+    Returns
+    -------
+    (total cells,) counts.
+    """
+    totals = np.zeros(sum(math.prod(shape[j] for j in clique) for clique in cliques), np.int64)
+    add_tables(totals, codes, shape, cliques, adding=nullcontext())
+    return totals
+
+
+def add_tables(
+    totals: Totals,
+    codes: Codes,
+    shape: Sequence[int],
+    cliques: Sequence[Clique],
+    *,
+    adding: AbstractContextManager[object],
+) -> None:
+    """Add what `count_tables` returns to ``totals``, table by table, so that no second array of all cells is made.
+
+    Parameters
+    ----------
+    totals
+        (total cells,) counts so far.
+    codes, shape, cliques
+        As in `count_tables`.
+    adding
+        Held while a table is added: a lock where several threads add to the same counts.
+    """
+    ends = np.cumsum([0, *(math.prod(shape[j] for j in clique) for clique in cliques)])
+    for start in range(0, len(codes), SLAB):
+        for i, table in _tables(codes[start : start + SLAB], shape, cliques):
+            with adding:
+                totals[ends[i] : ends[i + 1]] += table
+
+
+def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Iterator[tuple[int, Totals]]:
+    """Yield the position and the flat table of every clique."""
+    most_cells = min(MOST_CELLS, len(codes))
+    for ways in sorted({len(clique) for clique in cliques}):
+        members = [i for i, clique in enumerate(cliques) if len(clique) == ways]
+        columns = sorted({j for i in members for j in cliques[i]})
+        packs = pack(columns, shape, math.floor(most_cells ** (1 / ways) + 1e-9))
+        yield from _tables_in_packs(codes, shape, cliques, members, packs)
+
+
+def _tables_in_packs(
+    codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique]
+) -> Iterator[tuple[int, Totals]]:
+    pack_of = {j: p for p, columns in enumerate(packs) for j in columns}
+    groups: dict[Clique, list[int]] = {}
+    for i in members:
+        groups.setdefault(tuple(sorted({pack_of[j] for j in cliques[i]})), []).append(i)
+    packed: dict[int, AnyArray] = {}
+    for group, inside in sorted(groups.items()):
+        columns = tuple(j for p in group for j in packs[p])
+        size = math.prod(shape[j] for j in columns)
+        if len(inside) == 1 or size > MOST_CELLS:
+            for i in inside:
+                yield i, _count(_ravel(codes, shape, cliques[i]), math.prod(shape[j] for j in cliques[i]))
+            continue
+        for p in group:
+            if p not in packed:
+                packed[p] = _ravel(codes, shape, packs[p])
+        sizes = [math.prod(shape[j] for j in packs[p]) for p in group]
+        table = _count(_combine([packed[p] for p in group], sizes), size).reshape([shape[j] for j in columns])
+        if len(group) == len(cliques[inside[0]]) > 1 and len(inside) > FEW_TABLES:
+            yield from _between_packs(table, [packs[p] for p in group], shape, {i: cliques[i] for i in inside})
+        else:
+            for i in inside:
+                yield i, margin_of(table, columns, cliques[i])
+
+
+def _between_packs(
+    table: Totals, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
+) -> Iterator[tuple[int, Totals]]:
+    """Yield the tables of cliques of one column of each pack, from the table of all columns of some packs.
+
+    All at once, each axis times the indicators of its columns' cells: whole numbers below 2^53, so exact.
+    """
+    sums: AnyArray = table.reshape([math.prod(shape[j] for j in pack) for pack in packs]).astype(np.float64)
+    axis: dict[int, int] = {}
+    cells: dict[int, slice] = {}
+    for p, columns in enumerate(packs):
+        sizes = [shape[j] for j in columns]
+        sums = np.tensordot(
+            sums, _indicators(tuple(sizes)), axes=(0, 0)
+        )  # sums the first axis; what is left comes last
+        ends = np.cumsum([0, *sizes]).tolist()
+        axis |= dict.fromkeys(columns, p)
+        cells |= {j: slice(*ends[at : at + 2]) for at, j in enumerate(columns)}
+    whole = np.rint(sums).astype(np.int64)
+    for i, clique in cliques.items():
+        inside = whole[tuple(cells[j] for j in sorted(clique, key=axis.__getitem__))]
+        yield i, inside.transpose([axis[j] for j in clique]).ravel()
+
+
+@cache
+def _indicators(sizes: tuple[int, ...]) -> FloatArray:
+    """Return in which cell of each axis the cells of a table lie, (cells, sum of sizes)."""
+    cells = np.indices(sizes).reshape(len(sizes), -1)
+    return np.concatenate([np.eye(size)[cell] for size, cell in zip(sizes, cells, strict=True)], axis=1)
+
+
+def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:
+    """Divide columns into sets whose tables have at most ``cells`` cells each, or one column: first fit, largest first."""
+    packs: list[list[int]] = []
+    sizes: list[int] = []
+    for j in sorted(columns, key=lambda j: (-shape[j], j)):
+        at = next((p for p, size in enumerate(sizes) if size * shape[j] <= cells), len(packs))
+        if at == len(packs):
+            packs.append([])
+            sizes.append(1)
+        packs[at].append(j)
+        sizes[at] *= shape[j]
+    return [tuple(columns) for columns in packs]
+
+
+def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
+    """Return the flat table of the columns ``kept``, summed out of one whose axes are ``columns``."""
+    axes = [columns.index(j) for j in kept]
+    rest = tuple(axis for axis in range(len(columns)) if axis not in axes)
+    order = np.argsort(np.argsort(axes, kind="stable"), kind="stable")
+    return np.asarray(table.sum(axis=rest).transpose(order)).ravel()
+
+
+def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
+    return _combine([codes[:, j] for j in columns], [shape[j] for j in columns])
+
+
+def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
+    """Return one number a row, in C order, for several numbers below ``sizes``, in the narrowest type."""
+    dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0, *sizes[1:]))  # holds every number and every factor
+    if dtype == np.uint64:
+        dtype = np.dtype(np.int64)  # what bincount takes
+    flat = parts[0].astype(dtype)
+    for part, size in zip(parts[1:], sizes[1:], strict=True):
+        flat *= dtype.type(size)
+        np.add(flat, part, out=flat, casting="unsafe")
+    return flat
+
+
+def _count(cells: AnyArray, size: int) -> Totals:
+    return np.bincount(cells, minlength=size).astype(np.int64, copy=False)
 
 
 @file_form("Marginals", short="marginals")

@@ -19,7 +19,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, STATE
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.pictures.charts import heat_map
-from synthdp.pictures.computed import computed_view
+from synthdp.pictures.columns import computed_view
 from synthdp.pictures.pairs import PairView, grouped, pair_of_values
 from synthdp.pictures.picture import column_chart
 from synthdp.pictures.view import ColumnView

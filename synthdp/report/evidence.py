@@ -8,8 +8,7 @@ from typing import Any
 from synthdp.markup import render
 from synthdp.release import Release
 from synthdp.report.dictionary import FIELDS, as_csv, dictionary_rows
-from synthdp.report.guidelines import PUBLISHER, About, as_yaml, privacy_label, registry_entry, sp_800_226
-from synthdp.report.office_words import office_words
+from synthdp.report.guidelines import PUBLISHER, About, as_yaml, office_words, privacy_label, registry_entry, sp_800_226
 from synthdp.report.page import citation_of, promise_of
 
 FILES = {

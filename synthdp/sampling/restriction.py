@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray
-from synthdp.distribution.components import Components
+from synthdp.distribution.components import Components, Product
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.product import Product
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError

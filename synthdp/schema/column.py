@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 import numpy as np
 
 from synthdp.errors import SchemaError
+from synthdp.schema.formats import CellFormat
 
 Level: TypeAlias = str | int | float | bool
 Quantity: TypeAlias = Literal["number", "moment", "length", "clock", "label", "truth", "name"]
@@ -216,6 +217,11 @@ class Column(ABC):
     def shown(self, value: Any) -> object:
         """Return the number that stands for a value as users know the value."""
         return int(value) if self.whole else float(value)
+
+    @property
+    def cells(self) -> CellFormat | None:
+        """How cells are written; ``None`` if as a table without types writes such values."""
+        return None
 
     @property
     def labelled(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Fresh, Known, Level, Levels, Quantity, register, values_as_tuple
+from synthdp.schema.formats import TruthFormat, checked, truth_format
 from synthdp.schema.patterns import alphabets_of
 
 
@@ -166,7 +167,7 @@ class Ordinal(Known):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Boolean(Known):
     """True or false.
 
@@ -174,24 +175,34 @@ class Boolean(Known):
     ----------
     nullable
         Whether a missing value is a value of its own.
+    format
+        The two words of a column of texts, the one for true first: ``"ja/nein"``.  Values are read so, in capital letters or
+        not, and written so.
     """
 
     quantity: ClassVar[Quantity] = "truth"
     ordered: ClassVar[bool] = False
     holds: ClassVar[str] = "truth values"
     nullable: bool = False
+    format: str | None = field(default=None, kw_only=True)
 
     @property
     def is_complete(self) -> bool:
         """True: there is nothing to declare."""
         return True
 
+    @property
+    def cells(self) -> TruthFormat | None:
+        """How cells are written, if that is declared."""
+        return None if self.format is None else truth_format(self.format)
+
     def support(self) -> Levels:
         """Return false and true."""
         return Levels((False, True))
 
     def check(self, where: str) -> None:
-        """Check nothing: there are no settings."""
+        """Check the two words."""
+        checked(lambda: self.cells, where)
 
     def example(self) -> Self:
         """Return the column itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -14,6 +15,7 @@ from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
 from synthdp.figures import in_figures
 from synthdp.schema.column import Interval, Known, Quantity, Steps, register, values_as_tuple
+from synthdp.schema.formats import NumberFormat, checked, number_format, words_as_pairs
 from synthdp.schema.spacing import POWERS_OF_TEN, check_spacing, evenly_spaced, outer_multiples, spacing
 from synthdp.schema.times import check_pair, whole_bounds
 
@@ -35,6 +37,13 @@ class Continuous(Known):
         How many digits values have after the point, if that is known; synthetic values have as many.
     step
         What values are multiples of, counted from ``lower``, if that is known; in place of ``decimals``.
+    format
+        How numbers of a column of texts are written, by an example: ``"1.234,56 €"``, ``"$1,234"``, ``"12.5 %"``; see
+        `synthdp.schema.formats.number_format`.  They are read so and written so, with as many digits after the point as the
+        example has, or more.  A percent sign is a sign as any other: bounds of ``"12.5 %"`` are 0 and 100.
+    words
+        Texts among the numbers with the number that each stands for, which becomes a special value:
+        ``{"<0.6": 0.3}`` of a detection limit.
 
     Examples
     --------
@@ -42,6 +51,8 @@ class Continuous(Known):
     >>> Continuous(0, 250, nullable=True, special=[-1]).special  # -1: "would not say"
     (-1,)
     >>> price, shoe_size = Continuous(0, 500, decimals=2), Continuous(0.5, 14, step=0.5)
+    >>> Continuous(0, 1e6, decimals=2, format="1.234,56 €").cells.write(1234.5)
+    '1.234,50 €'
     """
 
     quantity: ClassVar[Quantity] = "number"
@@ -51,6 +62,8 @@ class Continuous(Known):
     special: tuple[float, ...] = ()
     decimals: int | None = field(default=None, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    words: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -59,6 +72,11 @@ class Continuous(Known):
     def is_complete(self) -> bool:
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
+
+    @property
+    def cells(self) -> NumberFormat | None:
+        """How cells are written, if that is declared."""
+        return _cells(self)
 
     def support(self) -> Interval | Steps:
         """Return the interval between the bounds, or the numbers in it that have the digits."""
@@ -106,7 +124,7 @@ class Decimal(Continuous):
 
     Parameters
     ----------
-    lower, upper, nullable, special
+    lower, upper, nullable, special, format, words
         As for `Continuous`.
     decimals
         How many digits values have after the point.
@@ -143,7 +161,7 @@ class Integer(Known):
 
     Parameters
     ----------
-    lower, upper, nullable, special
+    lower, upper, nullable, special, format, words
         As for `Continuous`.
     step
         What values are multiples of, counted from ``lower``, if that is known.
@@ -156,6 +174,8 @@ class Integer(Known):
     nullable: bool = False
     special: tuple[int, ...] = ()
     step: int | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    words: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -164,6 +184,11 @@ class Integer(Known):
     def is_complete(self) -> bool:
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
+
+    @property
+    def cells(self) -> NumberFormat | None:
+        """How cells are written, if that is declared."""
+        return _cells(self)
 
     def support(self) -> Steps:
         """Return the whole numbers between the bounds."""
@@ -207,7 +232,14 @@ def _range_in_words(lower: float | None, upper: float | None) -> str:
     return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
 
 
+def _cells(column: Continuous | Integer) -> NumberFormat | None:
+    if column.format is None and not column.words:
+        return None
+    return number_format(column.format, words_as_pairs(column.words))
+
+
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
+    checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
     check_pair(lower, upper, where)
     for bound in (lower, upper, *column.special):
@@ -230,8 +262,11 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
 
 
 def _store_numbers(column: Continuous | Integer) -> None:
-    """Keep special values as a tuple, and all numbers as Python's own."""
-    object.__setattr__(column, "special", values_as_tuple("special", column.special))
+    """Keep special values as a tuple, those of words among them, and all numbers as Python's own."""
+    words = words_as_pairs(column.words)
+    special = values_as_tuple("special", column.special)
+    object.__setattr__(column, "words", words)
+    object.__setattr__(column, "special", (*special, *(number for _, number in words if number not in special)))
     for bound in ("lower", "upper", "step"):
         value = getattr(column, bound)
         if isinstance(value, np.generic):

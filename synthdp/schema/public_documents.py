@@ -268,8 +268,8 @@ def _of_line(cells: Mapping[str, str], source: str) -> Entry:
     nullable = _TRUTH.get(cells.get("nullable", "").casefold())
     if nullable is None:
         raise SchemaError(f"nullable must be yes or no for {where}")
-    if nullable:
-        entry["nullable"] = True
+    if cells.get("nullable") and kind != "identifier":
+        entry["nullable"] = nullable
     entry["source"] = cells.get("source") or DATA_DICTIONARY
     return entry | ({"description": cells["description"]} if cells.get("description") else {})
 

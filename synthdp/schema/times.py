@@ -8,12 +8,14 @@ import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Known, Quantity, Steps, number, register
+from synthdp.schema.formats import LAST_YEAR, TimeFormat, checked, time_format
 
 Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 
@@ -41,6 +43,10 @@ class Datetime(Known):
         One of ``"D"``, ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
     zone
         The zone that values from a file without types are written in, such as ``"UTC"``; with ``None`` they have none.
+    format
+        How moments of a column of texts, or of whole numbers such as 20260131, are written: ``"%d.%m.%Y %H:%M"``, with the
+        codes of ``strptime``; see `synthdp.schema.formats.time_format`.  They are read so and written so.  ``%y`` is the
+        last such year up to the upper bound; a ``zone`` needs ``%z``.
 
     Examples
     --------
@@ -56,6 +62,7 @@ class Datetime(Known):
     nullable: bool = False
     resolution: str = "s"
     zone: str | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for bound in ("lower", "upper"):
@@ -67,6 +74,14 @@ class Datetime(Known):
     def is_complete(self) -> bool:
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
+
+    @property
+    def cells(self) -> TimeFormat | None:
+        """How cells are written, if that is declared."""
+        if self.format is None:
+            return None
+        last = LAST_YEAR if self.upper is None else int(str(self.upper)[:4])
+        return time_format(self.format, "moment", last_year=last, zone=self.zone)
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -85,6 +100,9 @@ class Datetime(Known):
         _check_times(self, where)
         if self.zone is not None and not (isinstance(self.zone, str) and re.fullmatch(r"[\w+:/-]+", self.zone)):
             raise SchemaError(f"zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo' {where}")
+        checked(lambda: self.cells, where)
+        if self.format is not None and self.zone is not None and not _is_written(self.zone, self.format):
+            raise SchemaError(f"format ({self.format!r}) must have %z where a known zone is declared {where}")
 
     def example(self) -> Self:
         """Return the column with some bounds."""
@@ -154,6 +172,8 @@ class Date(Datetime):
         Public bounds: ISO 8601 text, ``date``, ``datetime`` or ``datetime64``.
     nullable
         Whether a missing value is a value of its own.
+    format
+        As for `Datetime`: ``"%d.%m.%Y"``, ``"%m/%d/%y"``, ``"%Y%m%d"``.  Of ``"%b-%Y"`` the first of the month is read.
 
     Examples
     --------
@@ -176,7 +196,7 @@ class Date(Datetime):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Time(Known):
     """A time of day with lower <= t <= upper, in whole steps of a resolution.
 
@@ -188,6 +208,8 @@ class Time(Known):
         Whether a missing value is a value of its own.
     resolution
         One of ``"h"``, ``"min"``, ``"s"``, ``"ms"``, ``"us"``; values are rounded down to it.
+    format
+        How times of a column of texts are written, such as ``"%H:%M"`` or ``"%I:%M %p"``; as for `Datetime`.
 
     Examples
     --------
@@ -202,6 +224,7 @@ class Time(Known):
     upper: dt.time | str = "23:59:59.999999"
     nullable: bool = False
     resolution: str = "s"
+    format: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for bound in ("lower", "upper"):
@@ -212,6 +235,11 @@ class Time(Known):
     def is_complete(self) -> bool:
         """True: a day has its bounds."""
         return True
+
+    @property
+    def cells(self) -> TimeFormat | None:
+        """How cells are written, if that is declared."""
+        return None if self.format is None else time_format(self.format, "clock")
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -229,6 +257,7 @@ class Time(Known):
         if not _is_resolution(self.resolution) or self.resolution == "D":
             known = ", ".join(name for name in RESOLUTIONS if name != "D")
             raise SchemaError(f"resolution ({self.resolution!r}) must be one of {known} {where}")
+        checked(lambda: self.cells, where)
         for bound in (self.lower, self.upper):
             try:
                 self.number_of(bound)
@@ -281,7 +310,7 @@ class Time(Known):
 
 
 @register
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Duration(Known):
     """A length of time with lower <= t <= upper, in whole steps of a resolution.
 
@@ -293,6 +322,8 @@ class Duration(Known):
         Whether a missing value is a value of its own.
     resolution
         As for `Datetime`.
+    format
+        How lengths of a column of texts are written, such as ``"%H:%M:%S"``, with any number of hours; as for `Datetime`.
 
     Examples
     --------
@@ -308,6 +339,7 @@ class Duration(Known):
     upper: dt.timedelta | int | None = None
     nullable: bool = False
     resolution: str = "s"
+    format: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for bound in ("lower", "upper"):
@@ -322,6 +354,11 @@ class Duration(Known):
     def is_complete(self) -> bool:
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
+
+    @property
+    def cells(self) -> TimeFormat | None:
+        """How cells are written, if that is declared."""
+        return None if self.format is None else time_format(self.format, "length")
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -340,6 +377,7 @@ class Duration(Known):
         for bound in (self.lower, self.upper):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
                 raise SchemaError(f"bounds of a Duration must be timedeltas or whole numbers of steps {where}")
+        checked(lambda: self.cells, where)
         _check_times(self, where)
 
     def example(self) -> Self:
@@ -414,6 +452,15 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
         raise SchemaError(f"bounds of a {type(column).__name__} must lie within ±2**62 microseconds {where}")
     if not column.steps[0] < column.steps[1]:
         raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
+
+
+def _is_written(zone: str, pattern: str) -> bool:
+    """Say whether a zone is known, and a pattern of moments tells it."""
+    try:
+        ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        return False
+    return time_format(pattern, "moment", zone=zone).zone is not None
 
 
 def _time_steps(first: int, last: int, resolution: str) -> Steps:

@@ -203,7 +203,8 @@ def _without_bounds(column: Column) -> Column:
     """Return a column whose values are rounded to their type and moved no further, so that a sum stays the sum."""
     if not isinstance(column.support(), Interval):
         return column
-    return Continuous(-LARGEST_REAL, LARGEST_REAL, nullable=column.nullable)
+    form = getattr(column, "format", None) if column.quantity == "number" else None
+    return Continuous(-LARGEST_REAL, LARGEST_REAL, nullable=column.nullable, format=form)
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 
 from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.errors import DataError, ParameterError
-from synthdp.queries.record_keys import BETWEEN, MISSING, key_of, part_of
-from synthdp.queries.supports import KeyList
+from synthdp.queries.supports import BETWEEN, MISSING, KeyList, key_of, part_of
 from synthdp.tables.columns.parse import micros_of_ticks
 from synthdp.tables.sources.dataframe import FrameSource
 

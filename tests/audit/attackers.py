@@ -24,12 +24,11 @@ from planner_worlds import PLANNED, RELATIONS as ALL_RELATIONS, Heard, PlannedWo
 
 from synthdp import ApproxDP, Curator, Integer, Schema, SyntheticRelease, load
 from synthdp.audit import exact_answers, indices_of, matched_score
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements
+from synthdp.queries.composed import Subset
 from synthdp.queries.products import ClippedProducts
-from synthdp.queries.record_keys import key_of
-from synthdp.queries.subset import Subset
-from synthdp.queries.supports import KeyList
+from synthdp.queries.supports import KeyList, key_of
 
 Row = Mapping[str, Any]
 RELATIONS = ("add_remove", "replace_one")

@@ -30,7 +30,7 @@ from attackers import ATTACKERS  # noqa: E402
 
 from synthdp import ApproxDP, Curator, PureDP  # noqa: E402
 from synthdp.audit import WORLD, gaussian_bound, neighbouring_tables, score_bound, scores_of  # noqa: E402
-from synthdp.domain.discretize import domain_of  # noqa: E402
+from synthdp.domain.domain import domain_of  # noqa: E402
 from synthdp.privacy import noise  # noqa: E402
 from synthdp.queries.marginals import Marginals  # noqa: E402
 

@@ -32,8 +32,8 @@ from synthdp.audit import (
     neighbouring_tables,
     score_bound,
 )
-from synthdp.cli.audit import audit as command
-from synthdp.domain.discretize import domain_of
+from synthdp.cli.installation import audit as command
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_from_approx, gdp_to_epsilon

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from synthdp import Boolean, Curator, GaussianDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.domain.rules import rules_of
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.tables.sources.dataframe import FrameSource
 
 ROOT = Path(__file__).parents[2]

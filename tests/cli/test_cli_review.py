@@ -145,6 +145,32 @@ def test_a_draft_of_nothing_warns_of_nothing(folder: Path, command: str) -> None
     assert "WARNING" not in result.stderr
 
 
+def test_all_that_was_drafted_is_shown_and_can_be_changed(folder: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "paid": [f"{i * i * 7 % 50_021 / 100:.2f} €".replace(".", ",") for i in range(400)],
+            "found": ["<0.6"] * 60 + [f"{1 + i / 10:.1f}" for i in range(340)],
+            "day": [f"{1 + i % 28:02}.{1 + i % 12:02}.2021" for i in range(400)],
+        }
+    )
+    table.to_csv(folder / "t.csv", index=False, sep=";")
+    run("schema", "draft", "t.csv", "--out", "s.json", cwd=folder)
+    answers = (
+        "?\no\ndecimals=none\n\no\nwords=<0.6: 0.1 | none seen: -1\nspecial=none\nnullable=yes\n\no\nstep=3\n\na\n"
+    )
+    done = run("schema", "review", "s.json", cwd=folder, answers=answers)
+    assert done.exit_code == 0, done.stderr
+    assert "settings: decimals 2, format 1234,56 €" in done.stdout
+    assert "settings: special 0.3, decimals 1, words <0.6: 0.3" in done.stdout
+    assert "resolution D, format %d.%m.%Y" in done.stdout
+    assert "leave the column out of the release" in done.stdout
+    assert done.stdout.count("no noise protects them") == 2  # once by itself, once asked for
+    assert "has no setting 'step'" in done.stdout
+    schema = sd.Schema.read(folder / "s.json")
+    assert (schema["paid"].decimals, schema["paid"].format) == (None, "1234,56 €")
+    assert (schema["found"].special, schema["found"].nullable) == ((0.1, -1), True)
+
+
 def test_a_review_offers_what_everybody_knows_of_a_column_by_its_name(folder: Path) -> None:
     pd.DataFrame({"birth_month": [2, 3, 11] * 40, "state": ["TX", "NH", "TX"] * 40, "x": range(120)}).to_csv(
         folder / "t.csv", index=False

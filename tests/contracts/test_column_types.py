@@ -17,7 +17,7 @@ from strategies import columns as any_columns
 
 import synthdp as sd
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from joint_tables import all_rows, joint_table, margin
 
-from synthdp.distribution.components import Components
+from synthdp.distribution.components import Components, Product
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.product import Product
 from synthdp.distribution.protocol import Distribution
 from synthdp.errors import ParameterError
 

@@ -17,7 +17,7 @@ import pytest
 
 import synthdp as sd
 from synthdp import measurements
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import releasable_domain
 from synthdp.errors import MisfitWarning
 from synthdp.pictures.columns import column_views
 

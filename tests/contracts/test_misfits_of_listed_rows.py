@@ -15,8 +15,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import Domain, releasable_domain
 from synthdp.queries.marginals import one_ways
 
 ROWS = 4000

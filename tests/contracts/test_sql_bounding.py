@@ -16,11 +16,11 @@ from postgres_server import Server
 
 import synthdp as sd
 from synthdp.curator.private_table import PrivateTable, private_table
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.total import Total
 from synthdp.tables.sources.sql import SqlSource
 
 SCHEMA = sd.Schema(

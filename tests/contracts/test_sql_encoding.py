@@ -21,15 +21,15 @@ from postgres_server import Server
 import synthdp as sd
 from synthdp import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from synthdp.curator.private_table import PrivateTable, private_table
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.composed import FittingRows
 from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.fitting import FittingRows
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.products import ClippedProducts, PairProducts
-from synthdp.queries.total import Total
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.encoding import WORDS

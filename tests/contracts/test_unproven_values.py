@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
+from synthdp.distribution.components import Product
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.product import Product
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DiscoveryWarning, MisfitWarning
 from synthdp.sampling.restriction import without_points

@@ -26,7 +26,7 @@ from no_noise import without_noise
 from synthdp import ApproxDP, Boolean, Categorical, Curator, Integer, Ledger, Schema, SyntheticRelease
 from synthdp.cli.main import main
 from synthdp.curator import private_table as room_module, spill as store_module
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
 from synthdp.storage import load

@@ -15,7 +15,7 @@ COLUMNS, PIECES, PIECE = 12, 18, 500_000
 COUNT = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]), int(sys.argv[2])))
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.curator.private_table import PrivateTable
 from synthdp.queries.marginals import Marginals, all_cliques

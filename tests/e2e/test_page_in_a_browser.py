@@ -29,6 +29,7 @@ pytestmark = [needs_browser, pytest.mark.slow]
 CANARY = "CANARY-7f3a"
 SCREENS = (
     "table",
+    "people",
     "columns",
     "columns/0",
     "columns/1",
@@ -82,6 +83,9 @@ def to_the_plan(hand: Hand) -> None:
     """Walk from the folder to the summary of what would be released, with a codebook."""
     hand.press("wards.csv")
     hand.wait("The table was read")
+    hand.follow("Go on: who is protected?")
+    hand.take("All that the table says of one person")
+    hand.press("Save and go on")
     hand.press("Use codebook.csv")
     hand.wait("Go on to the promise")
     hand.follow("Go on to the promise")
@@ -106,14 +110,17 @@ def test_from_a_table_of_15_columns_to_a_folder_by_hand_in_at_most_80_interactio
     with opened(folder) as (hand, _):
         hand.press("adult.csv")
         hand.wait("The table was read")
-        hand.follow("Answer column by column")
+        hand.follow("Go on: who is protected?")
+        hand.take("All that the table says of one person")
+        hand.press("Save and go on")
+        hand.follow("Answer the next column")
         for column in json.loads(adult_schema().to_json())["columns"]:
             hand.answer(column)
         hand.type("About how many rows", "30000")
         hand.press("Plan", exact=True)
         hand.wait("Take ε = 1")
         hand.press("Take ε = 1")
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         hand.wait("See what can be published")
         assert hand.done <= 80, hand.done
         assert not outside(hand)
@@ -127,6 +134,9 @@ def test_with_a_data_dictionary_15_interactions_are_enough(tmp_path):
     with opened(folder) as (hand, _):
         hand.press("adult.csv")
         hand.wait("The table was read")
+        hand.follow("Go on: who is protected?")
+        hand.take("All that the table says of one person")
+        hand.press("Save and go on")
         hand.press("Use codebook.csv")
         hand.wait("15 columns were answered")
         hand.follow("Go on to the promise")
@@ -134,7 +144,7 @@ def test_with_a_data_dictionary_15_interactions_are_enough(tmp_path):
         hand.press("Plan", exact=True)
         hand.wait("Take ε = 1")
         hand.press("Take ε = 1")
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         slowest = max(_seconds(hand, screen) for screen in SCREENS)
         hand.see("release")
         hand.wait("See what can be published")
@@ -170,7 +180,7 @@ def walked(folder: Path) -> Iterator[tuple[Hand, Any]]:
     """A page on which a release was made, a private drawer and a comparison were opened, and a question was asked."""
     with opened(folder) as (hand, child):
         to_the_plan(hand)
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         hand.wait("See what can be published")
         hand.see("questions")
         hand.choose("Column", "age")
@@ -257,7 +267,7 @@ def test_a_second_page_on_one_folder_is_refused_in_one_sentence_and_the_first_go
         second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert (second.returncode, second.stdout, len(second.stderr.splitlines())) == (2, "", 1)
         assert "open already" in second.stderr
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         hand.wait("See what can be published")
         server.kill()
         server.wait()
@@ -341,6 +351,10 @@ def test_a_double_click_two_tabs_and_the_back_button_spend_once(tmp_path):
     folder = write_wards(tmp_path / "hospital")
     with opened(folder) as (hand, _):
         to_the_plan(hand)
+        hand.see("ledger")
+        hand.type("The most ε", "3")
+        hand.press("Set the cap")
+        hand.see("release")
         second = Hand(hand.page.context.new_page())
         second.page.goto(hand.page.url)
         hand.page.get_by_role("button", name="Spend ε = 1 and release").dblclick(no_wait_after=True)
@@ -392,7 +406,7 @@ def test_stop_ends_the_child_and_the_page_says_what_the_ledger_says(tmp_path):
     folder = write_wards(tmp_path / "hospital", rows=200_000)
     with opened(folder) as (hand, child):
         to_the_plan(hand)
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         _frozen_after_its_spend(folder, child.pid)
         hand.press("Stop")
         hand.wait("The ledger says")
@@ -408,7 +422,7 @@ def test_a_child_that_is_killed_ends_in_a_sentence_and_the_ledger_is_right(tmp_p
     folder = write_wards(tmp_path / "hospital", rows=200_000)
     with opened(folder) as (hand, child):
         to_the_plan(hand)
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         os.kill(_frozen_after_its_spend(folder, child.pid), signal.SIGKILL)
         hand.wait("Not finished.")
         assert "counts as spent" in hand.text or ", spent (entry 1)" in hand.text
@@ -419,7 +433,7 @@ def test_after_the_server_is_killed_its_child_ends_and_a_new_page_tells_the_trut
     folder = write_wards(tmp_path / "hospital", rows=200_000)
     with opened(folder) as (hand, child):
         to_the_plan(hand)
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         worker = _frozen_after_its_spend(folder, child.pid)
         child.kill()
         child.wait()
@@ -449,7 +463,13 @@ def test_the_whole_path_can_be_walked_by_keyboard_alone(tmp_path):
 
         press("wards.csv")
         hand.wait("The table was read")
-        press("Answer column by column")
+        press("Go on: who is protected?")
+        hand.wait("What is one row?")
+        reach("All that the table says")
+        page.keyboard.press("Space")
+        page.keyboard.press("Enter")
+        hand.wait("What is known about each column?")
+        press("Answer the next column")
         hand.wait("column 1 of 2")
         press("Limits are known", "Space")
         for field, text in (("Lowest", "0"), ("Highest", "120"), ("How do you know", "a law")):
@@ -470,6 +490,8 @@ def test_the_whole_path_can_be_walked_by_keyboard_alone(tmp_path):
         hand.wait("Take ε = 1")
         press("Take ε = 1")
         hand.wait("Spend ε = 1 and release")
+        reach("The most ε")
+        page.keyboard.type("3")
         press("Spend ε = 1")
         hand.wait("See what can be published")
         press("See what can be published")
@@ -481,7 +503,7 @@ def test_the_whole_path_can_be_walked_without_a_script(tmp_path):
     folder = write_wards(tmp_path / "hospital")
     with opened(folder, java_script_enabled=False) as (hand, _):
         to_the_plan(hand)
-        hand.press("Spend ε = 1 and release")
+        hand.release()
         hand.wait("See what can be published")
     assert len(spends(folder)) == 1
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.curator.curator import Curator
-from synthdp.distribution.product import Product
-from synthdp.domain.discretize import domain_of
+from synthdp.distribution.components import Product
+from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import Remaining, Spend

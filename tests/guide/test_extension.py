@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import synthdp as sd
-from synthdp import extensions
+from synthdp import registered
 from synthdp.cli.main import main
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.mechanisms import named
@@ -26,7 +26,7 @@ BITS = sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()})
 
 
 def forget() -> None:
-    extensions.extensions.cache_clear()
+    registered.extensions.cache_clear()
     named.named.cache_clear()
     COLUMN_TYPES.pop("compass", None)
     sys.modules.pop("synthdp_example", None)
@@ -86,7 +86,7 @@ def test_what_synthdp_has_itself_stays_its_own() -> None:
 @pytest.mark.usefixtures("installed")
 def test_a_broken_package_is_named() -> None:
     with pytest.raises(ParameterError, match="broken"):
-        extensions.extension(extensions.MECHANISMS, "broken")
+        registered.extension(registered.MECHANISMS, "broken")
 
 
 @pytest.mark.usefixtures("installed")

@@ -35,8 +35,7 @@ from synthdp import (
     SyntheticRelease,
     nonprivate_evaluate,
 )
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.errors import DataError, ParameterError, SalvageWarning, SynthDPError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy.calibration import Calibration

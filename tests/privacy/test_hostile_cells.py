@@ -23,7 +23,7 @@ from hostile_values import TELLTALES
 from no_noise import Trace, recorded, replayed
 
 from synthdp import ApproxDP, Categorical, Continuous, Curator, Datetime, Duration, Integer, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.privacy import noise
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.tables.format import TableFormat

@@ -10,12 +10,11 @@ from scipy.stats import chisquare
 from small_worlds import all_tables, answers, curator_of, labelled_table, labelled_world
 
 from synthdp import PureDP
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.privacy import noise
-from synthdp.queries.explicit import CellQueries
-from synthdp.works.net.fitting_rows import MISFIT_SHARE
-from synthdp.works.net.net import NetMechanism
-from synthdp.works.net.net_scores import NetScores, multisets
+from synthdp.queries.linear import CellQueries
+from synthdp.works.net.listed_cells import MISFIT_SHARE
+from synthdp.works.net.net import NetMechanism, NetScores, multisets
 
 SCHEMA, DOMAIN = labelled_world(3)
 CELLS = universe(DOMAIN)

@@ -30,14 +30,12 @@ from synthdp import (
     StabilityHistogram,
 )
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import axis_of, domain_of, finest_axis
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import Domain, axis_of, domain_of, finest_axis, releasable_domain
 from synthdp.errors import DataError, ParameterError, SensitivityError
+from synthdp.queries.composed import Subset
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.subset import Subset
-from synthdp.queries.total import Total
 from synthdp.works.sparse.key_counts import KeyTotal
 
 SECRET = 7777

@@ -26,7 +26,7 @@ from synthdp import (
     PureDP,
     Schema,
 )
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import (
     BudgetExceededError,
     DataError,

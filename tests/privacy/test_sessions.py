@@ -34,9 +34,9 @@ from synthdp.curator import sparse_vector
 from synthdp.errors import FormatError, LedgerError, PrivacyError, SynthDPError
 from synthdp.privacy import noise
 from synthdp.privacy.budget import Account
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.supports import KeyList
-from synthdp.works.sparse.answer import Origin
+from synthdp.works.sparse.sparse_table import Origin
 
 KEYS = pd.DataFrame({"p": [f"i{k}" for k in range(50)]})
 SCHEMA, DOMAIN = binary_world(3)
@@ -231,7 +231,7 @@ def refused() -> int:
 
 FILES = (
     "curator/saved_watch.py", "curator/sparse_vector.py", "curator/vault.py",
-    "sparse/session_files.py", "sparse/weights.py",
+    "sparse/weights.py", "sparse/weights.py",
 )  # fmt: skip
 FAULTS = {
     "a line is interrupted": (lambda striker: striker.lines(*FILES), KeyboardInterrupt),

@@ -30,7 +30,7 @@ from tape_worlds import (
 
 import synthdp as sd
 from synthdp.cli.main import main
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import SynthDPError
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.tables.infer import infer_schema

@@ -89,7 +89,7 @@ def test_the_facade_with_nothing_declared_has_equal_traces(
 
 def test_a_trace_that_depends_on_the_data_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: a curator that sizes its question by the rows has another trace on a neighbour."""
-    from synthdp.domain.discretize import domain_of
+    from synthdp.domain.domain import domain_of
     from synthdp.queries.marginals import Marginals
 
     def leaky(table: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ import pytest
 from no_noise import without_noise
 
 from synthdp import Boolean, Curator, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways

@@ -16,13 +16,12 @@ import synthdp as sd
 from synthdp import codec
 from synthdp.arrays import FloatArray
 from synthdp.codec import Source, Store, check_saved, saved_as
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, domain_of
 from synthdp.errors import FormatError, ParameterError
 from synthdp.measurements import Measurements
+from synthdp.queries.composed import Stack
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.stack import Stack
 
 SCHEMA = sd.Schema({"n": sd.Integer(0, 9), "b": sd.Boolean()})
 TABLE = pd.DataFrame({"n": np.arange(60) % 10, "b": np.arange(60) % 3 == 0})

@@ -19,8 +19,7 @@ from synthdp.cli.main import main
 from synthdp.dossier import kept_release, publish_folder, write_folder
 from synthdp.errors import DataError, ParameterError
 from synthdp.report.evidence import FILES
-from synthdp.report.guidelines import About, as_yaml, registry_entry
-from synthdp.report.office_words import cell_sizes, office_words
+from synthdp.report.guidelines import About, as_yaml, cell_sizes, office_words, registry_entry
 
 TABLE = pd.DataFrame({
     "member": [True, False] * 200,

@@ -27,10 +27,10 @@ from synthdp import (
     load,
     release_files,
 )
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.queries.composed import Subset
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.subset import Subset
 from synthdp.storage import fingerprint, save
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})

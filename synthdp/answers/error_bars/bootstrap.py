@@ -10,6 +10,7 @@ of these points, so that all replicates are computed together, and a table of gr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from scipy.special import ndtr
 from synthdp.answers.direct import Direct
 from synthdp.answers.error_bars.misfit import Misfit
 from synthdp.answers.error_bars.part import Part, near
+from synthdp.answers.error_bars.random_functions import leaf_mass
 from synthdp.answers.error_bars.refit import Matched, refitted
 from synthdp.answers.grouping import Grouping
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
@@ -31,6 +33,7 @@ from synthdp.fit.graphical.consistency import pooled_total
 from synthdp.fit.merged import merged_without_misfits
 from synthdp.fit.misfits import kept_cells, without_misfits
 from synthdp.randomness import Generator, generator
+from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
 """Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
@@ -341,3 +344,36 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
     known = ~np.isnan(squares)
     sums = np.where(known, squares, 0.0).sum(axis=0)
     return np.asarray(np.sqrt(np.divide(sums, known.sum(axis=0), out=np.full(size, np.nan), where=known.any(axis=0))))
+
+
+STRAIGHT = 0.3
+"""Standard deviation of what a relation that was not measured changes a correlation by, over the most that it can.
+
+Chosen on Males and DoctorAUS (docs/benchmarks/answers.md)."""
+
+
+def straight_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
+    """Return standard deviations of the correlations of columns of numbers, (k, k); 0 for pairs that were measured.
+
+    A table that differs from the model's by rho z w times the product of its margins, with z and w the standardised values
+    of two columns, has a correlation that differs by rho and an L1 distance of rho E|z| E|w|.  Of the distance that the
+    screening leaves a pair, the correlation may thus be off by as much as the distance over E|z| E|w|, and by 1.
+    """
+    direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
+    places = [direct.place(column) for column in columns]
+    sizes = [mean_size(direct.model, j) for j in places]
+    for x, y in itertools.combinations(range(len(columns)), 2):
+        if places[x] != places[y] and not direct.has((places[x], places[y])):
+            most = bootstrap.misfit.strengths[places[x], places[y]] / max(sizes[x] * sizes[y], 1e-12)
+            found[x, y] = found[y, x] = STRAIGHT * min(1.0, most)
+    return found
+
+
+def mean_size(model: SyntheticModel, column: int) -> float:
+    """Return the mean absolute value of a column's standardised numbers: at most 1, less where few rows are far out."""
+    points = model.refinements[column].fine.points
+    mass = np.where(np.isnan(points), 0.0, leaf_mass(model, column))
+    mass = mass / max(float(mass.sum()), 1e-300)
+    values = np.nan_to_num(points)
+    values = values - mass @ values
+    return float(mass @ np.abs(values)) / max(float(np.sqrt(mass @ values**2)), 1e-300)

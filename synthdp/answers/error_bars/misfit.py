@@ -14,17 +14,151 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtri
 
 from synthdp.answers.direct import Direct
 from synthdp.answers.error_bars.random_functions import RANK, RandomFunctions
 from synthdp.answers.error_bars.refit import sums_of
-from synthdp.answers.error_bars.sharpening import Sharpening
-from synthdp.answers.error_bars.within_cells import tilts
-from synthdp.arrays import AnyArray, Clique, Codes, FloatArray
+from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
+from synthdp.domain.axis import Axis
+from synthdp.domain.grid import has_labels
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
+
+EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
+"""Powers, beside the first, of a table relative to independence that are tried."""
+
+SWEEPS = 6
+"""Times that a table is raked to its margins."""
+
+SLIGHT = 0.005
+"""Sharpening, as a part of the distance from independence, that is left alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharpening:
+    """Tables of two columns whose relation is stronger than in the model, and how well noisy counts go with each.
+
+    Parameters
+    ----------
+    changes
+        (k, cells of the first column, of the second) relative changes of the model's cells; the first is none.
+    lacking
+        (k,) what the noisy table has more of each table's distance from independence, in standard deviations; falling.
+    """
+
+    changes: FloatArray
+    lacking: FloatArray
+
+    @classmethod
+    def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> Sharpening | None:
+        """Return those of a fitted table and the noisy one; None where the relation is no stronger in the noisy one.
+
+        With A the table of independent columns and t the model's relative to it, the tables are A t^(1 + e), raked to
+        their margins.  Of a table T, lacking is <noisy - T, T - A> / (stddev |T - A|).
+        """
+        rows, columns = fitted.sum(axis=1), fitted.sum(axis=0)
+        alone = np.outer(rows, columns) / max(float(fitted.sum()), 1e-300)
+        ratio = np.divide(fitted, alone, out=np.zeros(fitted.shape), where=alone > 0)
+        changes, lacking = [], []
+        for exponent in EXPONENTS:
+            table = fitted * ratio**exponent
+            for _ in range(SWEEPS if exponent else 0):
+                table *= _parts(rows, table.sum(axis=1))[:, None]
+                table *= _parts(columns, table.sum(axis=0))
+            apart = table - alone
+            size = float(np.sqrt((apart**2).sum()))
+            if size == 0:
+                return None
+            lacking.append(float(((noisy - table) * apart).sum()) / (stddev * size))
+            changes.append(np.divide(table, fitted, out=np.ones(fitted.shape), where=fitted > 0) - 1)
+            if not changes[1:] and (lacking[0] < -2 or lacking[0] * stddev < SLIGHT * size):
+                return None
+        return cls(np.stack(changes), np.minimum.accumulate(lacking))
+
+    def change(self, deviation: float) -> FloatArray:
+        """Return the relative change of the model's cells by the table that lacks so many standard deviations."""
+        at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
+        low = min(int(at), len(self.lacking) - 2)
+        return np.asarray(self.changes[low] + (at - low) * (self.changes[low + 1] - self.changes[low]))
+
+
+def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
+
+
+PREDICTORS = 8
+"""Columns that predict another: those that explain most of its variance each by itself."""
+
+RIDGE = 1e-3
+"""Of the coefficients of predictions, as a part of the variance that they explain."""
+
+
+def tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
+    """Return how much more often rows may occur, as the model says, were its relations to go on within each column's cells.
+
+    A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.  With
+    p the prediction, s^2 the variance of x - p and bars for means over the rows of one cell of x, the law of x given p, were
+    it normal, would be changed within the cell by the factor exp((x - x_bar) (p - p_bar) / s^2): here by 1 + that exponent,
+    which is at least -1 and at most 1.
+
+    Parameters
+    ----------
+    model
+        Whose columns the rows are in.
+    leaves
+        (m, d) leaves of rows drawn from it.
+
+    Returns
+    -------
+    (m, k) for each of k columns of numbers with more leaves than cells; float32.
+    """
+    cells = np.stack([r.coarse_cell[leaves[:, j]] for j, r in enumerate(model.refinements)])
+    sizes = model.domain.shape
+    ordered = [j for j, r in enumerate(model.refinements) if not has_labels(r.fine.column)]
+    found = []
+    for j in ordered:
+        values, inside = _normal_scores(model.refinements[j].fine, leaves[:, j])
+        x, there = values[leaves[:, j]], inside[leaves[:, j]]
+        x = x - x[there].mean() if there.any() else x
+        own = _means(cells[j], sizes[j], x)
+        gap = np.where(there, x - own[cells[j]], 0.0)
+        if not (gap @ gap > 1e-9 * (x @ x)):
+            continue
+        means = [np.zeros(0) if i == j else _means(cells[i][there], sizes[i], x[there]) for i in range(len(sizes))]
+        explained = [0.0 if i == j else float((m[cells[i]] ** 2).mean()) for i, m in enumerate(means)]
+        chosen = np.argsort(-np.array(explained), kind="stable")[: min(PREDICTORS, len(sizes) - 1)]
+        if not len(chosen):
+            continue
+        features = np.stack([means[i][cells[i]] for i in chosen])
+        gram = features @ features.T
+        ridge = RIDGE * (float(np.trace(gram)) + 1e-300) * np.eye(len(gram))
+        weights = np.linalg.solve(gram + ridge, features @ np.where(there, x, 0.0))
+        prediction = weights @ features
+        rest = float(((x - prediction)[there] ** 2).mean())
+        beyond = prediction - _means(cells[j], sizes[j], prediction)[cells[j]]
+        found.append(np.clip(gap * beyond / max(rest, 1e-300), -1.0, 1.0))
+    return np.stack(found, axis=1).astype(np.float32) if found else np.zeros((len(leaves), 0), np.float32)
+
+
+def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
+    """Return the normal score of each leaf by its rank among those of some rows, and which leaves hold numbers."""
+    there = ~np.isnan(axis.points)
+    order = np.argsort(np.where(there, axis.points, np.inf), kind="stable")[: int(there.sum())]
+    counts = np.bincount(leaves, minlength=axis.size)[order] + 0.0
+    below = np.cumsum(counts) - counts / 2
+    scores = np.zeros(axis.size)
+    scores[order] = ndtri(np.clip(below / max(float(counts.sum()), 1.0), 0.5 / len(leaves), 1 - 0.5 / len(leaves)))
+    return scores, there
+
+
+def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
+    """Return the mean of values in each cell; 0 where there are none."""
+    counts = np.bincount(cells, minlength=size)
+    return np.bincount(cells, values, size) / np.maximum(counts, 1)
+
 
 WITHIN = 0.5
 """Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).

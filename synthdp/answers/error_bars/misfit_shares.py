@@ -15,9 +15,9 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements, beyond_noise
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import CellCounting
-from synthdp.queries.total import Total
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
 

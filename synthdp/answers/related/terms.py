@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of, finest_axis
+from synthdp.domain.domain import axis_of, finest_axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column

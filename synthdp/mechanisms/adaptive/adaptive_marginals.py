@@ -50,10 +50,9 @@ from synthdp.mechanisms.adaptive.shares import (
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.preflight import check_tables
+from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
-from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.mechanisms.workload import Wish, Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent

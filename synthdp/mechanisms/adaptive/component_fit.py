@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique
-from synthdp.distribution.components import Components
+from synthdp.distribution.components import Components, Product
 from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.product import Product
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles

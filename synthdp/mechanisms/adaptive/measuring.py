@@ -20,8 +20,8 @@ from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.queries.interactions import Interactions
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
-from synthdp.queries.total import Total
 
 LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""

@@ -19,8 +19,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.fit.misfits import LEAST_STDDEV
 from synthdp.measurements import Measurements

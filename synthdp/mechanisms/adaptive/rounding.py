@@ -1,4 +1,4 @@
-"""How round the numbers of a column are: a small histogram over public classes of roundness (`synthdp.domain.roundness`).
+"""How round the numbers of a column are: a small histogram over public classes of roundness (`synthdp.domain.refinement`).
 
 Bins of the first histograms say where numbers lie, and nothing of which numbers inside are written.  Many columns are
 rounded: years of work to whole ones, though some have decimals, sums of money to tens or thousands.  A row lies in one
@@ -19,7 +19,7 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.roundness import axis_of_roundness
+from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.budget import BudgetAllocation

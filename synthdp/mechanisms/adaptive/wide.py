@@ -24,8 +24,8 @@ from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.pair_distances import PairDistances
 
 WIDE = 128
 """Tables of more columns are wide."""

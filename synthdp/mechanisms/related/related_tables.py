@@ -25,6 +25,7 @@ from synthdp.fit.related.shrinkage import by_period, towards
 from synthdp.fit.related.smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.related.candidates import (
     Attribute,
@@ -35,7 +36,6 @@ from synthdp.mechanisms.related.candidates import (
     unusual,
 )
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
-from synthdp.mechanisms.salvage import first_that_works, last_of, salvaged
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables

@@ -23,8 +23,8 @@ from synthdp.mechanisms.series.schedule import Stage
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.series_factor import prefix_covariance
+from synthdp.queries.linear import Total
 from synthdp.queries.protocol import LinearQueries, Statistic
-from synthdp.queries.total import Total
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel

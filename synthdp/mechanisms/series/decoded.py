@@ -15,8 +15,7 @@ import numpy as np
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy.calibration import LEAST_SIGMA
-from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.pair_distances import PairDistances
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.protocol import Statistic
 
 LARGEST = 2.0**60

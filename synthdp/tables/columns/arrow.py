@@ -26,6 +26,7 @@ from synthdp.tables.columns.parse import (
     taken,
     times,
     whole_numbers,
+    written_numbers,
 )
 from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of, reading
@@ -129,7 +130,7 @@ def values_of(column: Column, raw: RawColumn, name: str) -> Any:
         if pa.types.is_dictionary(kind):
             return _dictionary(column, raw, kind)
         if isinstance(raw, Labels):
-            return _levels(raw.levels, kind).take(pa.array(raw.codes, mask=raw.codes < 0))
+            return _levels(column, raw.levels, kind).take(pa.array(raw.codes, mask=raw.codes < 0))
         return _numeric(column, raw, kind)
 
 
@@ -220,7 +221,13 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 def _numbers(series: Any, column: Column) -> RawColumn:
     if column.temporal:
-        return all_missing(len(series))
+        whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
+        plain = _plain_numbers(series, column) if column.cells is not None and whole else None
+        return written_numbers(plain, column) if isinstance(plain, Numbers) else all_missing(len(series))
+    return _plain_numbers(series, column)
+
+
+def _plain_numbers(series: Any, column: Column) -> RawColumn:
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
     if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
@@ -241,9 +248,9 @@ def _ticks(series: Any, column: Column) -> RawColumn:
     return times(ticks, resolution, missing, column, lengths=wanted == "length")
 
 
-def _levels(levels: list[Any], kind: Any) -> Any:
+def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
-        return pa.array(casting.levels_as_text(levels), kind)
+        return pa.array(casting.levels_as_text(levels, column), kind)
     if pa.types.is_boolean(kind):
         return pa.array(casting.levels_as_bool(levels), kind)
     if pa.types.is_integer(kind):
@@ -263,7 +270,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
     """Return a dictionary array of the schema's levels, or of the different numbers of the output."""
     missing = casting.nulls(raw)
     if isinstance(raw, Labels):
-        levels, codes = _levels(raw.levels, kind.value_type), raw.codes
+        levels, codes = _levels(column, raw.levels, kind.value_type), raw.codes
     else:
         here: AnyArray = raw.values[~missing]
         values, places = np.unique(here, return_inverse=True)

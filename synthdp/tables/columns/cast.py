@@ -35,9 +35,10 @@ def nulls(raw: RawColumn) -> BoolArray:
     return missing | np.isnan(raw.values) if raw.values.dtype.kind == "f" else missing
 
 
-def levels_as_text(levels: Sequence[Level]) -> list[str]:
-    """Return how levels are written."""
-    return [text_of_level(level) for level in levels]
+def levels_as_text(levels: Sequence[Level], column: Column | None = None) -> list[str]:
+    """Return how levels are written, those of a column as it declares."""
+    form = None if column is None else column.cells
+    return [text_of_level(level) if form is None else form.write(level) for level in levels]
 
 
 def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[int]:
@@ -91,7 +92,10 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 
     Unsigned, if ``first`` is not negative.
     """
-    _check_numbers(column)
+    if column.temporal and column.cells is not None:
+        raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), nulls(raw))
+    else:
+        _check_numbers(column)
     values: AnyArray = np.where(nulls(raw), 0, raw.values)
     if values.dtype.kind == "f":
         lower, upper = bounds(column)
@@ -105,6 +109,9 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
     """Return numbers as floats of some precision, rounded without leaving the bounds; NaN where missing."""
+    if column.temporal and column.cells is not None:
+        digits = [np.nan if text is None else float(text) for text in _digits(column, raw, LARGEST_WHOLE)]
+        return np.array(digits, np.float64).astype(dtype)
     _check_numbers(column)
     exact = raw.values.astype(np.float64, copy=False)
     limits = np.finfo(dtype)
@@ -165,6 +172,8 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 
 def kind(column: Column) -> str:
     """Return what a column's values are: as the column says, or flag, text or mixed of levels."""
+    if column.cells is not None:
+        return "text"
     match column.example().support():
         case Fresh(prefix, pattern):
             return "whole" if prefix is None and pattern is None else "text"
@@ -183,14 +192,18 @@ def scale(column: Column) -> int:
 
 def zone(column: Column) -> str | None:
     """Return the zone that a column's moments are shown in, if one is declared."""
-    return getattr(column, "zone", None)
+    return None if column.cells is not None else getattr(column, "zone", None)
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
-    """Return numbers, moments or durations as texts: the shortest that read back the same.
+    """Return numbers, moments or durations as texts: as the column declares, or the shortest that read back the same.
 
     Moments of a zone are written as ISO 8601 has them, with a ``Z`` for UTC.
     """
+    form = column.cells
+    if form is not None:
+        values = ticks(column, raw, "us").tolist() if column.temporal else objects(column, raw)
+        return [None if gone else form.write(value) for value, gone in zip(values, nulls(raw), strict=True)]
     found, place = objects(column, raw), zone(column)
     if place is not None:
         there = _zone_named(place)
@@ -219,6 +232,20 @@ def objects(column: Column, raw: Numbers) -> list[Any]:
     """Return numbers, moments or durations as Python's own objects; ``None`` where missing."""
     plain = (ticks(column, raw, "us") if column.temporal else raw.values).tolist()
     return [None if gone else column.as_object(value) for value, gone in zip(plain, nulls(raw), strict=True)]
+
+
+def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
+    """Return times as the digits that their format writes.
+
+    Raises
+    ------
+    FormatError
+        If it writes anything else, or more digits than numbers up to ``last`` have.
+    """
+    found = texts(column, raw)
+    if not all(text is None or (text.isascii() and text.isdigit() and 10 ** len(text) <= last) for text in found):
+        raise FormatError("the type holds numbers, and the format that the schema declares writes other or more signs")
+    return found
 
 
 def bounds(column: Column | None) -> tuple[float, float]:

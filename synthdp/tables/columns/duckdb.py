@@ -56,7 +56,7 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
     if name == "ENUM":
         if not isinstance(raw, Labels):
             raise FormatError("an ENUM holds levels, and the schema declares none")
-        levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels))
+        levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels, column))
         return arrow_columns.values_of(column, raw, "string"), f"ENUM({levels})"
     found = _DECIMAL.fullmatch(name)
     arrow = f"decimal128({found['precision']}, {found['scale']})" if found else _ARROW.get(name)

@@ -23,6 +23,7 @@ from synthdp.tables.columns.parse import (
     taken,
     times,
     whole_numbers,
+    written_numbers,
 )
 from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
@@ -116,7 +117,7 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
         name = _NULLABLE.get(name, name)
     dtype = dtype_named(name)
     if isinstance(raw, Labels):
-        return _levels(raw.levels, dtype).take(raw.codes, allow_fill=True)
+        return _levels(column, raw.levels, dtype).take(raw.codes, allow_fill=True)
     return _numeric(column, raw, dtype)
 
 
@@ -126,8 +127,12 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
-    if column.temporal:
-        return all_missing(len(series))
+    if column.temporal and column.cells is not None and series.dtype.kind != "b":
+        return written_numbers(_plain_numbers(series, column), column)
+    return all_missing(len(series)) if column.temporal else _plain_numbers(series, column)
+
+
+def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
     kind = series.dtype.kind
@@ -208,14 +213,15 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
         codes = np.full(len(here), -1)
         codes[here] = same[places]
     else:
-        codes, levels = raw.codes, pd.Index(_levels(raw.levels, dtype_named(name)))
+        codes, levels = raw.codes, pd.Index(_levels(column, raw.levels, dtype_named(name)))
     return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(levels, ordered=ordered))
 
 
-def _levels(levels: list[Any], dtype: Any) -> Any:
+def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
     if isinstance(dtype, pd.StringDtype):
-        return pd.array(casting.levels_as_text(levels), dtype=dtype)
+        return pd.array(casting.levels_as_text(levels, column), dtype=dtype)
     if dtype == np.dtype(object):
+        levels = levels if column.cells is None else casting.levels_as_text(levels, column)
         return pd.array(np.fromiter(levels, dtype=object, count=len(levels)), dtype=dtype)
     match dtype.kind:
         case "i" | "u" if not isinstance(dtype, pd.SparseDtype):
@@ -236,7 +242,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
         moments: Any = pd.Series(_times(column, raw, "datetime64[us]"))
         return moments.dt.to_period(dtype.freq).array
     if dtype == np.dtype(object):
-        plain = casting.objects(column, raw)
+        plain = casting.objects(column, raw) if column.cells is None else casting.texts(column, raw)
         return np.fromiter((np.nan if one is None else one for one in plain), dtype=object, count=len(plain))
     if isinstance(dtype, pd.SparseDtype):
         raise FormatError("a sparse type cannot be built: make the column dense")

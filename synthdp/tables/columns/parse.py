@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, IntArray
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, numbers_of_labels, whole_numbers_of_labels
+from synthdp.domain.encoder import (
+    Labels,
+    Numbers,
+    RawColumn,
+    labels_of_numbers,
+    numbers_of_labels,
+    whole_numbers_of_labels,
+)
 from synthdp.domain.grid import has_labels, labels_of
 from synthdp.schema.column import Column
 from synthdp.schema.times import RESOLUTIONS
@@ -41,17 +48,25 @@ def declared(labels: Labels, column: Column) -> RawColumn:
     """Return labels as the values of a declared column; what does not fit the declaration is missing or no level."""
     match column.quantity:
         case "number":
+            labels = _as_written(labels, column)
             return whole_numbers_of_labels(labels) if column.whole else numbers_of_labels(labels)
         case "moment":
-            return _read_each(labels, _moment)
+            return _read_each(labels, _cells_of(column, _moment))
         case "length":
-            return _read_each(labels, _length)
+            return _read_each(labels, _cells_of(column, _length))
         case "clock":
-            return _read_each(labels, _clock)
+            return _read_each(labels, _cells_of(column, _clock))
         case "label" | "truth" if column.is_complete:
-            return _with_declared_levels(labels, column)
+            return _with_declared_levels(_as_written(labels, column), column)
         case _:
             return labels
+
+
+def written_numbers(raw: Numbers, column: Column) -> RawColumn:
+    """Return numbers of a column of times: as its format reads their digits, such as 20260131; all missing without one."""
+    if column.cells is None:
+        return all_missing(len(raw.values))
+    return declared(labels_of_numbers(raw), column)
 
 
 def all_missing(rows: int) -> Numbers:
@@ -113,6 +128,32 @@ def some(missing: AnyArray) -> BoolArray | None:
 def text_of_level(level: object) -> str:
     """Return how a level is written in text."""
     return level if isinstance(level, str) else str(level)
+
+
+def _as_written(labels: Labels, column: Column) -> Labels:
+    """Return labels with texts as the column's format reads them; those that it cannot read stand for nothing."""
+    form = column.cells
+    if form is None:
+        return labels
+    found = [form.read(level) if isinstance(level, str) else level for level in labels.levels]
+    return Labels([Opaque(None) if one is None else one for one in found], labels.codes)
+
+
+def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
+    """Return how a cell of a column of times is read: by its format where that is declared and the cell has digits."""
+    form = column.cells
+    if form is None:
+        return usual
+
+    def read(value: Any) -> int | None:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        found: int | None = form.read(value) if isinstance(value, str) else usual(value)
+        return found
+
+    return read
 
 
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:

@@ -14,7 +14,7 @@ from synthdp.domain.grid import has_labels
 from synthdp.errors import FormatError
 from synthdp.schema.column import Column
 from synthdp.tables.columns import cast as casting
-from synthdp.tables.columns.parse import all_missing, declared, misfits, some, times
+from synthdp.tables.columns.parse import all_missing, declared, misfits, some, times, written_numbers
 from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
@@ -63,7 +63,7 @@ def type_named(name: str, levels: list[Any]) -> Any:
     if name in {**_WHOLE, **_FLOAT, **_PLAIN}:
         return {**_WHOLE, **_FLOAT, **_PLAIN}[name]
     if name == "Enum":
-        return pl.Enum(casting.levels_as_text(levels))
+        return pl.Enum([str(level) for level in levels])
     found = _PARAMETERS.fullmatch(name)
     settings = dict(re.findall(r"(\w+)='?([^',]+)'?", found["inside"])) if found else {}
     match found["name"] if found else None, settings:
@@ -98,10 +98,12 @@ def read(series: pl.Series, column: Column) -> RawColumn:
 
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
     """Return a raw column as a series of the type of that name."""
-    kind = type_named(name, raw.levels if isinstance(raw, Labels) else [])
+    kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(pl.exceptions.PolarsError, say=FormatError("the type does not hold what the schema declares")):
         if isinstance(raw, Labels):
-            return _levels(raw.levels, kind).gather(pl.Series(np.where(raw.codes < 0, len(raw.levels), raw.codes)))
+            return _levels(column, raw.levels, kind).gather(
+                pl.Series(np.where(raw.codes < 0, len(raw.levels), raw.codes))
+            )
         return _numeric(column, raw, kind)
 
 
@@ -143,7 +145,13 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
     if column.temporal:
-        return all_missing(len(series))
+        whole = series.dtype.is_integer() or series.dtype.is_float()
+        plain = _plain_numbers(series, column) if column.cells is not None and whole else None
+        return written_numbers(plain, column) if isinstance(plain, Numbers) else all_missing(len(series))
+    return _plain_numbers(series, column)
+
+
+def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
     if kind.is_float() or (column.real and (wide or kind.is_decimal())):
@@ -164,11 +172,11 @@ def _ticks(series: pl.Series, column: Column) -> RawColumn:
     return times(ticks, resolution, _missing(series), column, lengths=wanted == "length")
 
 
-def _levels(levels: list[Any], kind: Any) -> pl.Series:
+def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
     """Return the levels and a null after them."""
     values: list[Any]
     if kind in (pl.String, pl.Categorical, pl.Enum):
-        values = [*casting.levels_as_text(levels)]
+        values = [*casting.levels_as_text(levels, column)]
     elif kind == pl.Boolean:
         values = [*casting.levels_as_bool(levels)]
     elif kind.is_integer():

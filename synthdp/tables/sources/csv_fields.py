@@ -160,6 +160,8 @@ def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterat
 
 
 def _level_texts(column: Column) -> frozenset[str]:
+    if column.cells is not None:
+        return column.cells.words
     if not column.labelled or not column.is_complete:
         return frozenset()
     return frozenset(text_of_level(level) for level in labels_of(column))

@@ -24,8 +24,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.encoder import Numbers, RawColumn, encode
 from synthdp.domain.grid import grid_of, labels_of
 from synthdp.errors import DataError
-from synthdp.queries.counting import margin_of
-from synthdp.queries.marginals import counted_tables
+from synthdp.queries.marginals import counted_tables, margin_of
 from synthdp.queries.protocol import Statistic
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema

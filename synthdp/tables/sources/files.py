@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from synthdp.errors import ParameterError
-from synthdp.extensions import SOURCES, ending_of, extension
+from synthdp.registered import SOURCES, ending_of, extension
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
@@ -33,7 +33,7 @@ def is_excel(path: str | PathLike[str]) -> bool:
 def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
     """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
 
-    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.extensions`) is that.
+    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is that.
 
     Parameters
     ----------

@@ -15,10 +15,10 @@ from synthdp.arrays import AnyArray, GridIndices, Totals
 from synthdp.checks import check_one_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn
 from synthdp.errors import DataError, ParameterError
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import counted_tables
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.total import Total
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read

@@ -1,6 +1,6 @@
 """Tables counted in a database: rows are coded once into a temporary table, and every question is one statement over it.
 
-Columns are packed as `synthdp.queries.counting` packs them: a GROUP BY over two packs counts all pairs of columns between
+Columns are packed as `synthdp.queries.marginals` packs them: a GROUP BY over two packs counts all pairs of columns between
 them, and the tables are summed out of it here.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.arrays import AnyArray, Clique, Codes, Totals
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.queries.counting import MOST_CELLS, margin_of, pack
+from synthdp.queries.marginals import MOST_CELLS, margin_of, pack
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
 from synthdp.tables.sql.encoding import WORDS
 

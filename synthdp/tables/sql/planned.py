@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from synthdp.arrays import Clique
 from synthdp.checks import check_one_of, check_whole
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.grid import grid_of
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema

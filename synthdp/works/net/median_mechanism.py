@@ -13,14 +13,12 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import universe_size
+from synthdp.domain.domain import Domain, universe_size
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
-from synthdp.works.net.net import check_candidates
-from synthdp.works.net.net_scores import multiset_count, multisets
+from synthdp.works.net.net import check_candidates, multiset_count, multisets
 from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 from synthdp.works.net.private_multiplicative_weights import check_updates
 

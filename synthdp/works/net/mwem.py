@@ -11,29 +11,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.arrays import Answers, IntArray
-from synthdp.checks import check_share, check_whole
+from synthdp.arrays import Answers, IntArray, Totals
+from synthdp.checks import check_share, check_whole, whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.fit.misfits import answers_without_misfits, misfit_rows, noisy_tables, with_misfits
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, tables_of
 from synthdp.privacy.loss import ZCDP, Remaining, Spend
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.composed import Subset
+from synthdp.queries.distances import MarginalDistances, Score
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.protocol import LinearQueries
-from synthdp.queries.subset import Subset
+from synthdp.queries.norms import LARGEST_DENOMINATOR, RecordBounds, expectations
+from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
-from synthdp.works.net.cell_fit import CellFit
-from synthdp.works.net.fitting_rows import fitting_total, total_of_all
-from synthdp.works.net.query_distances import QueryDistances
+from synthdp.works.net.listed_cells import CellFit, fitting_total, total_of_all
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryDistances(Score):
+    """The distances |q(D) - e| of k linear queries from k expected sums.
+
+    By the triangle inequality each moves by no more than its query.
+
+    Parameters
+    ----------
+    queries
+        The k queries.
+    expected
+        (k,) expected sums as whole multiples of 1 / (``queries.denominator`` * ``resolution``).
+    resolution
+        How much finer than a query's denominator the expectations are.
+    """
+
+    queries: LinearQueries
+    expected: IntArray
+    resolution: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_DENOMINATOR))
+        object.__setattr__(self, "expected", expectations("expected", self.expected))
+        if self.expected.shape != (self.queries.k,):
+            raise ParameterError("expected must have one whole number per query")
+        check_overflow(self)
+
+    @property
+    def denominator(self) -> int:
+        """The whole number that stands for 1."""
+        return self.queries.denominator * self.resolution
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Those of the queries, in the finer denominator."""
+        return self.queries.bounds.times(self.resolution)
+
+    def finish(self, sums: Totals) -> Totals:
+        """Return the distances, (k,)."""
+        return np.asarray(np.abs(self.queries.finish(sums) * self.resolution - self.expected), np.int64)
+
 
 RESOLUTION = 2**10
 """Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken."""

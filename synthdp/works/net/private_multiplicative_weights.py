@@ -10,14 +10,13 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import check_size
+from synthdp.domain.domain import Domain, check_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
-from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.listed_cells import CellFit
 from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
 
 

@@ -8,38 +8,162 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammainccinv
 
-from synthdp.arrays import Answers, Clique, Codes, FloatArray, IntArray, Weights
+from synthdp.arrays import Answers, Clique, Codes, Features, FloatArray, IntArray, Totals, Weights
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
 from synthdp.domain.axis import Axis
-from synthdp.domain.domain import Domain
-from synthdp.domain.universe import check_size, releasable_domain, universe
+from synthdp.domain.domain import Domain, check_size, releasable_domain, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.fit.misfits import fitting_rows, misfit_rows, noisy_tables
 from synthdp.measurements import Measurements, NoiseLaw
-from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.listed import check_listed
+from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.mechanisms.workload import Wish, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.works.polynomials.characters import CellParities, closure, masks_below, table_of, widths
+from synthdp.works.polynomials.parities import walsh_hadamard
+
+MAX_TABLE_BITS = 20
+"""Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact."""
+
+
+@file_form("CellParities")
+@dataclass(frozen=True, slots=True, eq=False)
+class CellParities(LinearFamily):
+    """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).
+
+    A row in a cell that is never released, a misfit, has no bits in that column: it counts 0 in every parity of them.
+
+    Parameters
+    ----------
+    domain
+        The axes; axis j takes the next ceil(log2(number of cells that may be released)) bits, axis 0 the highest.
+    masks
+        (k,) different sets of bits as whole numbers; 0 counts the rows.
+    """
+
+    domain: Domain
+    masks: IntArray
+
+    def __post_init__(self) -> None:
+        masks = whole_numbers("masks", self.masks)
+        if self.bits > 62:
+            raise ParameterError(f"the cells need {self.bits} bits, and at most 62 fit: use fewer columns")
+        if not masks.size or masks.min() < 0 or masks.max() >> self.bits or len(np.unique(masks)) < len(masks):
+            raise ParameterError(f"masks must be different sets of the {self.bits} bits of the domain")
+        object.__setattr__(self, "masks", masks)
+
+    @property
+    def bits(self) -> int:
+        """Number of bits of all axes."""
+        return sum(widths(self.domain))
+
+    @property
+    def k(self) -> int:
+        """Number of parities."""
+        return len(self.masks)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Every parity of one record is +1, -1 or 0; a replaced record changes those odd on the bits that differ, by 2.
+
+        The number of masks that are odd on f is (k - sum over masks of (-1)^|mask & f|) / 2: a transform of their
+        indicator gives it for every f, and its maximum the exact bound.  A misfit changes no more: a mask that touches its
+        columns moves by 1, and is odd, which moves it by 2, on half of all f there.
+        """
+        k, odd = self.k, self.k
+        if self.bits <= MAX_TABLE_BITS:
+            chosen = np.zeros(1 << self.bits, np.int64)
+            chosen[self.masks] = 1
+            odd = int((k - walsh_hadamard(chosen).min()) // 2)
+        return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the parities of each row, (n, k), +1 or -1, and 0 where the row is a misfit."""
+        odd = np.bitwise_count(self.words(codes)[:, None] & self.masks) & 1
+        fits = (self._missing(codes)[:, None] & self.masks) == 0
+        return np.asarray((1 - 2 * odd.astype(np.int64)) * fits, np.int64)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the exact sums, (k,)."""
+        if self.bits > MAX_TABLE_BITS:
+            return sum_features(self, codes)
+        fits = self._missing(codes) == 0
+        counts = np.bincount(self.words(codes)[fits], minlength=1 << self.bits)
+        found = np.asarray(walsh_hadamard(counts)[self.masks], np.int64)
+        return found if fits.all() else found + sum_features(self, codes[~fits])
+
+    def words(self, codes: Codes) -> IntArray:
+        """Return the bits of each row as one whole number, (n,)."""
+        words = np.zeros(len(codes), np.int64)
+        for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
+            words <<= width
+            words |= np.maximum(np.cumsum(axis.releasable) - 1, 0)[codes[:, j]] * axis.releasable[codes[:, j]]
+        return words
+
+    def _missing(self, codes: Codes) -> IntArray:
+        """Return the bits that each row does not have, as one whole number, (n,)."""
+        words = np.zeros(len(codes), np.int64)
+        for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
+            words <<= width
+            words |= np.where(axis.releasable[codes[:, j]], 0, (1 << width) - 1)
+        return words
+
+
+def widths(domain: Domain) -> tuple[int, ...]:
+    """Return the number of bits of each axis, which number the cells that may be released: 0 for one cell."""
+    return tuple((int(axis.releasable.sum()) - 1).bit_length() for axis in domain.axes)
+
+
+def masks_below(domain: Domain, clique: Clique) -> IntArray:
+    """Return all sets of bits of some columns, (2^bits,): mask i holds the bits of i, in the columns' own order."""
+    width = widths(domain)
+    ends = np.cumsum(width[::-1])[::-1]  # axis j occupies the bits from ends[j] - width[j] up to ends[j]
+    places: list[int] = []  # from the highest bit to the lowest
+    for j in clique:
+        places.extend(range(int(ends[j]) - 1, int(ends[j]) - width[j] - 1, -1))
+    masks = np.zeros(1 << len(places), np.int64)
+    index = np.arange(len(masks))
+    for i, place in enumerate(reversed(places)):
+        masks |= (index >> i & 1) << place
+    return masks
+
+
+def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
+    """Return the masks that all tables of some cliques are made of, sorted; the first is 0."""
+    return np.unique(np.concatenate([masks_below(domain, clique) for clique in cliques]))
+
+
+def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray:
+    """Return the counts of a table, flat in C order, from its parities in the order of `masks_below`.
+
+    Its cells are those that may be released.  The transform inverts itself up to the factor 2^bits.
+    """
+    counts = walsh_hadamard(np.asarray(parities, np.float64)) / len(parities)
+    width = widths(domain)
+    kept = np.zeros(1, np.int64)
+    for j in clique:
+        kept = ((kept[:, None] << width[j]) + np.arange(int(domain.axes[j].releasable.sum()))).ravel()
+    return np.asarray(counts[kept], np.float64)
+
 
 LEAST_MARGIN = 1e-6
 """Least share of a value of a column in the weights that the fit starts from.  Tolerance: a weight of 0 could not grow."""

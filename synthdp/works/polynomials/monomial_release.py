@@ -14,23 +14,93 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.answers.questions import Marginal
-from synthdp.arrays import FloatArray
-from synthdp.checks import check_whole
+from synthdp.arrays import AnyArray, Codes, Features, FloatArray, Totals
+from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import Spender
 from synthdp.privacy.loss import Remaining, Spend
+from synthdp.queries.linear import LinearFamily
+from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.randomness import RandomState
 from synthdp.release import Release
-from synthdp.works.polynomials.binarized import Binarized, binarize
+from synthdp.works.polynomials.binarized import Binarized, binarize, marginal_estimate, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
-from synthdp.works.polynomials.krawtchouk import krawtchouk, level_sizes, ranks
-from synthdp.works.polynomials.marginal_answers import marginal_estimate, symmetric_query
-from synthdp.works.polynomials.monomials import Monomials
-from synthdp.works.polynomials.polynomials import chebyshev_conjunction, newton_coefficients, optimal_coefficients
+from synthdp.works.polynomials.parities import all_ones_counts
+from synthdp.works.polynomials.polynomials import (
+    chebyshev_conjunction,
+    krawtchouk,
+    level_sizes,
+    newton_coefficients,
+    optimal_coefficients,
+    ranks,
+    subsets_of,
+)
+
+
+@file_form("Monomials")
+@dataclass(frozen=True, slots=True, eq=False)
+class Monomials(LinearFamily):
+    """For every set S of at most t bits, the number of rows where all of them are 0.
+
+    A row with z zeros adds 1 to sum_i C(z, i) counts, at most all M of them.  Replacing a row x by y changes
+    N(x) + N(y) - 2 N(x and y) counts, largest for all zeros against none (N is superadditive): M - 1, the empty set
+    stays.
+
+    Parameters
+    ----------
+    bits
+        The d bits.
+    order
+        t.
+    """
+
+    bits: Binarized
+    order: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", whole("order", self.order))
+        check_whole("order", self.order, most=self.bits.d)
+
+    @property
+    def domain(self) -> Domain:
+        """The columns that are read."""
+        return self.bits.domain
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(t + 1,) number of sets of each size."""
+        return level_sizes(self.bits.d, self.order)
+
+    @property
+    def k(self) -> int:
+        """Number of counts: M = sum_i C(d, i)."""
+        return sum(self.sizes)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """Exact where every combination of bits can occur, else upper bounds."""
+        m = self.k
+        return RecordBounds(Norms(m, m, 1), Norms(m - 1, m - 1, 1))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the indicators of every row, (n, k)."""
+        zero = ~self.bits.matrix(codes)
+        levels = [zero[:, subsets_of(self.bits.d, level)].all(axis=2) for level in range(self.order + 1)]
+        return np.concatenate(levels, axis=1).astype(np.int64)
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the counts by popcounts of bit-packed columns, (k,)."""
+        return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
+
+    def split(self, values: AnyArray) -> list[AnyArray]:
+        """Cut a vector of all counts into one per size."""
+        return np.split(values, np.cumsum(self.sizes)[:-1])
+
 
 MAX_MONOMIALS = 5_000_000
 """Most counts of one release."""

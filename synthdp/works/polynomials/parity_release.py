@@ -26,10 +26,9 @@ from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.polynomials.binarized import Binarized, binarize
-from synthdp.works.polynomials.krawtchouk import level_sizes, odd_overlaps
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.parity_summary import ParitySummary
-from synthdp.works.polynomials.polynomials import least_worst_use, optimal_coefficients
+from synthdp.works.polynomials.polynomials import least_worst_use, level_sizes, odd_overlaps, optimal_coefficients
 
 MAX_PARITIES = 5_000_000
 """Most parities of one release."""

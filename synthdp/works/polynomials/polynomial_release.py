@@ -22,7 +22,7 @@ from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, PolynomialFamily

@@ -20,8 +20,7 @@ from synthdp.codec import file_form
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.works.smooth.chebyshev import chebyshev_table
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
-from synthdp.works.smooth.kernels import kernel_truncation
+from synthdp.works.smooth.kernels import GaussianKernels, SeparableQueries, kernel_truncation
 from synthdp.works.smooth.theory import truncation_bound
 
 Query: TypeAlias = Callable[[FloatArray], FloatArray]

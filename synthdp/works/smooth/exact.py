@@ -23,15 +23,13 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.fit.explicit.registry import AUTO, BARE, fallback
 from synthdp.fit.misfits import LEAST_FIT
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.misfit_terms import clear_shares
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import RowCount, clear_shares
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Indicator
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import ChebyshevTensor, TensorWithMisfits, chebyshev_table
-from synthdp.works.smooth.domain import smooth_domain
-from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, pointed_cells
+from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, pointed_cells, smooth_domain
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000

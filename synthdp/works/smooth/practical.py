@@ -17,15 +17,13 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.pricing import uniform_codes
 from synthdp.fit.misfits import averages_without_misfits
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.misfit_terms import clear_shares, misfit_terms
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
 from synthdp.privacy.loss import Remaining
 from synthdp.queries.trigonometric import Cosine, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import DENOMINATOR
-from synthdp.works.smooth.domain import smooth_domain
-from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells
+from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
 """Default C and N."""

@@ -15,18 +15,16 @@ from scipy.optimize import brentq
 
 from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
-from synthdp.distribution.product import Product
+from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.fit.misfits import averages_without_misfits
-from synthdp.fit.moments.product_max_entropy import chebyshev_moments, product_max_entropy
+from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.misfit_terms import clear_shares, misfit_terms
-from synthdp.mechanisms.row_count import RowCount
+from synthdp.mechanisms.row_count import RowCount, clear_shares, misfit_terms
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
@@ -35,10 +33,8 @@ from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis, Term
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment
-from synthdp.works.smooth.domain import CELLS, smooth_domain
-from synthdp.works.smooth.sensitivity import moments_swap
-from synthdp.works.smooth.support import Synthesised, fit_support
+from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_swap
+from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
 """Cells of a column's density, at equal angles."""

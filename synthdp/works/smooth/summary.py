@@ -19,15 +19,14 @@ from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows
 from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.works.smooth.answers import TrigonometricSummary
 from synthdp.works.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
-from synthdp.works.smooth.domain import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
 from synthdp.works.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
-from synthdp.works.smooth.laws import check_law, law_named
-from synthdp.works.smooth.theory import improved_degrees, least_error_degrees, paper_degrees
+from synthdp.works.smooth.support import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
+from synthdp.works.smooth.theory import check_law, improved_degrees, law_named, least_error_degrees, paper_degrees
 
 RULES = ("least_error", "improved", "paper")
 """How the number of degrees may be chosen from n, d, K and the loss."""

@@ -1,7 +1,12 @@
-"""Support points and their fit: what the variants of smooth synthesis share.  Post-processing of public numbers."""
+"""Where smooth queries live, ordered columns on fine axes, and the support points on which their variants are fitted.
+
+Post-processing of public numbers.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +14,77 @@ import numpy as np
 from synthdp.arrays import Answers, Codes, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
-from synthdp.domain.domain import Domain
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain, axis_of
+from synthdp.domain.grid import has_order
+from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
 from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements
+from synthdp.schema.column import Interval, Steps
+from synthdp.schema.schema import Schema
+
+CELLS = 2**15
+"""Default cells per column on which the private table is read: a point is off by at most 2^-15."""
+
+
+def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns to use: those named, or all that have an order.
+
+    Raises
+    ------
+    ParameterError
+        If there is none, one does not exist, or one has no order.
+    """
+    named = (columns,) if isinstance(columns, str) else columns
+    ordered = tuple(name for name, column in schema.items() if has_order(column))
+    chosen = ordered if named is None else tuple(dict.fromkeys(named))
+    wrong = [name for name in chosen if name not in ordered]
+    if wrong:
+        raise ParameterError(f"column {wrong[0]!r} must be an ordered column of the schema: {', '.join(ordered)}")
+    if not chosen:
+        raise ParameterError("the schema has no numeric or ordinal column: smooth queries need one")
+    return chosen
+
+
+def smooth_domain(schema: Schema, columns: tuple[str, ...], *, cells: int = CELLS) -> Domain:
+    """Return axes of at most ``cells`` equal cells over some ordered columns."""
+    return Domain(tuple(axis_of(name, schema[name], bins=cells) for name in columns))
+
+
+def scaled_points(axis: Axis) -> FloatArray:
+    """Return where each cell lies on [-1, 1], its declared bounds at -1 and 1; NaN where it has no point.
+
+    An axis' own points are the middles of equal cells, (2k + 1 - R) / R for R whole numbers or levels; levels keep them.
+    """
+    support, grid = axis.column.support(), axis.grid
+    if not isinstance(support, Steps):
+        return axis.points
+    values = ((axis.points + 1) * grid.regular - 1) / 2 * grid.width + (grid.width - 1) / 2
+    steps = support.last - support.first
+    return np.clip(2 * values / steps - 1, -1.0, 1.0) if steps else 0.0 * values
+
+
+def cells_read(domain: Domain, cells: int) -> int:
+    """Return the largest number of cells, at most ``cells``, such that no value is read further off than its inverse.
+
+    Less than ``cells`` where cells do not divide the grid, or its points are fewer: bounds that are close to each other
+    and far from 0.
+    """
+    return int(min((cells, *(_fineness(axis) for axis in domain.axes))))
+
+
+def _fineness(axis: Axis) -> float:
+    """Return the inverse of how far, on [-1, 1], a value may lie from the point that stands for it, rounded down."""
+    longest = int(np.diff(axis.starts[axis.starts < axis.grid.regular], append=axis.grid.regular).max())
+    match axis.column.support():
+        case Steps(first, last):
+            together = longest * axis.grid.width - 1
+            return (last - first) // together if together else math.inf
+        case Interval():
+            return axis.grid.regular // longest
+    return axis.grid.regular // (longest - 1) if longest > 1 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

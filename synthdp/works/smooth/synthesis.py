@@ -16,22 +16,21 @@ from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.registry import ready, solver_named
 from synthdp.measurements import NoiseLaw
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.row_count import RowCount, count_rows
-from synthdp.mechanisms.salvage import salvaged
 from synthdp.privacy.loss import Remaining, Spend
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
-from synthdp.works.smooth.domain import ordered_columns, smooth_domain
 from synthdp.works.smooth.exact import Sizes, exact_synthesis
-from synthdp.works.smooth.laws import check_law, law_named
 from synthdp.works.smooth.practical import Practical, practical_synthesis
 from synthdp.works.smooth.product import check_pairs, product_synthesis
-from synthdp.works.smooth.support import Synthesised
+from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_domain
+from synthdp.works.smooth.theory import check_law, law_named
 
 VARIANTS = ("product", "practical", "exact")
 

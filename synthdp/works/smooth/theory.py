@@ -14,11 +14,43 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from synthdp.checks import check_number, check_share, check_whole
+from synthdp.errors import ParameterError
+from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
-from synthdp.works.smooth.chebyshev import MAX_TERMS
-from synthdp.works.smooth.sensitivity import tensor_swap_l2_squared
+from synthdp.works.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
+
+NAMES = {law.name.casefold(): law for law in NoiseLaw}
+
+
+def law_named(law: object) -> NoiseLaw | None:
+    """Return a law of noise, given as itself, by name or not at all.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such law.
+    """
+    if law is None or isinstance(law, NoiseLaw):
+        return law
+    if not isinstance(law, str) or law not in NAMES:
+        raise ParameterError(f"law ({law!r}) must be one of: {', '.join(NAMES)}")
+    return NAMES[law]
+
+
+def check_law(law: NoiseLaw | None, loss: PrivacyLoss) -> None:
+    """Refuse a law that the loss of a whole mechanism cannot pay for.
+
+    Raises
+    ------
+    ParameterError
+        If pure epsilon is to pay for Gaussian noise, or another loss for other noise.
+    """
+    pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
+    if law is not None and (law is NoiseLaw.GAUSSIAN) == pure:
+        suits = "laplace or linf" if pure else "gaussian"
+        raise ParameterError(f"law ({law.name.casefold()}) does not suit a loss of {loss}: take {suits}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

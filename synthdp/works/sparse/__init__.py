@@ -7,10 +7,10 @@ WORK = Work(
     saved={
         "CountSketch": "sketches",
         "FrequentRecords": "stability_histogram",
-        "PolynomialHash": "hashing",
+        "PolynomialHash": "sketches",
         "ProjectedRecords": "projection",
         "SignProjection": "sketches",
-        "SparseModel": "model",
+        "SparseModel": "sparse_table",
         "SparseTable": "sparse_table",
     },
 )

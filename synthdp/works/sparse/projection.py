@@ -24,11 +24,10 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.works.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.model import check_query
 from synthdp.works.sparse.sketches import CountSketch, SignProjection, Sketch, check_dimension
+from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSketch, "signs": SignProjection}
 

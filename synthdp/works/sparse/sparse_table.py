@@ -6,7 +6,9 @@ Public data: it changes by noisy answers only, and neither its time nor its memo
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -14,7 +16,50 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_whole
 from synthdp.codec import file_form
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.queries.supports import Support
+from synthdp.queries.supports import SparseQuery, Support
+
+CONFIDENCE = 0.95
+"""Of every error bound that is not a standard error."""
+
+
+class Origin(StrEnum):
+    """Where an answer comes from."""
+
+    MEASURED = "measured with noise"
+    WEIGHTS = "public weights, checked against the table"
+    UNCHECKED = "public weights, not checked: all updates are used up"
+    RELEASED = "computed from a release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseAnswer:
+    """How many rows a sparse query counts.
+
+    Parameters
+    ----------
+    count
+        Estimated number of rows (or sum of the query's values over rows).
+    total
+        Number of all rows, public or estimated.
+    stddev
+        Standard error in rows where the answer's error is noise, else ``None``.
+    error
+        Bound on the error in rows that holds with probability 0.95, or ``None`` where there is none.
+    origin
+        Where it comes from.
+    """
+
+    count: float
+    total: float
+    stddev: float | None
+    error: float | None
+    origin: Origin
+
+    @property
+    def fraction(self) -> float:
+        """The answer over the number of rows: the paper's Q(D)."""
+        return self.count / self.total
+
 
 STEPS = 200
 """Halvings that end the search for an exponential tilt; doubles need fewer."""
@@ -165,3 +210,108 @@ def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: f
         middle = (low + high) / 2
         low, high = (middle, high) if mean(middle) < target else (low, middle)
     return (low + high) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightTarget:
+    """A noisy answer that the weights were moved to.
+
+    Parameters
+    ----------
+    place
+        (m,) positions of the query's keys in the weights.
+    values
+        (m,) the query's values there.
+    target
+        The noisy mean.
+    """
+
+    place: IntArray
+    values: FloatArray
+    target: float
+
+
+@file_form("SparseModel")
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparseModel:
+    """Public weights on record keys.
+
+    Parameters
+    ----------
+    columns
+        Columns whose values make up the key.
+    table
+        The weights.
+    total
+        Number of rows, public or estimated.
+    error
+        Bound in rows on the error of answers to the queries that were checked, or ``None``.
+    """
+
+    columns: tuple[str, ...]
+    table: SparseTable
+    total: float
+    error: float | None = None
+
+    def __repr__(self) -> str:
+        return f"SparseModel({self.table!r}, about {self.total:.0f} rows)"
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Normalised weight of every key that was asked about."""
+        return dict(zip(self.table.place, self.table.touched_weights.tolist(), strict=True))
+
+    def answer(self, query: SparseQuery) -> SparseAnswer:
+        """Answer a sparse query.
+
+        Raises
+        ------
+        ParameterError
+            If it is about other columns.
+        """
+        check_query(query, self.columns)
+        mean = self.table.expectation(query.support())
+        return SparseAnswer(count=mean * self.total, total=self.total, stddev=None, error=None, origin=Origin.RELEASED)
+
+
+def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
+    """Refuse what is no sparse query, or one about other columns than these."""
+    if not isinstance(query, SparseQuery):
+        raise ParameterError(
+            f"this release answers sparse queries, as sparse_conjunction and overlap make them, not {type(query).__name__}"
+        )
+    if query.columns != columns:
+        raise ParameterError(
+            f"the query is about {', '.join(query.columns)}, and must be about {', '.join(columns)}, in this order"
+        )
+
+
+def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, rows: float) -> None:
+    """Project the weights on all noisy answers in turn, the latest first, so that earlier ones still hold.
+
+    Parameters
+    ----------
+    table
+        The weights, changed in place.
+    measured
+        All answers so far.
+    sweeps
+        How many times round.
+    rows
+        Number of rows: no mean is taken for less than half a row, or more than all but half a row.
+    """
+    least = 0.5 / max(rows, 1.0)
+    for _ in range(sweeps):
+        for one in reversed(measured):
+            table.project(one.place, one.values, target=min(max(one.target, least), 1 - least))
+
+
+def touched(table: SparseTable, support: Support, *, target: float) -> WeightTarget:
+    """Return a noisy answer with its query's keys placed in the table.
+
+    Raises
+    ------
+    MechanismFailure
+        If slots run out.
+    """
+    return WeightTarget(place=table.touch(support), values=np.asarray(support.weights), target=target)

@@ -18,13 +18,11 @@ from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
-from synthdp.queries.record_keys import values_of
-from synthdp.queries.supports import SparseQuery
+from synthdp.queries.supports import SparseQuery, values_of
 from synthdp.randomness import RandomState
 from synthdp.release import Release
-from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.model import check_query
+from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,13 @@ A public table of weights guesses every answer; the curator's sparse vector says
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from synthdp.arrays import NO_ARRAYS
 from synthdp.checks import check_one_of, check_share, whole
@@ -21,16 +25,66 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_d
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.release import Release
-from synthdp.works.sparse.answer import CONFIDENCE, Origin, SparseAnswer
-from synthdp.works.sparse.bounds import smallest_slots
-from synthdp.works.sparse.construction import SparseConstruction, Update
+from synthdp.works.sparse.bounds import SparseConstruction, Update, smallest_slots
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.model import SparseModel, WeightTarget, check_query
-from synthdp.works.sparse.session_files import learned, learned_arrays, table_document
-from synthdp.works.sparse.sparse_table import SparseTable
+from synthdp.works.sparse.sparse_table import (
+    CONFIDENCE,
+    Origin,
+    SparseAnswer,
+    SparseModel,
+    SparseTable,
+    WeightTarget,
+    check_query,
+)
 
 if TYPE_CHECKING:
     from synthdp.curator.curator import SparseVector
+
+
+def table_document(table: SparseTable) -> dict[str, Any]:
+    """Return all of a table but its weights, as JSON."""
+    return {"slots": table.slots, "untouched_weight": table.untouched_weight, "keys": list(table.place)}
+
+
+def learned_arrays(table: SparseTable, measured: Sequence[WeightTarget]) -> bytes:
+    """Return the weights and the noisy answers as the bytes of an npz file."""
+    file = io.BytesIO()
+    np.savez(
+        file,
+        weights=table.weights[: len(table.place)],
+        sizes=np.array([len(one.place) for one in measured], np.int64),
+        targets=np.array([one.target for one in measured], np.float64),
+        place=np.concatenate([np.zeros(0, np.int64), *(one.place for one in measured)]),
+        values=np.concatenate([np.zeros(0), *(one.values for one in measured)]),
+    )
+    return file.getvalue()
+
+
+def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, list[WeightTarget]]:
+    """Read what `table_document` and `learned_arrays` returned.
+
+    Raises
+    ------
+    FormatError
+        If the bytes are not those of such a file.
+    """
+    try:
+        with np.load(io.BytesIO(arrays), allow_pickle=False) as file:
+            weights, sizes, targets, place, values = (
+                file[name] for name in ("weights", "sizes", "targets", "place", "values")
+            )
+    except NO_ARRAYS:
+        raise FormatError("the arrays of a saved session are damaged") from None
+    table = SparseTable(
+        int(document["slots"]),
+        {str(key): i for i, key in enumerate(document["keys"])},
+        np.append(weights, 0.0),  # one more than there are keys: there may be none
+        float(document["untouched_weight"]),
+    )
+    ends = np.cumsum(sizes).tolist()
+    parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    found = zip(parts, targets.tolist(), strict=True)
+    return table, [WeightTarget(place=place[part], values=values[part], target=target) for part, target in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from synthdp.answers.direct import Direct
 from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
 from synthdp.answers.error_bars.refit import refitted
 from synthdp.answers.leaves import least_squares
+from synthdp.distribution.components import Product
 from synthdp.distribution.contingency import table_size
-from synthdp.distribution.product import Product
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
 from synthdp.randomness import generator

@@ -9,8 +9,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers.error_bars.refit import Matched, refitted
 from synthdp.distribution.contingency import NoisyTable, contingency, table_size
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.fit.graphical.consistency import make_consistent, make_merged_consistent, pooled_effects
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts

@@ -9,7 +9,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.answers.answer import answer
-from synthdp.answers.formula import parse_formula
+from synthdp.answers.questions import parse_formula
 from synthdp.answers.regression import Design
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement

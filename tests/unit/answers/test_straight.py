@@ -7,8 +7,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers.answer import Asker
 from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.bootstrap import Bootstrap
-from synthdp.answers.error_bars.straight import STRAIGHT, mean_size, straight_errors
+from synthdp.answers.error_bars.bootstrap import STRAIGHT, Bootstrap, mean_size, straight_errors
 from synthdp.answers.regression import LEAST_EIGENVALUE, Design, _changed
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.selection import Planner
@@ -74,7 +73,7 @@ def test_what_is_open_is_in_the_error_of_a_correlation(
         return float(Asker(blind.release_.output, blind.release_.measurements).ask(sd.correlation("b", "a")).stddev[0])
 
     found, open_to = error(), straight_errors(Bootstrap(direct(blind)), [0, 1])[0, 1]
-    monkeypatch.setattr("synthdp.answers.error_bars.straight.STRAIGHT", 0.0)
+    monkeypatch.setattr("synthdp.answers.error_bars.bootstrap.STRAIGHT", 0.0)
     assert found**2 == pytest.approx(error() ** 2 + open_to**2)
 
 

@@ -5,12 +5,10 @@ import pytest
 from scipy import sparse
 
 import synthdp as sd
-from synthdp.answers.alone import counted_alone
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.grouping import Grouping, leaf_means, leaf_shares, runs_of
-from synthdp.answers.leaves import Histogram, least_squares
-from synthdp.answers.quantiles import Ladder, quantile_intervals
-from synthdp.answers.uneven import clumped, heap_errors, unevenness
+from synthdp.answers.leaves import Histogram, clumped, heap_errors, least_squares, unevenness
+from synthdp.answers.one_column import Ladder, counted_alone, quantile_intervals
 from synthdp.domain.axis import Axis
 from synthdp.domain.refinement import Refinement
 

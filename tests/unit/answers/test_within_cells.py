@@ -9,8 +9,7 @@ import pytest
 import synthdp as sd
 from synthdp.answers import answer as engine
 from synthdp.answers.direct import Direct
-from synthdp.answers.error_bars.sharpening import Sharpening
-from synthdp.answers.error_bars.within_cells import tilts
+from synthdp.answers.error_bars.misfit import Sharpening, tilts
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError

@@ -11,10 +11,10 @@ import pytest
 from no_noise import without_noise
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import SensitivityError
 from synthdp.privacy.loss import components
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.schema.columns import Integer

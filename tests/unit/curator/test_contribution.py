@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 
 from synthdp.curator.contribution import Bounding, first_rows, kept_rows, mixed as splitmix64
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Labels, Numbers, rows_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways

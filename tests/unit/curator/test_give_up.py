@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from synthdp import ApproxDP, Curator, Ledger, PureDP, Schema
 from synthdp.curator.ledger import Reservation
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import BudgetExceededError, LedgerError, PrivacyError, RoomClosedError
 from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import Integer

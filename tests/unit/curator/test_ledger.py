@@ -13,7 +13,7 @@ import pytest
 from forks import raced
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Ledger, PureDP, Schema, SyntheticRelease
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import BudgetExceededError, LedgerError, LedgerWarning, ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.marginals import one_ways

@@ -15,11 +15,11 @@ from no_noise import with_repeatable_noise
 import synthdp as sd
 from synthdp import Categorical, Continuous, Curator, Integer, PureDP, Schema
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import BudgetExceededError
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import Statistic
-from synthdp.queries.total import Total
 
 SCHEMA = Schema({"age": Integer(0, 99), "city": Categorical(["a", "b"], nullable=True), "size": Continuous(0, 1)})
 

@@ -12,8 +12,7 @@ from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.curator import private_table as room_module
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import MEMORY_BYTES, Store
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, domain_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, one_ways

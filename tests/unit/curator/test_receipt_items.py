@@ -14,11 +14,11 @@ from synthdp.curator.noisy_heaps import MAGNITUDE_BINS
 from synthdp.curator.noisy_ranges import (
     PARTS,
 )
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.above_threshold import plan_watch
 from synthdp.privacy.accounting import gdp_from_approx
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.schema.columns import Continuous
 
 

@@ -12,7 +12,7 @@ from private_door import hidden_state
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, PureDP, Schema
 from synthdp.curator.sparse_vector import SparseVector
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import (
     DataError,
     FormatError,
@@ -23,9 +23,9 @@ from synthdp.errors import (
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting, noise
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.composed import Subset
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import one_ways
-from synthdp.queries.subset import Subset
 from synthdp.queries.supports import DENOMINATOR, KeyList
 
 LOSSES = [PureDP(1.0), ApproxDP(1.0, 1e-6), ApproxDP(1.0, 0.0), ZCDP(0.02), GaussianDP(0.3)]

@@ -15,7 +15,7 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.curator.contribution import Bounding
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import Store
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Labels, Numbers
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency

@@ -11,7 +11,7 @@ from no_noise import without_noise
 
 from synthdp.curator.curator import Curator
 from synthdp.curator.ledger import Ledger
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import BudgetExceededError
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.marginals import one_ways

@@ -20,7 +20,7 @@ from no_noise import without_noise
 
 from synthdp import Boolean, Curator, PureDP, Schema
 from synthdp.curator.contribution import Bounding, first_rows
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.queries.marginals import one_ways
 from synthdp.tables.sources.resolve import source_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from synthdp import Curator, Integer, PureDP, Schema
 from synthdp.curator import vault
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import PrivacyError
 from synthdp.queries.marginals import one_ways
 

@@ -5,9 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from synthdp.distribution.components import Components
+from synthdp.distribution.components import Components, Product
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.product import Product
 from synthdp.errors import ParameterError
 
 PAIR = Explicit(shape=(2, 3), codes=np.array([[0, 0], [1, 2]]), weights=np.array([0.25, 0.75]))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from synthdp.distribution.product import Product
+from synthdp.distribution.components import Product
 from synthdp.errors import ParameterError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.histories import BINS, axis_of_column, growing_starts
 
 

@@ -10,8 +10,7 @@ import strategies as my
 from hypothesis import given, strategies as st
 
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of, domain_of, finest_axis
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of, domain_of, finest_axis
 from synthdp.domain.grid import MAX_POINTS, edges_of, grid_of, has_labels, labels_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError, SchemaError

@@ -10,7 +10,7 @@ import pytest
 import strategies as my
 from hypothesis import assume, example, given, strategies as st
 
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
 from synthdp.domain.grid import MAX_POINTS, bounds_of, edges_of, grid_of, has_labels, labels_of
 from synthdp.errors import SchemaError

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.schema.columns import Categorical, Integer

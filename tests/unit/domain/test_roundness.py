@@ -15,12 +15,10 @@ from hypothesis import given, strategies as st
 import synthdp as sd
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import bounds_of, grid_of
-from synthdp.domain.refinement import Refinement
-from synthdp.domain.roundness import FEWEST, MOST, POWERS, axis_of_roundness
+from synthdp.domain.refinement import FEWEST, MOST, POWERS, Refinement, axis_of_roundness
 from synthdp.errors import InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways

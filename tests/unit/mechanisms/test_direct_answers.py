@@ -10,17 +10,15 @@ from silence import silence
 from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Integer, PureDP, Schema
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain
+from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
 from synthdp.privacy import accounting, accuracy
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.composed import Stack, Subset
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.stack import Stack
-from synthdp.queries.subset import Subset
 
 SCHEMA, DOMAIN = binary_world(3)
 TABLES = Marginals(DOMAIN, all_cliques(DOMAIN, 1) + all_cliques(DOMAIN, 3))

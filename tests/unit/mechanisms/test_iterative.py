@@ -11,15 +11,13 @@ import pandas as pd
 import pytest
 
 from synthdp import ApproxDP, Boolean, Curator, InteractiveMechanism, Schema
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain, universe
+from synthdp.domain.domain import domain_of, releasable_domain, universe
 from synthdp.errors import MechanismFailure, ParameterError
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.supports import DENOMINATOR, Support
 from synthdp.works.net.median_mechanism import MedianConstruction, net_distance
 from synthdp.works.net.private_multiplicative_weights import MultiplicativeWeightsConstruction
-from synthdp.works.sparse.bounds import smallest_slots
-from synthdp.works.sparse.construction import SparseConstruction
+from synthdp.works.sparse.bounds import SparseConstruction, smallest_slots
 from synthdp.works.sparse.sparse_table import SparseTable
 
 ROWS = 12

@@ -9,12 +9,10 @@ from no_noise import with_repeatable_noise
 
 import synthdp as sd
 from synthdp.distribution.contingency import NoisyTable
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
-from synthdp.mechanisms import l1_averages
-from synthdp.mechanisms.design import design
-from synthdp.mechanisms.l1_averages import NoisyAverages
-from synthdp.mechanisms.l1_pairs import tables_of_products
+from synthdp.domain.domain import Domain, axis_of
+from synthdp.mechanisms import l1_pairs
+from synthdp.mechanisms.cell_model import design
+from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.trigonometric import TensorBasis, mixed_terms
 
@@ -77,9 +75,9 @@ def test_features_in_chunks_are_those_of_all_points_at_once(monkeypatch: pytest.
             for i, one in enumerate(noisy.families)
         ]
     )
-    monkeypatch.setattr(l1_averages, "CHUNK", 10)
+    monkeypatch.setattr(l1_pairs, "CHUNK", 10)
     for share in (0.0, 1.0):
-        monkeypatch.setattr(l1_averages, "DENSE", share)
+        monkeypatch.setattr(l1_pairs, "DENSE", share)
         features = noisy.features(rows)
         np.testing.assert_array_equal(features.toarray() if share else features, whole)
 

@@ -10,14 +10,14 @@ import pytest
 
 import synthdp as sd
 from synthdp.curator.curator import Curator
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, ParameterError, SensitivityError, SynthDPError, budget_told
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.preflight import check_tables
+from synthdp.queries.distances import PairDistances
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.pair_distances import PairDistances
 
 NEIGHBORS = ("add_remove", "replace_one")
 LOSSES = (sd.PureDP(1e-5), sd.PureDP(700.0), sd.ApproxDP(1.0, 1e-9), sd.ZCDP(1e-9), sd.GaussianDP(0.1))

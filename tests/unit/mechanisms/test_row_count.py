@@ -6,11 +6,11 @@ import pytest
 from no_noise import without_noise
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Integer, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows, count_rows_from, row_total
 from synthdp.privacy.loss import components
-from synthdp.queries.total import Total
+from synthdp.queries.linear import Total
 from synthdp.works.sparse.key_counts import KeyTotal
 
 SCHEMA = Schema({"a": Integer(0, 9), "b": Boolean()})

@@ -7,7 +7,7 @@ from scipy import stats
 from series_worlds import QUERIES
 
 import synthdp as sd
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.mechanisms.series.asked import AskedPlan, correlation_of, rows_between
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers

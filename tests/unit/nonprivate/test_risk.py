@@ -16,7 +16,7 @@ from synthdp.cli.main import main
 from synthdp.data import adult, adult_schema
 from synthdp.errors import DataError, ParameterError
 from synthdp.nonprivate import attacks
-from synthdp.nonprivate.joint_codes import joint_tables
+from synthdp.nonprivate.attacks import joint_tables
 from synthdp.nonprivate.risk import NO_EVIDENCE, STAMP, THRESHOLDS, NonprivateRisk
 
 KEYS, TARGET = ["age", "city", "job"], "ill"

@@ -26,7 +26,12 @@ TYPED = {
     "truth": ({}, "boolean"),
     "open": ({"type": "integer"}, "integer"),
     "open categories": ({"how": "open", "type": "categorical"}, "categorical"),
-    "name": ({"nullable": "yes"}, "identifier"),
+    "name": ({"complete": "yes"}, "identifier"),
+    "row": ({}, "identifier"),
+    "complete limits": (
+        {"how": "limits", "type": "integer", "lower": "0", "upper": "9", "source": "x", "complete": "yes"},
+        "integer",
+    ),
     "known": ({"known": "age"}, "integer"),
 }
 
@@ -54,6 +59,12 @@ def test_a_code_with_zeros_in_front_stays_a_text():
         "007",
         "008",
     ]
+
+
+@pytest.mark.parametrize("typed", [TYPED[name][0] | {"how": TYPED[name][0].get("how", name)} for name in TYPED])
+def test_a_value_may_be_missing_unless_somebody_says_that_none_can(typed):
+    entry = answer_of("a column", typed, [], {})["entry"]
+    assert entry["type"] == "identifier" or entry.get("nullable", False) == (typed.get("complete") != "yes")
 
 
 def test_a_column_that_is_left_out_has_no_entry():
@@ -149,12 +160,14 @@ def test_what_might_be_another_number_is_not_guessed(text):
         {"type": "identifier"},
         {"type": "continuous", "comment": "no bounds", "source": "d"},
         {"type": "continuous", "lower": 0, "upper": 1, "decimals": 2, "source": "d"},
+        {"type": "integer", "lower": 0, "upper": 9, "source": "d", "nullable": False},
     ],
 )
 def test_what_a_document_says_can_be_read_and_changed_in_the_form(entry):
     made = from_document({"name": "c", **entry})
+    said = {} if entry["type"] == "identifier" else {"nullable": True}
     assert column_of(made["entry"]) == column_of(
-        {key: v for key, v in {"name": "c", **entry}.items() if key != "comment"}
+        {key: v for key, v in {"name": "c", **said, **entry}.items() if key != "comment"}
     )
     again = answer_of("c", {"source": "d", **made["typed"]}, [], {})
     assert column_of(again["entry"]) == column_of(made["entry"])

@@ -61,6 +61,7 @@ def prepared(folder: Path) -> Visitor:
     visitor.get("table")
     visitor.post("table", file=number_of(visitor, "wards.csv"))
     visitor.get("table")
+    visitor.post("people", protects="row")
     visitor.post("document", file=number_of(visitor, "codebook.csv"))
     return visitor
 
@@ -104,7 +105,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Visitor:
         visitor.post("rules", first="1", first_values="children", kind="implies", second="0", second_values="0 to 17")
         summary = planned(visitor)
         visitor.key = key_on(summary)
-        visitor.post("release", key=visitor.key, note="the yearly table")
+        visitor.post("release", key=visitor.key, note="the yearly table", cap="3")
     return visitor
 
 
@@ -123,7 +124,7 @@ def test_a_file_and_a_codebook_become_a_folder_to_publish(walked):
     assert len(lines) == release["rows"] + 1 > ROWS / 2
     for line in lines[1:]:
         age, ward, _ = line.split(",")
-        assert (ward, float(age) <= 17) != ("children", False)
+        assert ward != "children" or float(age) <= 17
 
 
 def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(walked, tmp_path, monkeypatch):
@@ -199,7 +200,18 @@ def test_what_is_published_does_not_say_where_on_this_machine_it_was_made(walked
 
 
 def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
-    for path in ("table", "columns", "columns/1", "rules", "promise", "release", "publish", "questions", "ledger"):
+    for path in (
+        "table",
+        "people",
+        "columns",
+        "columns/1",
+        "rules",
+        "promise",
+        "release",
+        "publish",
+        "questions",
+        "ledger",
+    ):
         title = re.search("<title>(.*?)</title>", walked.get(path).text)[1]
         assert not {"wards", "age", "ward", "codebook"} & set(re.findall(r"\w+", title.lower()))
     for answer in walked.seen:
@@ -212,6 +224,7 @@ def test_names_of_columns_and_files_are_in_no_title_address_and_cookie(walked):
     [
         "",
         "table",
+        "people",
         "columns",
         "columns/0",
         "columns/1",
@@ -233,7 +246,18 @@ def test_every_screen_is_there(walked, path):
 
 
 def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
-    for path in ("table", "columns", "columns/0", "rules", "promise", "release", "publish", "questions", "ledger"):
+    for path in (
+        "table",
+        "people",
+        "columns",
+        "columns/0",
+        "rules",
+        "promise",
+        "release",
+        "publish",
+        "questions",
+        "ledger",
+    ):
         took = []
         for _ in range(3):
             before = time.process_time()
@@ -433,7 +457,7 @@ def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_w
 
     with monkeypatch.context() as patch:
         patch.setattr("synthdp.publishing.write_report", full)
-        answer = visitor.post("release", key=key)
+        answer = visitor.post("release", key=key, cap="1")
     assert "No space left" in answer.text
     assert "spent (entry 1)" in answer.text
     assert "Write them now" in visitor.get("publish").text
@@ -486,7 +510,7 @@ def test_a_folder_of_a_release_that_points_elsewhere_is_refused(tmp_path):
 def test_a_column_that_names_persons_is_not_offered_for_a_rule(tmp_path):
     visitor = prepared(tmp_path / "f")
     assert "age</option>" in visitor.get("rules").text
-    visitor.post("unit", unit="0", rows="3")
+    visitor.post("people", protects="person", unit="0", rows="3")
     assert "age</option>" not in visitor.get("rules").text
 
 
@@ -494,7 +518,7 @@ def test_a_column_that_names_persons_is_not_offered_for_a_rule(tmp_path):
 def test_a_comparison_with_the_real_rows_knows_what_was_discovered(ready):
     ready.post("columns/0", how="open", type="integer")
     key = key_on(planned(ready))
-    ready.post("release", key=key)
+    ready.post("release", key=key, cap="1")
     answer = ready.post("publish/0/compare")
     assert "NON-PRIVATE" in answer.text
     assert "Not done" not in answer.text
@@ -502,7 +526,7 @@ def test_a_comparison_with_the_real_rows_knows_what_was_discovered(ready):
 
 def test_a_cap_can_be_set_again_for_another_unit_before_anything_is_spent(ready):
     ready.post("ledger", epsilon="2", delta="1e-6")
-    ready.post("unit", unit="1", rows="3")
+    ready.post("people", protects="person", unit="1", rows="3", same="0")
     assert ready.said(ready.post("ledger", epsilon="1", delta="1e-6")) == ""
     assert sd.Ledger(ready.project.ledger).adjacency("wards.csv").unit == "ward"
 
@@ -517,12 +541,132 @@ def test_a_number_stays_with_its_file_when_others_come_and_go(tmp_path):
 
 def test_a_person_may_have_several_rows(tmp_path):
     visitor = prepared(tmp_path / "f")
-    visitor.post("unit", unit="0", rows="3")
+    visitor.post("people", protects="person", unit="0", rows="3")
     assert visitor.project.request()["privacy_unit"] == "age"
     assert visitor.project.request()["max_rows_per_unit"] == 3
     assert visitor.project.schema()["age"].names_rows
-    assert visitor.said(visitor.post("unit", unit="0", rows="many"))
-    assert visitor.said(visitor.post("unit", unit="77", rows="1"))
+    assert visitor.said(visitor.post("people", protects="person", unit="0", rows="many"))
+    assert visitor.said(visitor.post("people", protects="person", unit="77", rows="1"))
+
+
+def begun(folder: Path) -> Visitor:
+    """Choose the table, and answer nothing."""
+    write_table(folder)
+    visitor = Visitor(folder)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "wards.csv"))
+    return visitor
+
+
+def test_who_is_protected_is_asked_before_any_column_and_has_no_answer_by_itself(tmp_path):
+    visitor = begun(tmp_path / "f")
+    screen = visitor.get("")
+    assert "<h1>Who is protected?</h1>" in screen.text
+    assert "checked" not in screen.text
+    assert "There is no usual answer" in visitor.said(visitor.post("people"))
+    visitor.post("document", file=number_of(visitor, "codebook.csv"))
+    assert not visitor.project.open_columns
+    assert "who is protected" in visitor.said(visitor.post("promise", rows="600", epsilon=""))
+    assert visitor.project.plan is None
+    assert "<h1>What is known" in visitor.post("people", protects="row").text
+
+
+@pytest.mark.parametrize(
+    "typed", [{"unit": "", "rows": "3"}, {"unit": "0"}, {"unit": "0", "rows": "0"}, {"unit": "0", "rows": "x"}]
+)
+def test_a_person_needs_a_column_and_a_number_of_rows_which_no_row_decides(tmp_path, typed):
+    visitor = begun(tmp_path / "f")
+    answer = visitor.post("people", protects="person", **typed)
+    assert visitor.said(answer)
+    assert visitor.project.people is None
+    assert 'name="rows" inputmode="numeric" value="' + typed.get("rows", "") + '"' in answer.text
+
+
+@pytest.mark.parametrize("way_out", [{"how": "row"}, {"how": "out"}, None])
+def test_a_column_that_names_a_person_and_is_not_the_unit_stops_the_way(tmp_path, way_out):
+    visitor = prepared(tmp_path / "f")
+    visitor.post("columns/0", how="name")
+    assert "names a person, and another unit is protected" in visitor.get("columns").text
+    assert "ten times less" in visitor.said(visitor.post("promise", rows="600", epsilon=""))
+    if way_out is None:
+        visitor.post("people", protects="person", unit="0", rows="2")
+    else:
+        visitor.post("columns/0", **way_out)
+    assert visitor.project.unprotected() is None
+    visitor.project.request()
+
+
+def test_a_copy_of_a_table_under_another_name_has_no_budget_of_its_own_unless_its_people_are_others(walked, tmp_path):
+    folder = Path(shutil.copytree(walked.folder, tmp_path / "f"))
+    shutil.copy(folder / "wards.csv", folder / "copy.csv")
+    visitor = Visitor(folder)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "copy.csv"))
+    screen = visitor.get("people").text
+    assert "proposed, because the columns are alike" in screen
+    assert re.search(r'name="same" value="0" checked', screen)
+    visitor.post("people", protects="row", same="0")
+    visitor.post("document", file=number_of(visitor, "codebook.csv"))
+    planned(visitor)
+    assert "ε = 2" in visitor.get("release").text  # what the first release left of the cap of 3
+    visitor.post("ledger", epsilon="1.5", delta="1e-6")
+    answer = visitor.post("release", key=key_on(visitor.get("release")))
+    assert "only ε = 0.5" in answer.text
+    assert [entry.dataset for entry in sd.Ledger(visitor.project.ledger).entries()] == ["wards.csv"]
+    visitor.post("people", protects="row", same="new")
+    assert visitor.project.people == "copy.csv"
+
+
+def test_a_new_table_with_a_name_that_the_ledger_knows_is_asked_about_too(tmp_path):
+    visitor = begun(tmp_path / "f")
+    sd.Ledger(visitor.project.ledger).set_cap("wards.csv", sd.ApproxDP(1.0, 1e-6))
+    assert "the people of an earlier table" in visitor.said(visitor.post("people", protects="row"))
+    visitor.post("people", protects="row", same="new")
+    assert visitor.project.people == "wards.csv (2)"
+
+
+def test_the_people_of_an_earlier_spend_are_protected_as_they_were_then_and_stay_whose_they_are(walked, tmp_path):
+    visitor = Visitor(Path(shutil.copytree(walked.folder, tmp_path / "f")))
+    answer = visitor.post("people", protects="person", unit="0", rows="2")
+    assert "protect each row" in visitor.said(answer)
+    assert "stay with the same people" in visitor.said(visitor.post("people", protects="row", same="new"))
+    assert visitor.project.people == "wards.csv"
+
+
+def test_nothing_is_spent_before_there_is_a_cap_that_covers_it(ready):
+    key = key_on(ready.get("release"))
+    for cap, why in (("", "the most ε"), ("0.5", "must cover this release"), ("many", "plain digits")):
+        assert why in ready.said(ready.post("release", key=key, cap=cap))
+    assert not ready.project.ledger.exists() or sd.Ledger(ready.project.ledger).entries() == []
+    assert ready.project.state["releases"] == []
+
+
+def test_a_code_that_means_missing_is_no_value(tmp_path):
+    folder = tmp_path / "f"
+    write_table(folder)
+    text = (folder / "wards.csv").read_text().splitlines()
+    rest = [line.replace(line.split(",")[0], "-999", 1) if i % 3 == 0 else line for i, line in enumerate(text[1:])]
+    (folder / "wards.csv").write_text("\n".join([text[0], *rest]) + "\n")
+    visitor = Visitor(folder)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "wards.csv"))
+    visitor.post("people", protects="row")
+    visitor.post("missing", codes="-999 | <0.6")
+    visitor.post("document", file=number_of(visitor, "codebook.csv"))
+    assert {"-999", "<0.6"} <= set(visitor.project.schema().csv.missing)
+    asked = {"path": "wards.csv", "csv": visitor.project.document()["csv"], "name": "age", "job": "look"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert work.run(asked, lambda _: None)["result"]["missing"] == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_answers_of_an_older_page_are_read_and_who_is_protected_is_asked_again(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    saved = json.loads((visitor.folder / FILE).read_text())
+    for name in ("people", "missing"):
+        del saved["tables"]["wards.csv"][name]
+    (visitor.folder / FILE).write_text(json.dumps(saved))
+    assert "<h1>Who is protected?</h1>" in Visitor(visitor.folder).get("").text
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n", "no header at all"])
@@ -540,7 +684,7 @@ def test_a_table_taken_for_a_codebook_is_refused_and_shows_none_of_its_rows(tmp_
     (visitor.folder / "more.csv").write_text((visitor.folder / "wards.csv").read_text())
     visitor.get("table")
     answer = visitor.post("document", file=number_of(visitor, "more.csv"))
-    assert "not a data dictionary" in visitor.get("table").text
+    assert "not a data dictionary" in visitor.get("columns").text
     assert CANARY not in answer.text
 
 

@@ -16,11 +16,10 @@ from hypothesis import example, given, strategies as st
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_figures, in_per_cent, multiples, precise_to, round_step, shortened, width_of
-from synthdp.pictures.axes import FINEST, SINGLE, axis_between, zoomed
+from synthdp.pictures.axes import FINEST, SINGLE, axis_between, marks_between, zoomed
 from synthdp.pictures.charts import bars, decades, heat_map, histogram, triangle
 from synthdp.pictures.columns import column_view, column_views
 from synthdp.pictures.pairs import grouped
-from synthdp.pictures.times import marks_between
 from synthdp.pictures.view import Bar
 
 ROWS = 20_000

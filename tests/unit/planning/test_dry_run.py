@@ -8,9 +8,8 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import DiscoveryError, ParameterError
-from synthdp.planning.dry_run import MOST_ROWS, noise_of_counts
+from synthdp.planning.dry_run import MOST_ROWS, noise_of_counts, simulated_table
 from synthdp.planning.plan import curve
-from synthdp.planning.simulated_table import simulated_table
 from synthdp.randomness import generator
 
 SCHEMA = sd.Schema({

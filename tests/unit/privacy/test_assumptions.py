@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from synthdp import Categorical, Continuous, Identifier, Integer, LessEqual, Schema
-from synthdp.privacy.assumptions import assumptions
 from synthdp.privacy.neighbors import Adjacency, Neighbors
+from synthdp.privacy.receipt import assumptions
 from synthdp.schema.columns import DISCOVERED, DRAFTED, Column
 
 COLUMNS: dict[str, Column] = {"a": Integer(0, 9), "b": Continuous(0, 1), "c": Categorical(["x", "y"])}

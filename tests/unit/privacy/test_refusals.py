@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, Ledger, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, LedgerError, ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.budget import Account

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from synthdp import Integer, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.parallel import in_order
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.pair_distances import PairDistances
 from synthdp.queries.protocol import AddingStatistic
 
 DOMAIN = domain_of(Schema({f"x{j}": Integer(0, 6) for j in range(6)}), bins=7)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.queries import counting
-from synthdp.queries.counting import count_tables, pack
+from synthdp.queries import marginals
+from synthdp.queries.marginals import count_tables, pack
 
 
 def one_by_one(codes, shape, cliques):
@@ -42,9 +42,9 @@ def counting_tasks(draw):
 def test_counts_equal_counting_one_row_at_a_time_whatever_is_packed(task, most_cells, slab, few_tables):
     codes, shape, cliques = task
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "FEW_TABLES", few_tables)
-        patch.setattr(counting, "MOST_CELLS", most_cells)
-        patch.setattr(counting, "SLAB", slab)
+        patch.setattr(marginals, "FEW_TABLES", few_tables)
+        patch.setattr(marginals, "MOST_CELLS", most_cells)
+        patch.setattr(marginals, "SLAB", slab)
         np.testing.assert_array_equal(count_tables(codes, shape, cliques), one_by_one(codes, shape, cliques))
 
 

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from small_worlds import answers, binary_world, labelled_world, largest_change
 
-from synthdp.domain.discretize import domain_of
-from synthdp.domain.universe import releasable_domain, universe, universe_size
+from synthdp.domain.domain import domain_of, releasable_domain, universe, universe_size
 from synthdp.errors import ParameterError, SensitivityError
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.composed import Subset
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.subset import Subset
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multiset_count, multisets
-from synthdp.works.net.query_distances import QueryDistances
-from synthdp.works.polynomials.characters import CellParities, closure, masks_below, table_of, widths
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multiset_count, multisets
+from synthdp.works.net.private_boosting import BoostingScores
+from synthdp.works.polynomials.fourier_marginals import CellParities, closure, masks_below, table_of, widths
 
 SCHEMA, DOMAIN = labelled_world(3, 2)
 CELLS = universe(DOMAIN)
@@ -43,7 +42,7 @@ def test_bounds_of_any_cell_queries_are_the_largest_changes(values):
 
 def test_bounds_by_ranges_are_safe(monkeypatch):
     exact = QUERIES.bounds.swap
-    monkeypatch.setattr("synthdp.queries.explicit.EXACT_PAIRS", 2)
+    monkeypatch.setattr("synthdp.queries.linear.EXACT_PAIRS", 2)
     loose = CellQueries(DOMAIN, VALUES, denominator=5).bounds.swap
     assert loose.linf == exact.linf
     assert loose.l1 >= exact.l1
@@ -196,7 +195,7 @@ def test_parity_bounds_without_a_transform_are_safe(monkeypatch):
     domain = binary_world(4)[1]
     masks = closure(domain, all_cliques(domain, 2))
     exact = CellParities(domain, masks).bounds.swap
-    monkeypatch.setattr("synthdp.works.polynomials.characters.MAX_TABLE_BITS", 2)
+    monkeypatch.setattr("synthdp.works.polynomials.fourier_marginals.MAX_TABLE_BITS", 2)
     loose = CellParities(domain, masks).bounds.swap
     assert loose.l1 == 2 * len(masks) >= exact.l1
     codes = universe(domain)[[0, 3, 3, 9]]

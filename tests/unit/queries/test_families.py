@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 from query_cases import cells_of, mixed, ordered
 
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError, SensitivityError
+from synthdp.queries.composed import Stack
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals, all_cliques, marginals, one_ways
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
-from synthdp.queries.stack import Stack
 from synthdp.queries.trigonometric import (
     Cosine,
     Indicator,

@@ -12,8 +12,9 @@ from hypothesis import example, given, strategies as st
 from query_cases import bits, mixed, of_sizes, ordered
 
 from synthdp.errors import ParameterError, SensitivityError
+from synthdp.queries.composed import Subset
 from synthdp.queries.distances import MarginalDistances
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, one_ways
 from synthdp.queries.norms import (
     LARGEST_CHANGE,
@@ -27,11 +28,10 @@ from synthdp.queries.norms import (
 )
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.queries.protocol import check_overflow, real_answers
-from synthdp.queries.subset import Subset
 from synthdp.queries.trigonometric import Cosine, TensorBasis
-from synthdp.works.net.boosting_scores import BoostingScores
-from synthdp.works.net.net_scores import NetScores, multisets
-from synthdp.works.net.query_distances import QueryDistances
+from synthdp.works.net.mwem import QueryDistances
+from synthdp.works.net.net import NetScores, multisets
+from synthdp.works.net.private_boosting import BoostingScores
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.smooth.chebyshev import AverageMoment, ChebyshevTensor
 
@@ -162,7 +162,7 @@ def test_a_table_of_numbers_that_do_not_fit_is_refused_whatever_its_type(number)
 @pytest.mark.parametrize("k", [1, 3, 229, 231, 1000])
 @pytest.mark.parametrize("denominator", [1, 1000, 10**8, 2**28 - 1])
 def test_many_large_queries_have_the_norms_of_python_integers(monkeypatch, k, denominator, cells):
-    monkeypatch.setattr("synthdp.queries.explicit.EXACT_PAIRS", {"few": 1024, "many": 1}[cells])
+    monkeypatch.setattr("synthdp.queries.linear.EXACT_PAIRS", {"few": 1024, "many": 1}[cells])
     domain = of_sizes(3)
     values = np.zeros((k, 3), np.int64)
     values[:, 0], values[:, 1] = denominator, -denominator

@@ -9,10 +9,8 @@ from hypothesis import given, settings, strategies as st
 from query_cases import of_sizes
 
 from synthdp.errors import ParameterError
-from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.distances import MarginalDistances, PairDistances, add_pair_counts, indicators, pair_tables
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.pair_counts import add_pair_counts, indicators, pair_tables
-from synthdp.queries.pair_distances import PairDistances
 
 UNIT = 4
 TINY = of_sizes(2, 3, 2)

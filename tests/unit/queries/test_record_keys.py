@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.queries.record_keys import key_of, part_of, values_of
+from synthdp.queries.supports import key_of, part_of, values_of
 from synthdp.tables.keys import count_keys
 from synthdp.tables.sources.dataframe import FrameSource
 

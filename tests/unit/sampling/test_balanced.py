@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from synthdp.distribution.components import Product
 from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
-from synthdp.distribution.product import Product
 from synthdp.sampling.balanced import (
     MOST_CELLS,
     WORK,

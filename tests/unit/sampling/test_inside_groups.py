@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 from synthdp import Categorical, Continuous, Integer, Ordinal, Schema
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
 from synthdp.sampling import inside_groups

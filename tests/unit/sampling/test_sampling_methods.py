@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from synthdp.distribution.components import Product
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
-from synthdp.distribution.product import Product
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
 DISTRIBUTIONS = {

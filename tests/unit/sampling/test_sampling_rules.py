@@ -12,7 +12,7 @@ from rule_models import model_of
 
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.rules import Order, rules_of
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros

@@ -11,7 +11,7 @@ import strategies as my
 from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Categorical, Integer, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.schema.columns import COLUMN_TYPES, LONGEST_SOURCE, Untyped, is_drafted

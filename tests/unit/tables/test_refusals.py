@@ -142,7 +142,7 @@ def read(source: Any) -> None:
 
 
 def sd_queries(schema: sd.Schema) -> Any:
-    from synthdp.domain.discretize import domain_of
+    from synthdp.domain.domain import domain_of
     from synthdp.queries.marginals import one_ways
 
     return one_ways(domain_of(schema))

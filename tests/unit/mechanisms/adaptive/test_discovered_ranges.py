@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.mechanisms.adaptive.coarsening import coarsen
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Curator, GaussianDP, PureDP, Schema
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.adaptive.measuring import weighted_interactions
 from synthdp.mechanisms.adaptive.optimum import optimum, optimum_of, parts
 from synthdp.mechanisms.budget import BudgetAllocation

@@ -13,7 +13,7 @@ import synthdp as sd
 from synthdp.answers.direct import Direct
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, encode
-from synthdp.domain.roundness import axis_of_roundness
+from synthdp.domain.refinement import axis_of_roundness
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import rounded
 from synthdp.privacy.neighbors import Adjacency

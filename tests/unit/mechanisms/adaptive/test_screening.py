@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, shrunk
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals

@@ -6,7 +6,7 @@ import pytest
 
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Continuous, Curator, Integer, Schema
 from synthdp.domain.axis import Axis
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, MOST_STRONG, RESOLUTION, scores
 from synthdp.mechanisms.adaptive.selection import Planner

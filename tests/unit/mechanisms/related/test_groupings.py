@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import synthdp as sd
-from synthdp.domain.discretize import axis_of
+from synthdp.domain.domain import axis_of
 from synthdp.mechanisms.related.groupings import grouping_of
 
 AXIS = axis_of("score", sd.Integer(0, 999, nullable=True), bins=24)

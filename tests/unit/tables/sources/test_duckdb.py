@@ -13,8 +13,7 @@ import strategies as my
 from hypothesis import given, settings, strategies as st
 
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import axis_of, domain_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of, domain_of
 from synthdp.errors import DataError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
@@ -114,7 +113,7 @@ def test_a_table_without_rows_has_one_empty_block():
 
 
 def test_a_statistic_that_is_no_marginal_is_not_pushed_down(database):
-    from synthdp.queries.total import Total
+    from synthdp.queries.linear import Total
 
     assert DuckDBSource(database, name="people", push_down=True).sums(Total(domain_of(SCHEMA)), SCHEMA) is None
 

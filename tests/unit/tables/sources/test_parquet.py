@@ -13,7 +13,7 @@ import pytest
 from synthdp.curator.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError
 from synthdp.privacy.loss import ZCDP
 from synthdp.privacy.neighbors import Adjacency

@@ -22,14 +22,14 @@ from source_settings import SETTINGS, answer, curator_of, every_pair, sums, tabl
 from synthdp import AdaptiveMarginals, SyntheticRelease
 from synthdp.curator.curator import Curator
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, ParameterError
 from synthdp.privacy import noise
 from synthdp.privacy.loss import ZCDP, ApproxDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.distances import MarginalDistances
+from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.total import Total
 from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources.dataframe import FrameSource

@@ -13,7 +13,7 @@ from encoding_cases import CASES
 
 from synthdp import Schema
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import Marginals, one_ways

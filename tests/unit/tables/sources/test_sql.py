@@ -25,7 +25,7 @@ from postgres_server import Server
 import synthdp as sd
 from synthdp import Boolean, Categorical, Continuous, Datetime, Duration, Integer, Schema
 from synthdp.curator.private_table import PrivateTable
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import encode
 from synthdp.errors import DataError, ParameterError, SynthDPError
 from synthdp.privacy.loss import PureDP

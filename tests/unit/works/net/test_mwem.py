@@ -8,10 +8,10 @@ from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 from synthdp import ApproxDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.composed import Subset
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
-from synthdp.queries.subset import Subset
-from synthdp.works.net.cell_fit import CellFit
+from synthdp.works.net.listed_cells import CellFit
 from synthdp.works.net.mwem import MWEM, mwem_bound
 
 SCHEMA, DOMAIN = binary_world(5)

@@ -6,13 +6,13 @@ from silence import silence
 from small_worlds import binary_table, binary_world, curator_of, skewed_codes
 
 from synthdp import ApproxDP, PureDP
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.privacy import noise
-from synthdp.queries.explicit import CellQueries
+from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.works.net.median_mechanism import MedianMechanism, halvings, median_bound
-from synthdp.works.net.net_scores import multisets
+from synthdp.works.net.net import multisets
 from synthdp.works.net.private_multiplicative_weights import (
     PrivateMultiplicativeWeights,
     pmw_bound,

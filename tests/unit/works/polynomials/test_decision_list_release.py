@@ -10,8 +10,7 @@ from no_noise import recorded, replayed, without_noise
 from synthdp import ZCDP, ApproxDP, Curator, GaussianDP, PureDP
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.works.polynomials.decision_list_plan import plan_at
-from synthdp.works.polynomials.decision_list_release import DecisionListRelease
+from synthdp.works.polynomials.decision_list_release import DecisionListRelease, plan_at
 from synthdp.works.polynomials.decision_lists import DecisionList, Rule, decision_list_columns, decision_list_schema
 
 VARIABLES = [f"v{j}" for j in range(6)]

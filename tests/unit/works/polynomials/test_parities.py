@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp import Boolean, Categorical, Integer, Schema
-from synthdp.domain.universe import universe
+from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import LinearQueries
-from synthdp.works.polynomials import subset_counts
+from synthdp.works.polynomials import parities
 from synthdp.works.polynomials.binarized import Binarized, binarize
-from synthdp.works.polynomials.krawtchouk import fourier_coefficients, krawtchouk, odd_overlaps, ranks, subsets_of
-from synthdp.works.polynomials.monomials import Monomials
+from synthdp.works.polynomials.monomial_release import Monomials
 from synthdp.works.polynomials.parities import Parities
+from synthdp.works.polynomials.polynomials import fourier_coefficients, krawtchouk, odd_overlaps, ranks, subsets_of
 
 
 def binary(d: int) -> Binarized:
@@ -79,26 +79,26 @@ def test_sums_by_popcounts_are_the_sums_of_the_features(n, d, order):
 @pytest.mark.parametrize("order", [7, 14])
 def test_a_table_of_cells_and_popcounts_count_the_same(order, monkeypatch):
     columns = list(np.random.default_rng(0).random((14, 5000)) < 0.3)
-    assert subset_counts._cells_are_cheaper(subset_counts.pack(columns), order)
-    by_cells = subset_counts.odd_counts(columns, order=order)
-    monkeypatch.setattr(subset_counts, "CELL_BITS", 0)
-    for a, b in zip(by_cells, subset_counts.odd_counts(columns, order=order), strict=True):
+    assert parities._cells_are_cheaper(parities.pack(columns), order)
+    by_cells = parities.odd_counts(columns, order=order)
+    monkeypatch.setattr(parities, "CELL_BITS", 0)
+    for a, b in zip(by_cells, parities.odd_counts(columns, order=order), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_counts_do_not_depend_on_how_the_words_are_cut(monkeypatch):
     columns = [np.ones(64 * 40 + 3, np.bool_), *(np.random.default_rng(1).random((4, 64 * 40 + 3)) < 0.9)]
-    monkeypatch.setattr(subset_counts, "CELL_BITS", 0)
-    whole = subset_counts.odd_counts(columns, order=3)
-    monkeypatch.setattr(subset_counts, "CHUNK_WORDS", 7)
-    for a, b in zip(whole, subset_counts.odd_counts(columns, order=3), strict=True):
+    monkeypatch.setattr(parities, "CELL_BITS", 0)
+    whole = parities.odd_counts(columns, order=3)
+    monkeypatch.setattr(parities, "CHUNK_WORDS", 7)
+    for a, b in zip(whole, parities.odd_counts(columns, order=3), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_a_full_chunk_of_ones_is_counted_without_overflow():
-    rows = 64 * subset_counts.CHUNK_WORDS
+    rows = 64 * parities.CHUNK_WORDS
     columns = [np.ones(rows, np.bool_)] * 2
-    assert [count.tolist() for count in subset_counts.all_ones_counts(columns, order=2)] == [[rows], [rows] * 2, [rows]]
+    assert [count.tolist() for count in parities.all_ones_counts(columns, order=2)] == [[rows], [rows] * 2, [rows]]
 
 
 @given(st.integers(1, 9).flatmap(lambda d: st.tuples(st.just(d), st.integers(0, d))))

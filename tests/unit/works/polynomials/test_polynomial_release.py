@@ -27,11 +27,11 @@ from synthdp import (
     disjunction,
     r_of_k,
 )
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.works.polynomials.binarized import binarize
-from synthdp.works.polynomials.decision_list_plan import plan_at
+from synthdp.works.polynomials.decision_list_release import plan_at
 from synthdp.works.polynomials.decision_lists import DecisionList, decision_list_columns, decision_list_schema
 from synthdp.works.polynomials.polynomial_families import symmetric_degree
 from synthdp.works.polynomials.polynomial_release import paper_rows, provable_rows

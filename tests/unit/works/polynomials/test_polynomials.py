@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
-from synthdp.works.polynomials.krawtchouk import fourier_coefficients, krawtchouk, krawtchouk_sums
 from synthdp.works.polynomials.monomial_release import approximation
 from synthdp.works.polynomials.polynomials import (
     chebyshev_conjunction,
     chebyshev_degree,
+    fourier_coefficients,
+    krawtchouk,
+    krawtchouk_sums,
     least_worst_use,
     newton_coefficients,
     optimal_coefficients,

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from synthdp import ApproxDP, PureDP
-from synthdp.domain.discretize import domain_of
+from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.works.polynomials.decision_list_plan import pattern_table, plan_at, plan_prefixes, prefix_table
+from synthdp.works.polynomials.decision_list_release import pattern_table, plan_at, plan_prefixes, prefix_table
 from synthdp.works.polynomials.decision_lists import decision_list_schema
-from synthdp.works.polynomials.list_coefficients import ListCoefficients, list_values, subset_parities
-from synthdp.works.polynomials.prefix_coefficients import PrefixCoefficients
+from synthdp.works.polynomials.list_coefficients import (
+    ListCoefficients,
+    PrefixCoefficients,
+    list_values,
+    subset_parities,
+)
 
 SCALE = 2**12
 

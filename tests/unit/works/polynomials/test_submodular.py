@@ -17,8 +17,7 @@ from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.conjunctions import symmetric
 from synthdp.works.polynomials.parity_release import ParityRelease
-from synthdp.works.polynomials.submodular import SubmodularQuery, capped, concave_sum, coverage
-from synthdp.works.polynomials.submodular_answers import submodular_error
+from synthdp.works.polynomials.submodular import SubmodularQuery, capped, concave_sum, coverage, submodular_error
 
 NAMES = [f"b{j}" for j in range(6)]
 SCHEMA = Schema({name: Boolean() for name in NAMES})

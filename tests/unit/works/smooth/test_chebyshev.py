@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis, tensor_terms

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synthdp.errors import ParameterError
-from synthdp.works.smooth import gaussian_kernels
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels, SeparableQueries
+from synthdp.works.smooth import kernels as module
+from synthdp.works.smooth.kernels import GaussianKernels, SeparableQueries
 
 
 def kernels() -> GaussianKernels:
@@ -32,7 +32,7 @@ def test_values_are_weighted_sums_of_kernels():
 
 
 def test_averages_are_means_of_values_in_blocks_of_any_size(monkeypatch):
-    monkeypatch.setattr(gaussian_kernels, "_BLOCK", 60)
+    monkeypatch.setattr(module, "_BLOCK", 60)
     weights = np.random.default_rng(3).dirichlet(np.ones(11))
     np.testing.assert_allclose(KERNELS.averages(POINTS), by_hand(KERNELS, POINTS).mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(KERNELS.averages(POINTS, weights), weights @ by_hand(KERNELS, POINTS), rtol=1e-12)

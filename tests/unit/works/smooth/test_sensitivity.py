@@ -8,12 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from synthdp.domain.discretize import axis_of
-from synthdp.domain.domain import Domain
+from synthdp.domain.domain import Domain, axis_of
 from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis
 from synthdp.schema.columns import Continuous
-from synthdp.works.smooth.chebyshev import chebyshev_table
-from synthdp.works.smooth.sensitivity import (
+from synthdp.works.smooth.chebyshev import (
+    chebyshev_table,
     largest_square,
     least_kernel,
     moments_swap,

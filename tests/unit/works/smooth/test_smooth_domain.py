@@ -12,9 +12,8 @@ import synthdp as sd
 from synthdp.domain.encoder import Numbers, encode
 from synthdp.domain.grid import bounds_of
 from synthdp.errors import ParameterError
-from synthdp.works.smooth.domain import cells_read, scaled_points, smooth_domain
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels
-from synthdp.works.smooth.kernels import kernel_degrees
+from synthdp.works.smooth.kernels import GaussianKernels, kernel_degrees
+from synthdp.works.smooth.support import cells_read, scaled_points, smooth_domain
 
 NUMBERS = {
     "whole": (sd.Integer(0, 3), np.arange(4)),

@@ -18,9 +18,9 @@ from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels
 from synthdp.works.smooth.kernels import (
     MAX_ORDER,
+    GaussianKernels,
     derivative_peak,
     kernel_bound,
     kernel_degrees,

@@ -14,7 +14,7 @@ from synthdp.measurements import NoiseLaw
 from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP, Remaining
 from synthdp.schema.columns import Categorical, Continuous, Integer
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.gaussian_kernels import GaussianKernels
+from synthdp.works.smooth.kernels import GaussianKernels
 from synthdp.works.smooth.summary import SmoothSummary
 
 SCHEMA = Schema({"x": Continuous(-1, 1), "c": Categorical(["a", "b"]), "y": Continuous(0, 10)})

@@ -29,11 +29,11 @@ from synthdp.schema.constraints import LessEqual
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth import exact as smooth_exact
 from synthdp.works.smooth.chebyshev import ChebyshevTensor
-from synthdp.works.smooth.domain import smooth_domain
 from synthdp.works.smooth.exact import all_points, grid_basis, on_lattice
 from synthdp.works.smooth.practical import count_terms, random_terms
 from synthdp.works.smooth.product import Moments, plan
 from synthdp.works.smooth.summary import SmoothSummary
+from synthdp.works.smooth.support import smooth_domain
 from synthdp.works.smooth.synthesis import SmoothSynthesis
 from synthdp.works.smooth.theory import exact_parameters
 

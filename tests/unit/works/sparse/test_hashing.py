@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 from synthdp.errors import ParameterError
 from synthdp.queries.supports import Support
 from synthdp.randomness import generator
-from synthdp.works.sparse.hashing import MERSENNE, PolynomialHash, fingerprints
-from synthdp.works.sparse.sketches import CountSketch, SignProjection
+from synthdp.works.sparse.sketches import MERSENNE, CountSketch, PolynomialHash, SignProjection, fingerprints
 
 ELEMENTS = st.integers(0, MERSENNE - 1)
 

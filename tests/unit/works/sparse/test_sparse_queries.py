@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from synthdp.errors import DataError, ParameterError
-from synthdp.queries.record_keys import key_of
-from synthdp.queries.supports import DENOMINATOR, KeyList, SparseQuery, Support, sparse_conjunction
+from synthdp.queries.supports import DENOMINATOR, KeyList, SparseQuery, Support, key_of, sparse_conjunction
 from synthdp.schema.columns import Boolean, Categorical, Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import overlap

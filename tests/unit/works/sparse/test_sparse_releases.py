@@ -15,9 +15,9 @@ from synthdp.schema.columns import Boolean, Categorical
 from synthdp.schema.schema import Schema
 from synthdp.tables.keys import overlap
 from synthdp.works.sparse import bounds
-from synthdp.works.sparse.answer import Origin
-from synthdp.works.sparse.mwem import SparseMWEM
 from synthdp.works.sparse.projection import SparseProjection
+from synthdp.works.sparse.sparse_mwem import SparseMWEM
+from synthdp.works.sparse.sparse_table import Origin
 from synthdp.works.sparse.stability_histogram import StabilityHistogram
 
 RARE = [f"p{i}" for i in range(400)]

@@ -13,7 +13,7 @@ from synthdp.errors import BudgetExceededError, DataError, FormatError, Mechanis
 from synthdp.privacy import noise
 from synthdp.queries.supports import KeyList
 from synthdp.tables.keys import overlap
-from synthdp.works.sparse.answer import Origin
+from synthdp.works.sparse.sparse_table import Origin
 from synthdp.works.sparse.weights import SparseWeights, resume_session
 
 N = 1000

@@ -1,0 +1,213 @@
+"""Questions about one column, from the noisy counts of its leaves: sums, means, numbers of rows and quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.answers.answers import NORMAL
+from synthdp.answers.direct import Direct
+from synthdp.answers.expressions import grid_values
+from synthdp.answers.grouping import leaf_means, numbered, runs_of
+from synthdp.answers.leaves import LeafCounts, clumped, heap_errors
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Sparse
+from synthdp.domain.axis import Axis
+from synthdp.errors import ParameterError
+
+INSIDE = 1e-9
+"""Part of a leaf's rows that is left for its last value."""
+
+
+def quantile_intervals(
+    leaves: LeafCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile).
+
+    Woodruff (1952).  A quantile is a value that rows may have; so are the ends, so that intervals of columns of few values
+    hold the truth more often than they say.
+
+    Parameters
+    ----------
+    leaves
+        Noisy counts of the column's leaves, with their covariance.
+    axis
+        Of the leaves.
+    shares
+        (q,) which quantiles.
+    inside
+        (releasable,) the grid points over which they are taken; of none they are NaN.
+    spread
+        (size,) rows of each leaf as their spread within it counts them.
+    """
+    if not inside.any():
+        return (np.full(len(shares), np.nan),) * 3
+    values, _ = grid_values(axis.column)
+    share = leaf_means(axis, inside.astype(np.float64))
+    leaf = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
+    ladder = Ladder.of(np.where(inside, leaf, -1), values)
+    found = ladder.groups
+    share, expected = share[found], leaves.counts[found]
+    counts = np.append(0.0, np.cumsum(share * expected))
+    rows = max(float(counts[-1]), 1.0)
+    cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
+    at_share = _between(shares, cumulative, lambda at: _errors(leaves, found, share, cumulative, at))
+    reached, part = reached_by(shares, cumulative)
+    uneven = (part * (1 - part) * share[reached] * spread[found][reached]) / rows**2
+    half, of_noise = NORMAL * np.sqrt(at_share**2 + uneven), NORMAL * at_share
+    # Where rows lie within a leaf moves a quantile within that leaf, not beyond it.
+    step = cumulative[reached + 1] - cumulative[reached]
+    least = np.minimum(shares - of_noise, cumulative[reached])
+    most = np.maximum(shares + of_noise, cumulative[reached] + (1 - INSIDE) * step)
+    ends = np.maximum(shares - half, least), np.minimum(shares + half, most)
+    return tuple(ladder.at(cumulative, wanted) for wanted in (shares, *ends))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """The values of a column's grid points, those of one group after those of another.
+
+    Parameters
+    ----------
+    groups
+        (g,) the groups that have grid points, by their least value.
+    values
+        (points,) the values, by group, then by value.
+    place
+        (g + 1,) where the values of each group begin, and where the last ones end.
+    """
+
+    groups: IntArray
+    values: AnyArray
+    place: IntArray
+
+    @classmethod
+    def of(cls, groups: IntArray, values: AnyArray) -> Ladder:
+        """Return that of grid points in groups, -1 for those in none."""
+        points = _sorted_by(np.flatnonzero(groups >= 0), values)
+        of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
+        starts = runs_of(of_point)[: len(points)]
+        of_run = of_point[starts]
+        _, first = numbered(of_run)
+        found = of_run[np.sort(first)]  # by their least value
+        rank = np.zeros(int(of_run.max(initial=0)) + 1, np.int64)
+        rank[found] = np.arange(len(found))
+        lengths, order = np.diff(starts, append=len(points)), np.argsort(rank[of_run], kind="stable")
+        if len(of_run) > len(found):
+            before = np.cumsum(lengths[order]) - lengths[order]
+            points = points[np.repeat(starts[order] - before, lengths[order]) + np.arange(len(points))]
+        sizes = np.bincount(rank[of_run], weights=lengths, minlength=len(found)).astype(np.int64)
+        return cls(found, values[points], np.append(0, np.cumsum(sizes)))
+
+    def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:
+        """Return the values up to which shares of the rows lie, which are spread evenly over the grid points of each group.
+
+        Parameters
+        ----------
+        cumulative
+            (g + 1,) part of the rows in all groups before each one; the last is 1.
+        shares
+            Any shares; those below 0 and above 1 give the least and the largest value.
+        """
+        reached, part = reached_by(shares, cumulative)
+        index = self.place[reached] + part * (self.place[reached + 1] - self.place[reached])
+        return np.asarray(self.values[np.minimum(index.astype(np.int64), len(self.values) - 1)], np.float64)
+
+
+def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
+    """Return units by their values; most columns have them so already."""
+    key = values if len(units) == len(values) else values[units]
+    return units if _rises(key) else units[np.argsort(key, kind="stable")]
+
+
+def _rises(values: AnyArray) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return in which step of a distribution function each share lies, and how far within it, from 0 to 1."""
+    after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
+    low, high = cumulative[after - 1], cumulative[after]
+    return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
+
+
+def _errors(leaves: LeafCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray) -> FloatArray:
+    """Return the standard error of the distribution function at some of its steps, (len(at),): a ratio of sums."""
+    expected = leaves.counts[found]
+    rows = max(float(share @ expected), 1.0)
+    below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
+    weights = np.zeros((len(at), len(leaves.counts)))
+    weights[:, found] = below * share / rows
+    variance = leaves.variances(weights)
+    variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
+def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
+    """Interpolate ``values`` at ``x`` as `np.interp` does, but find them at the steps around each x only."""
+    left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
+    low, high = values(left), values(left + 1)
+    part = np.clip((x - steps[left]) / np.maximum(steps[left + 1] - steps[left], 1e-300), 0.0, 1.0)
+    return np.asarray(low + part * (high - low))
+
+
+def counted_alone(direct: Direct, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
+    """Answer numbers of rows by one column with leaves, of which (q, leaves) parts are counted.
+
+    Where rows lie in heaps, the error of a leaf that is cut is added to that of noise, not its square (`heap_errors`).
+    """
+    leaves, uneven = direct.leaves(column), direct.uneven(column)
+    if leaves is None:
+        raise ParameterError("the release keeps no noisy table of this column")
+    counts = clumped(leaves.counts, uneven * (1 - uneven))
+    spread = np.maximum(shares @ counts - (shares * shares) @ counts, 0.0)
+    heaps = heap_errors(shares, leaves.counts, uneven) / NORMAL
+    return np.asarray(shares @ leaves.counts), np.sqrt(leaves.variances(shares) + spread) + heaps
+
+
+def summed(direct: Direct, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Answer the sum of a function of one column over some grid points."""
+    axis, some = direct.model.refinements[column].fine, np.where(inside, values, 0.0)
+    return one_way(direct, column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
+
+
+def average(direct: Direct, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Answer the mean of a function of one column over some grid points: a ratio, with its first-order error.
+
+    Of no grid points it is NaN.
+    """
+    if not inside.any():
+        return np.full(1, np.nan), np.full(1, np.nan)
+    some = inside.astype(np.float64)
+    axis = direct.model.refinements[column].fine
+    first, second = leaf_means(axis, some), leaf_means(axis, some * values)
+    squared = leaf_means(axis, some * values * values)
+    sums, _ = one_way(direct, column, np.stack([first, second]), np.stack([first, squared]))
+    rows = max(float(sums[0]), 1.0)
+    estimate = float(np.clip(sums[1] / rows, values.min(), values.max()))
+    centred = (second - estimate * first) / rows
+    squares = (squared - 2 * estimate * second + estimate**2 * first) / rows**2
+    _, stddev = one_way(direct, column, centred[None, :], squares[None, :])
+    return np.array([estimate]), stddev
+
+
+def one_way(direct: Direct, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """Answer sums over rows of functions of one column's grid points.
+
+    Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,
+    is part of the error.
+
+    Parameters
+    ----------
+    column
+        With leaves.
+    means, squares
+        (q, leaves) mean of each function, and of its square, over each leaf's grid points; dense or sparse.
+    """
+    leaves = direct.leaves(column)
+    if leaves is None:
+        raise ParameterError("the release keeps no noisy table of this column")
+    counts = direct.spread(column)
+    spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
+    return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)

@@ -1,0 +1,364 @@
+"""Maximum entropy on an interval or a product of intervals, from a few noisy moments, by damped Newton steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, Weights
+from synthdp.checks import check_whole
+from synthdp.errors import InternalError, ParameterError, SolverFailedError
+from synthdp.fit.explicit.linear_program import optimum
+
+_MAX_HALVINGS = 60
+_SUFFICIENT_DECREASE = 1e-4
+_ROUNDING = 1e-13
+
+
+class NewtonFit(NamedTuple):
+    """For each of d problems its distribution, (d, N), and whether Newton's method converged, (d,)."""
+
+    weights: FloatArray
+    converged: BoolArray
+
+
+class _Dual(NamedTuple):
+    """The dual at y per problem: (d,) values, (d, N) distributions, (d, p) gradients."""
+
+    values: FloatArray
+    weights: FloatArray
+    gradients: FloatArray
+
+
+def closest_to_moments(
+    moments: FloatArray,
+    variance: FloatArray,
+    *,
+    features: FloatArray,
+    log_prior: FloatArray,
+    tolerance: float,
+    max_steps: int,
+) -> NewtonFit:
+    """Return for each problem the distribution closest to the prior that explains its noisy moments.
+
+    Minimises KL(w ‖ prior) + ½ Σ_i (A_i w − moment_i)² / variance_i by damped Newton steps on its dual
+    log Σ prior · exp(A'y) − y'moments + ½ Σ_i variance_i y_i².
+
+    Parameters
+    ----------
+    moments
+        (d, p) noisy averages of the features, one row a problem.
+    variance
+        (d, p) of their noise, > 0.
+    features
+        (p, N) the functions A on the N points.
+    log_prior
+        (N,) logarithms of the prior.
+    tolerance
+        Largest gradient, in the size of the moments, at which a problem has converged; about the rounding or more.
+    max_steps
+        Most Newton steps.
+    """
+    y = np.zeros_like(moments)
+    state = _dual(y, moments, variance, features, log_prior)
+    for _ in range(max_steps):
+        if _converged(state, moments, tolerance).all():
+            break
+        y, state = _step(y, state, moments, variance, features, log_prior)
+    return NewtonFit(state.weights, _converged(state, moments, tolerance))
+
+
+def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatArray) -> FloatArray:
+    """Return the second derivative of each problem's dual, (d, p, p): the covariance of the features, plus the variance.
+
+    Parameters
+    ----------
+    weights
+        (d, N) distributions.
+    variance, features
+        As in `closest_to_moments`.
+    """
+    means = weights @ features.T
+    hessians: FloatArray = np.einsum("dn,in,jn->dij", weights, features, features, optimize=True)
+    hessians -= means[:, :, None] * means[:, None, :]
+    diagonal = np.arange(len(features))
+    hessians[:, diagonal, diagonal] += variance
+    return hessians
+
+
+def _dual(
+    y: FloatArray, moments: FloatArray, variance: FloatArray, features: FloatArray, log_prior: FloatArray
+) -> _Dual:
+    exponents = y @ features + log_prior
+    shift = exponents.max(axis=1, keepdims=True)
+    weights = np.exp(exponents - shift)
+    totals = weights.sum(axis=1, keepdims=True)
+    weights /= totals
+    log_partition = (shift + np.log(totals))[:, 0]
+    values = log_partition - (y * moments).sum(axis=1) + 0.5 * (variance * y * y).sum(axis=1)
+    return _Dual(values=values, weights=weights, gradients=weights @ features.T - moments + variance * y)
+
+
+def _converged(state: _Dual, moments: FloatArray, tolerance: float) -> BoolArray:
+    """Return per problem whether the gradient is small for the size of the moments."""
+    small: BoolArray = np.abs(state.gradients).max(axis=1) <= tolerance * (1.0 + np.abs(moments).max(axis=1))
+    return small
+
+
+def _step(
+    y: FloatArray,
+    state: _Dual,
+    moments: FloatArray,
+    variance: FloatArray,
+    features: FloatArray,
+    log_prior: FloatArray,
+) -> tuple[FloatArray, _Dual]:
+    """Make one Newton step per problem, halved until the dual falls enough."""
+    hessians = dual_hessians(state.weights, variance, features=features)
+    direction = -np.linalg.solve(hessians, state.gradients[:, :, None])[:, :, 0]
+    slope = (direction * state.gradients).sum(axis=1)
+    slack = _ROUNDING * (np.abs(state.values) + 1.0)
+    steps = np.ones(y.shape[0])
+    for _ in range(_MAX_HALVINGS):
+        moved = y + steps[:, None] * direction
+        candidate = _dual(moved, moments, variance, features, log_prior)
+        short = candidate.values > state.values + _SUFFICIENT_DECREASE * steps * slope + slack
+        if not short.any():
+            break
+        steps[short] *= 0.5
+    return moved, candidate
+
+
+_MAX_STEPS = 60
+_GRADIENT = 1e-13
+_LEAST_VARIANCE = 1e-12
+"""Variance that exact moments count as having, so that the dual has a minimum also on the boundary."""
+
+
+class Interval(NamedTuple):
+    """A lower and an upper end."""
+
+    lower: float
+    upper: float
+
+
+def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: FloatArray) -> Interval:
+    """Return the least and the largest average of f over measures whose moments lie in given ranges.
+
+    Over measures u >= 0 on m points with total N = sum u > 0 and lower <= A u <= upper, the range of f'u / N.
+    The ratio is made linear by v = u / N, s = 1 / N (Charnes, Cooper 1962).  Ranges that no measure meets are widened
+    together, by the least common factor that makes them meet one.
+
+    Parameters
+    ----------
+    f
+        (m,) the function.
+    A
+        (p, m) the moments' functions.
+    lower, upper
+        (p,) their ranges, on the scale of u.
+    """
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    scale = float(np.abs(middle).max()) or 1.0
+    middle, half = middle / scale, half / scale
+    cost = np.append(f, 0.0)
+    least = _least_average(cost, A, middle, half)
+    if least is None:
+        half = half + _least_widening(A, middle, half)
+        least = _least_average(cost, A, middle, half)
+    most = _least_average(-cost, A, middle, half)
+    if least is None or most is None:  # only measures near 0 meet the ranges: they say nothing
+        return Interval(float(f.min()), float(f.max()))
+    return Interval(least, -most)
+
+
+def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
+    m = A.shape[1]
+    found = optimum(
+        cost,
+        rows=np.vstack([np.column_stack([A, -(middle + half)]), np.column_stack([-A, middle - half])]),
+        limits=np.zeros(2 * len(A)),
+        equal=(np.append(np.ones(m), 0.0)[None, :], np.ones(1)),
+    )
+    return None if found is None else found.value
+
+
+def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
+    """Return how much wider the ranges must be, plus a rounding, for some measure to meet them."""
+    p, m = A.shape
+    free = np.ones((p, 1))
+    found = optimum(
+        np.append(np.zeros(m), 1.0),
+        rows=np.vstack([np.hstack([A, -free]), np.hstack([-A, -free])]),
+        limits=np.concatenate([middle + half, half - middle]),
+    )
+    if found is None:
+        raise InternalError("a program that always has a solution had none")
+    return found.value * (1 + 1e-6) + 1e-9
+
+
+def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> Weights:
+    """Return the distribution closest to uniform that explains noisy averages.
+
+    Minimises KL(w || uniform) + 1/2 sum_i (A_i w - moment_i)^2 / stddev_i^2, see `closest_to_moments`.
+
+    Parameters
+    ----------
+    A
+        (p, m) bounded functions on m points.
+    moments
+        (p,) their noisy averages.
+    stddev
+        (p,) of the noise.
+
+    Returns
+    -------
+    (m,) weights, >= 0, sum 1.
+    """
+    uniform = np.full(A.shape[1], -np.log(A.shape[1]))
+    found = closest_to_moments(
+        moments[None], _variance(stddev)[None], features=A, log_prior=uniform, tolerance=_GRADIENT, max_steps=_MAX_STEPS
+    )
+    return np.asarray(found.weights[0], np.float64)
+
+
+def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, stddev: FloatArray) -> FloatArray:
+    """Return by how much the average of f under `max_entropy` moves with each of its (p,) moments.
+
+    Parameters as there; ``weights`` is what it returned.
+    """
+    hessian = dual_hessians(weights[None], _variance(stddev)[None], features=A)[0]
+    covariance = (A * weights) @ f - (A @ weights) * float(f @ weights)
+    return np.asarray(np.linalg.solve(hessian, covariance), np.float64)
+
+
+def _variance(stddev: FloatArray) -> FloatArray:
+    return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
+
+
+_LEAST_STDDEV = 1e-4
+"""Exact moments are matched to about the resolution of the grid: a moment on the edge has no density."""
+
+_MAX_PRODUCT_STEPS = 100
+_PRODUCT_GRADIENT = 1e-10
+_INFLATION = 10.0
+_MAX_INFLATIONS = 30
+
+
+class ChebyshevGrid(NamedTuple):
+    """(N,) nodes in (−1, 1), ascending, and the (N,) weights that make sums over them uniform averages."""
+
+    nodes: FloatArray
+    weights: FloatArray
+
+
+def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
+    """Return the Gauss-Chebyshev nodes cos((i + ½)π / N) with weights ∝ sqrt(1 − g²), the uniform law on [−1, 1].
+
+    Raises
+    ------
+    ParameterError
+        If ``nodes`` is below 2.
+    """
+    check_whole("nodes", nodes, least=2)
+    angles = (np.arange(nodes)[::-1] + 0.5) * np.pi / nodes
+    weights = np.sin(angles)
+    return ChebyshevGrid(nodes=np.cos(angles), weights=weights / weights.sum())
+
+
+def chebyshev_moments(nodes: FloatArray, count: int) -> FloatArray:
+    """Return (count, N): T_1 … T_count at ``nodes`` in [−1, 1]."""
+    return np.cos(np.arange(1, count + 1)[:, None] * np.arccos(nodes)[None, :])
+
+
+def product_max_entropy(
+    moments: FloatArray, stddev: FloatArray | float, *, nodes: int | FloatArray = 201, prior: FloatArray | None = None
+) -> FloatArray:
+    """Return for each column the density closest to the prior that explains its noisy Chebyshev moments.
+
+    Column by column the minimum of KL(w ‖ prior) + ½ Σ_i (E_w[T_i] − moment_i)² / stddev_i², by damped Newton steps on
+    its dual log Σ prior · exp(Σ_i y_i T_i) − y'moments + ½ Σ_i stddev_i² y_i².  A moment within its noise of the
+    prior's hardly moves the density, and moments that no density has (noise can do that) are met as closely as one can.
+    Moments hundreds of standard deviations from any density's make the dual too steep for floating point: such a column
+    is fitted again with its variance multiplied by 10 until Newton's method converges.
+
+    Parameters
+    ----------
+    moments
+        (d, p) noisy averages of T_1 … T_p, one row per column.
+    stddev
+        Standard deviation of the noise, scalar or broadcast to (d, p); values below 1e-4 count as 1e-4.
+    nodes
+        Number N of Chebyshev nodes, see `chebyshev_grid`; or (N,) points of [−1, 1] to use instead.
+    prior
+        (N,) prior weights on the nodes; if absent, uniform on [−1, 1], or on the given points.
+
+    Returns
+    -------
+    FloatArray
+        (d, N) weights; each row is non-negative and sums to 1.
+
+    Raises
+    ------
+    ParameterError
+        If shapes disagree or a value is not finite or a standard deviation or prior weight is negative.
+    SolverFailedError
+        If Newton's method does not converge.
+    """
+    b, variance = _checked(moments, stddev)
+    grid = chebyshev_grid(nodes) if isinstance(nodes, int) else _points_grid(nodes)
+    count = grid.nodes.size
+    T = chebyshev_moments(grid.nodes, b.shape[1])
+    log_prior = _log_prior(grid.weights if prior is None else prior, nodes=count)
+    weights = np.empty((b.shape[0], count))
+    pending = np.arange(b.shape[0])
+    for inflation in range(_MAX_INFLATIONS):
+        inflated = variance[pending] * _INFLATION**inflation
+        found, converged = closest_to_moments(
+            b[pending],
+            inflated,
+            features=T,
+            log_prior=log_prior,
+            tolerance=_PRODUCT_GRADIENT,
+            max_steps=_MAX_PRODUCT_STEPS,
+        )
+        weights[pending[converged]] = found[converged]
+        pending = pending[~converged]
+        if pending.size == 0:
+            return weights
+    status = f"Newton's method did not converge in {_MAX_STEPS} steps."
+    raise SolverFailedError(f"the product fit failed: {status}", status=status)
+
+
+def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    b = np.asarray(moments, dtype=np.float64)
+    if b.ndim != 2 or b.shape[1] == 0:
+        raise ParameterError(f"moments must have shape (columns, moments), not {b.shape}")
+    try:
+        spread = np.broadcast_to(np.asarray(stddev, dtype=np.float64), b.shape)
+    except ValueError:
+        raise ParameterError(f"stddev must broadcast to the shape of moments {b.shape}") from None
+    if not np.isfinite(b).all():
+        raise ParameterError("moments must be finite")
+    if not (np.isfinite(spread).all() and (spread >= 0).all()):
+        raise ParameterError("stddev must be finite and non-negative")
+    return b, np.maximum(spread, _LEAST_STDDEV) ** 2
+
+
+def _points_grid(points: FloatArray) -> ChebyshevGrid:
+    nodes = np.asarray(points, dtype=np.float64)
+    if nodes.ndim != 1 or nodes.size == 0 or not (np.abs(nodes) <= 1).all():
+        raise ParameterError("nodes must be a number of nodes or a vector of points in [-1, 1]")
+    return ChebyshevGrid(nodes=nodes, weights=np.full(nodes.size, 1 / nodes.size))
+
+
+def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
+    weights = np.asarray(prior, dtype=np.float64)
+    if weights.shape != (nodes,):
+        raise ParameterError(f"prior must have one weight per node ({nodes}), not shape {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+        raise ParameterError("prior must be finite, non-negative and not all zero")
+    with np.errstate(divide="ignore"):
+        logarithms: FloatArray = np.log(weights / weights.sum())
+    return logarithms

@@ -1,1 +1,0 @@
-"""Fits to noisy moments, and small linear programs."""

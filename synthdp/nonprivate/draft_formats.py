@@ -1,0 +1,244 @@
+"""NOT private: how the texts of a column are written, read off them for a draft."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from synthdp.nonprivate.digits import SHARED
+from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integer, Time
+from synthdp.schema.formats import CellFormat, number_format, time_format
+
+NEARLY_ALL = 0.98
+"""Share of the rows that a format reads, at least: a few cells of every large table are written in another way."""
+
+FEW = 20
+"""So many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
+
+FEWEST_DAYS = 5
+"""So many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
+
+MOST_WORDS = 5
+"""Among numbers so many words have a meaning of their own, at most."""
+
+FIRST = 200
+"""So many of the most frequent texts are tried before all of them."""
+
+_DAYS = (
+    *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),
+    "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y",
+    "%b-%Y", "%b-%y", "%b %Y", "%B %Y", "%m/%Y",
+)  # fmt: skip
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+_MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS for between in (" ", "T", ", "))
+_MONTH_FIRST = "%m/%d/"
+
+_MONEY = (
+    "€",
+    "$",
+    "£",
+    "¥",
+    "₹",
+    "₩",
+    "₽",
+    "₺",
+    "US$",
+    "R$",
+    "USD",
+    "EUR",
+    "GBP",
+    "CHF",
+    "Fr.",
+    "kr",
+    "kr.",
+    "zł",
+    "Kč",
+    "Ft",
+)
+_UNITS = ("%", "‰", "°", "°C", "°F", "kg", "g", "mg", "km", "m", "cm", "mm", "l", "ml", "GB", "MB", "kB")
+_SIGNS = (("", "."), ("", ","), (".", ","), (",", "."), (" ", ","), (" ", "."), ("'", "."), ("'", ","))
+_NUMBER = re.compile(
+    r"[-+\u2212]?\s*(?P<before>[^\d+\-\u2212<>\u2264\u2265]*?)\s*[-+\u2212]?"
+    r"(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)(?P<after>[^\d]*)"
+)
+_LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
+_BLANKS = {
+    "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
+}  # fmt: skip
+"""A blank between a number and what stands before or after it."""
+
+_CODE = re.compile(r"0\d")
+
+
+def kind_as_written(counts: Mapping[str, int]) -> Column | None:
+    """Return the kind of texts of which nearly all are times or numbers in one format, with it; else ``None``.
+
+    Parameters
+    ----------
+    counts
+        How many rows have each text; missing values are left out.
+    """
+    if not counts:
+        return None
+    return _times(counts) or _numbers(counts)
+
+
+def days_as_numbers(values: Iterable[Any]) -> Column | None:
+    """Return the kind of whole numbers that all are days, such as 20180502."""
+    different = list(values)
+    if len(different) < FEWEST_DAYS or not all(type(one) is int and 18_000_000 < one < 21_010_000 for one in different):
+        return None
+    kind = Datetime(resolution="us", format="%Y%m%d")
+    form = time_format("%Y%m%d", "moment")
+    return kind if all(form.read(str(one)) is not None for one in different) else None
+
+
+def _times(counts: Mapping[str, int]) -> Column | None:
+    """Return how texts are written as moments, times of day or lengths of time."""
+    if all(len(text.strip()) == 8 and text.strip().isdigit() for text in counts):
+        return days_as_numbers(int(text) for text in counts)
+    if not all(re.search(r"\d", text) for text in itertools.islice(counts, 50)):
+        return None
+    for kind, patterns in ((Datetime(resolution="us"), (*_DAYS, *_MOMENTS)), (Time(resolution="us"), _CLOCKS)):
+        fitting = [pattern for pattern in patterns if _reads(time_format(pattern, kind.quantity), counts)]
+        if fitting:
+            fitting.sort(key=lambda one: not one.startswith(_MONTH_FIRST))
+            best = max(fitting, key=lambda one: _read_rows(time_format(one, kind.quantity), counts))
+            return replace(kind, format=_as_bare(best, kind.quantity, counts))
+    if _reads(time_format("%H:%M:%S", "length"), counts):
+        return Duration(resolution="us", format=_as_bare("%H:%M:%S", "length", counts))
+    return None
+
+
+def _as_bare(pattern: str, quantity: str, counts: Mapping[str, int]) -> str:
+    """Return a pattern with or without zeros before numbers, whichever gives back the most texts as they are."""
+    variants = [pattern, *(re.sub(f"%([{codes}])", r"%-\1", pattern) for codes in ("dm", "dmHI", "HI"))]
+    return max(variants, key=lambda one: _given_back(time_format(one, quantity), counts))
+
+
+def _numbers(counts: Mapping[str, int]) -> Column | None:
+    """Return how texts are written as numbers, some words among them."""
+    found = {text: _NUMBER.fullmatch(text.strip()) for text in counts}
+    around: dict[tuple[str, str], int] = {}
+    for text, match in found.items():
+        if match is not None:
+            place = match["before"].strip(), match["after"].strip()
+            around[place] = around.get(place, 0) + counts[text]
+    if not around:
+        return None
+    before, after = max(around, key=around.__getitem__)
+    if (before and before not in _MONEY) or (after and after not in (*_MONEY, *_UNITS)):
+        return None
+    numbers = {text: count for text, count in counts.items() if (match := found[text]) and match["number"]}
+    words = {text: count for text, count in counts.items() if text not in numbers}
+    if len(numbers) <= FEW or any(_CODE.match(_digits_of(text)) for text in numbers):
+        return None
+    forms = {
+        signs: number_format(f"{before}{_number_example(*signs, grouped=True, digits=0)}{after}") for signs in _SIGNS
+    }
+    fitting = [signs for signs, form in forms.items() if _reads(form, numbers)]
+    if not fitting:
+        return None
+    signs = _likelier(fitting, numbers)
+    named = _named(words, forms[signs], numbers)
+    rest = sum(count for text, count in words.items() if text.strip() not in dict(named))
+    if rest > (1 - NEARLY_ALL) * sum(counts.values()):
+        return None
+    whole = not any(signs[1] in _digits_of(text) for text in numbers)
+    kind: Column = Integer() if whole and all(float(one).is_integer() for _, one in named) else Continuous()
+    example = None if not before and not after and signs == ("", ".") else _example(before, after, signs, numbers)
+    return replace(kind, format=example, words=named)
+
+
+def _digits_of(text: str) -> str:
+    match = _NUMBER.fullmatch(text.strip())
+    return match["number"] if match else ""
+
+
+def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | None) -> str:
+    """Return 1234 and so many digits after a point, none of which need be there if they are 0; ``None`` for no point."""
+    fraction = "" if digits is None else point + ("5678"[:digits] or "#")
+    return f"1{thousands if grouped else ''}234{fraction}"
+
+
+def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tuple[str, str]:
+    """Return the likelier of the signs that read all numbers: a comma before three digits always is between thousands."""
+    if ("", ".") in fitting:
+        return "", "."
+    if ("", ",") in fitting and (",", ".") in fitting:
+        texts = [_digits_of(text) for text in numbers]
+        small = all(len(text) <= 3 for text in texts if "," not in text)
+        return (",", ".") if small and not any(text.startswith("0,") for text in texts) else ("", ",")
+    return fitting[0]
+
+
+def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[str, int]) -> str:
+    """Return the example of a format, with the blanks and the digits of the most frequent texts."""
+    thousands, point = signs
+    if thousands in (" ", "'"):  # the one of its kind that most rows have
+        alike = "'\u2019" if thousands == "'" else " \u00a0\u202f"
+        often = {sign: sum(count for text, count in numbers.items() if sign in _digits_of(text)) for sign in alike}
+        thousands = max(often, key=often.__getitem__)
+    texts = [(_NUMBER.fullmatch(text.strip()), count) for text, count in numbers.items()]
+    fractions = [
+        len(match["number"].partition(point)[2]) if point in match["number"] else 0 for match, _ in texts if match
+    ]
+    grouped = any(thousands and thousands in match["number"] for match, _ in texts if match)
+    rows = sum(numbers.values())
+    spaced = {
+        end: 2 * sum(count for match, count in texts if match and blank.search(match.group())) > rows
+        for end, blank in _BLANKS.items()
+    }
+    digits = min(*fractions, 4) if max(fractions) else None
+    number = _number_example(thousands, point, grouped=grouped, digits=digits)
+    left = f"{before} " if before and spaced["before"] else before
+    right = f" {after}" if after and spaced["after"] else after
+    return f"{left}{number}{right}"
+
+
+def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
+    """Return the words among numbers that many rows have, with numbers that stand for them; none if they are too many.
+
+    Half of a limit of detection stands for what is below it, the limit for what is above; a number below all others for
+    any other word.
+    """
+    often = [text for text, count in words.items() if count >= SHARED]
+    if len(often) > MOST_WORDS:
+        return ()
+    values = {float(read) for text in numbers if (read := form.read(text)) is not None}
+    found: dict[str, float] = {}
+    below = -1
+    for text in sorted(often):
+        match = _LIMIT.fullmatch(text.strip())
+        read = None if match is None else form.read(match["number"])
+        if match is not None and read is not None:
+            limit = float(read) / (2 if match["side"] in "<\u2264" else 1)
+            while limit in values or limit in found.values():
+                limit = limit * 0.99 if match["side"] in "<\u2264" else limit * 1.01 + 1e-6
+            found[text.strip()] = int(limit) if limit.is_integer() else round(limit, 9)
+        else:
+            while below in values or below in found.values():
+                below -= 1
+            found[text.strip()] = below
+    return tuple(found.items())
+
+
+def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
+    """Say whether a format reads nearly all rows."""
+    first = dict(itertools.islice(counts.items(), FIRST))
+    return all(_read_rows(form, part) >= NEARLY_ALL * sum(part.values()) for part in (first, counts))
+
+
+def _read_rows(form: CellFormat, counts: Mapping[str, int]) -> int:
+    return sum(count for text, count in counts.items() if form.read(text) is not None)
+
+
+def _given_back(form: CellFormat, counts: Mapping[str, int]) -> int:
+    return sum(
+        count
+        for text, count in counts.items()
+        if (value := form.read(text)) is not None and form.write(value) == text.strip()
+    )

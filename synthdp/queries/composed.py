@@ -1,0 +1,203 @@
+"""Families made of other families: several one after the other, some queries of one, or one of the rows that fit alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Codes, Features, IntArray, Totals, frozen
+from synthdp.codec import file_form
+from synthdp.domain.domain import Domain, domain_with_misfits
+from synthdp.errors import ParameterError
+from synthdp.queries.linear import LinearFamily
+from synthdp.queries.marginals import Marginals
+from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.protocol import LinearQueries, check_overflow
+
+
+@file_form("Stack")
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack(LinearFamily):
+    """The answers of several families, one after the other.
+
+    Parameters
+    ----------
+    parts
+        Families over the same domain; all are brought to the largest denominator, which must be a multiple of each.
+    """
+
+    parts: tuple[LinearQueries, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts or any(part.domain is not self.parts[0].domain for part in self.parts):
+            raise ParameterError("a stack needs one or more families over the same domain")
+        if any(self.denominator % part.denominator for part in self.parts):
+            raise ParameterError("the largest denominator of a stack must be a multiple of every other")
+        check_overflow(self)
+
+    @property
+    def domain(self) -> Domain:
+        """The common axes."""
+        return self.parts[0].domain
+
+    @property
+    def k(self) -> int:
+        """Number of queries in all."""
+        return sum(part.k for part in self.parts)
+
+    @property
+    def denominator(self) -> int:
+        """The largest denominator."""
+        return max(part.denominator for part in self.parts)
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The parts' bounds added, each brought to the common denominator."""
+        scaled = (part.bounds.times(self.denominator // part.denominator) for part in self.parts)
+        return reduce(RecordBounds.plus, scaled)
+
+    def features(self, codes: Codes) -> Features:
+        """Return the parts' features side by side, (n, k)."""
+        return np.hstack([part.features(codes) * (self.denominator // part.denominator) for part in self.parts])
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the parts' sums one after the other."""
+        return np.concatenate(
+            [part.finish(part.sums(codes)) * (self.denominator // part.denominator) for part in self.parts]
+        )
+
+
+@file_form("Subset")
+@dataclass(frozen=True, slots=True, eq=False)
+class Subset(LinearFamily):
+    """The queries of a family at some positions.
+
+    Parameters
+    ----------
+    family
+        All queries.
+    positions
+        (k,) which of them.
+    """
+
+    family: LinearQueries
+    positions: IntArray
+
+    def __post_init__(self) -> None:
+        positions = np.atleast_1d(self.positions)
+        known = positions.size and positions.dtype.kind in "iu"
+        if not known or positions.min() < 0 or positions.max() >= self.family.k:
+            raise ParameterError(f"positions must be one or more numbers below {self.family.k}")
+        object.__setattr__(self, "positions", frozen(positions.astype(np.int64)))
+
+    @property
+    def domain(self) -> Domain:
+        """The family's axes."""
+        return self.family.domain
+
+    @property
+    def k(self) -> int:
+        """Number of chosen queries."""
+        return len(self.positions)
+
+    @property
+    def denominator(self) -> int:
+        """The family's denominator."""
+        return self.family.denominator
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The family's bounds, or what its largest change allows in k queries, if that is less."""
+        return RecordBounds(self._at_most(self.family.bounds.one), self._at_most(self.family.bounds.swap))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the chosen features, (n, k)."""
+        return self.family.features(codes)[:, self.positions]
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the chosen sums, (k,)."""
+        return self.family.finish(self.family.sums(codes))[self.positions]
+
+    def _at_most(self, norms: Norms) -> Norms:
+        repeats = int(np.unique(self.positions, return_counts=True)[1].max())
+        return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
+
+
+@file_form("FittingRows")
+@dataclass(frozen=True, slots=True, eq=False)
+class FittingRows(LinearFamily):
+    """The queries of a family, of the rows alone whose values all fit the schema.
+
+    Parameters
+    ----------
+    family
+        The queries.  Its cells keep their numbers; where its domain joins misfits with other values, they get a cell of
+        their own.
+
+    Attributes
+    ----------
+    domain
+        The family's axes with misfits apart.
+    """
+
+    family: LinearQueries
+    domain: Domain = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domain", domain_with_misfits(self.family.domain))
+
+    @property
+    def k(self) -> int:
+        """Number of queries."""
+        return self.family.k
+
+    @property
+    def denominator(self) -> int:
+        """The family's denominator."""
+        return self.family.denominator
+
+    @property
+    def bounds(self) -> RecordBounds:
+        """The family's bounds; to replace a row by a misfit is to remove it."""
+        bounds = self.family.bounds
+        return RecordBounds(bounds.one, bounds.swap.either(bounds.one))
+
+    def features(self, codes: Codes) -> Features:
+        """Return the family's features, (n, k), and 0 where a row does not fit."""
+        fits = self._fits(codes)
+        found = np.zeros((len(codes), self.k), np.int64)
+        found[fits] = self.family.features(codes[fits])
+        return found
+
+    def sums(self, codes: Codes) -> Totals:
+        """Return the sums over the rows that fit, (k,)."""
+        return self.family.finish(self.family.sums(codes[self._fits(codes)]))
+
+    def _fits(self, codes: Codes) -> BoolArray:
+        fits = np.ones(len(codes), np.bool_)
+        for j, axis in enumerate(self.domain.axes):
+            fits &= axis.releasable[codes[:, j]]
+        return fits
+
+
+def counted_apart(queries: LinearQueries) -> LinearQueries:
+    """Return queries that count no misfit where their domain joins misfits with other values, else the same queries.
+
+    A row with a misfit still counts in the tables of its other columns.
+    """
+    domain = domain_with_misfits(queries.domain)
+    if domain is queries.domain:
+        return queries
+    if not isinstance(queries, Marginals):
+        return FittingRows(queries)
+    tables = Marginals(domain, queries.cliques)
+    cells = [
+        np.ravel_multi_index(
+            np.ix_(*(np.arange(queries.domain.shape[j]) for j in clique)), [domain.shape[j] for j in clique]
+        )
+        for clique in queries.cliques
+    ]
+    return Subset(tables, np.concatenate([c.ravel() + first for c, first in zip(cells, tables.offsets, strict=False)]))

@@ -1,0 +1,475 @@
+"""How the cells of a column are written, where that is declared: read so, and written back so.
+
+A format is public.  It reads each text by itself, and a text that it cannot read is a value that does not fit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from synthdp.errors import SchemaError
+
+LONGEST_FORMAT = 100
+LAST_YEAR = 2068
+"""Of two digits, the last year that C and Python read them as; the first is 99 years before."""
+
+_MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+           "December")  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SPACES = " \u00a0\u202f"
+
+
+class CellFormat(Protocol):
+    """How the cells of one column are written."""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Texts that are values, though a file may list them as missing elsewhere."""
+        ...
+
+    def read(self, text: str) -> Any:
+        """Return what a text stands for, or ``None`` if it cannot be read.
+
+        Of a moment, a time of day or a length of time the microseconds; of a number a text that Python reads; of a truth
+        value that value.
+        """
+        ...
+
+    def write(self, value: Any) -> str:
+        """Return how a value is written: microseconds, a number of Python's own, or a truth value."""
+        ...
+
+
+_NUMERIC = {
+    "Y": r"\d{4}", "y": r"\d\d", "m": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}", "I": r"\d{1,2}", "M": r"\d{1,2}",
+    "S": r"\d{1,2}", "f": r"\d{1,6}", "j": r"\d{1,3}",
+}  # fmt: skip
+_WIDTHS = {"Y": 4, "f": 6, "j": 3}
+_NAMES = {
+    "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),
+    "p": ("AM", "PM"),
+}  # fmt: skip
+_OFFSET = r"Z|[+-]\d\d:?\d\d"
+_OF = {
+    "moment": frozenset("YymdHIMSfjBbAapz"), "clock": frozenset("HIMSfp"), "length": frozenset("HMSf"),
+}  # fmt: skip
+_PART = re.compile(r"%(?P<plain>-?)(?P<code>[A-Za-z%])|(?P<text>[^%]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFormat:
+    """Moments, times of day or lengths of time by a pattern, such as ``%d.%m.%Y``; see `time_format`.
+
+    Parameters
+    ----------
+    quantity
+        ``"moment"``, ``"clock"`` or ``"length"``.
+    parts
+        Codes and the texts between them: the code or "", the text, and whether a number is written without zeros before it.
+    last_year
+        The last year that two digits stand for.
+    zone
+        The zone that moments are written in, where the pattern tells it.
+    """
+
+    quantity: str
+    parts: tuple[tuple[str, str, bool], ...]
+    last_year: int
+    zone: str | None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Return none: a pattern is no list of texts."""
+        return frozenset()
+
+    def read(self, text: str) -> int | None:
+        """Return the microseconds that a text stands for."""
+        bare, width = text.strip(), _width(self.parts)
+        if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
+            bare = bare.zfill(width)
+        found = _compiled(self.parts, self.quantity).fullmatch(bare)
+        if found is None:
+            return None
+        try:
+            return self._micros(found.groupdict())
+        except (ValueError, OverflowError):  # no such day or hour
+            return None
+
+    def _micros(self, told: Mapping[str, str]) -> int | None:
+        numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
+        if "f" in told:
+            numbers["f"] = int(told["f"].ljust(6, "0"))
+        if "p" in told:
+            if not 1 <= numbers["I"] <= 12:
+                return None
+            numbers["H"] = numbers["I"] % 12 + 12 * (told["p"].casefold() == "pm")
+        inside = sum(numbers.get(code, 0) * each for code, each in _MICROS.items())
+        if self.quantity == "length":
+            return -inside if told["minus"] else inside
+        if numbers.get("H", 0) > 23 or numbers.get("M", 0) > 59 or numbers.get("S", 0) > 59:
+            return None
+        if self.quantity == "clock":
+            return inside
+        return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
+
+    def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
+        """Return the day that a text names; the first of a month or a year that it names alone."""
+        year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
+        if "j" in numbers:
+            day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see _EPOCH
+            if day.year != year:
+                raise ValueError
+            return day
+        named = next((_place(told[code], _NAMES[code]) + 1 for code in "Bb" if code in told), 1)
+        return dt.datetime(year, numbers.get("m", named), numbers.get("d", 1))  # noqa: DTZ001
+
+    def write(self, value: Any) -> str:
+        """Return how a number of microseconds is written."""
+        micros = int(value)
+        if self.quantity == "moment":
+            moment = _EPOCH + dt.timedelta(microseconds=micros)
+            if self.zone is not None:
+                moment = moment.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(self.zone))
+            return "".join(text if not code else _written(code, moment, bare=bare) for code, text, bare in self.parts)
+        sign, left, found = "-" * (micros < 0), abs(micros), []
+        codes = {code for code, _, _ in self.parts}
+        of: dict[str, int] = {}
+        for code, each in _MICROS.items():
+            if code in codes or (code == "H" and "I" in codes):
+                of[code], left = divmod(left, each)
+        for code, text, bare in self.parts:
+            if code == "p":
+                found.append("PM" if of["H"] >= 12 else "AM")
+            elif code:
+                number = (of["H"] + 11) % 12 + 1 if code == "I" else of[code]
+                found.append(_digits(number, code, bare=bare))
+            else:
+                found.append(text)
+        return sign + "".join(found)
+
+
+@lru_cache(maxsize=256)
+def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone: str | None = None) -> TimeFormat:
+    r"""Return the format of a pattern of times.
+
+    Parameters
+    ----------
+    pattern
+        As ``strptime`` has it: ``%Y %y %m %d %j %B %b %A %a`` for days (names are English), ``%H %I %p %M %S %f`` for times
+        of day, ``%z`` for the offset of a zone, and other characters for themselves.  A ``-``, as in ``%-d``, leaves out the
+        zeros before a number; they may be missing in what is read in either case.
+    quantity
+        ``"moment"``, ``"clock"`` or ``"length"``; the hours of a length may be more than 23.
+    last_year
+        The last year that ``%y`` stands for.
+    zone
+        The zone that moments are written in if the pattern has ``%z``; ``None`` for UTC.
+
+    Raises
+    ------
+    SchemaError
+        If it is no such pattern, or its texts do not tell enough.
+
+    Examples
+    --------
+    >>> time_format("%d.%m.%Y", "moment").write(0)
+    '01.01.1970'
+    >>> time_format("%H:%M", "clock").read("08:30") // 60_000_000
+    510
+    """
+    if not isinstance(pattern, str) or not 1 <= len(pattern) <= LONGEST_FORMAT or not pattern.isprintable():
+        raise SchemaError("format must be a pattern such as '%d.%m.%Y'")
+    parts: list[tuple[str, str, bool]] = []
+    at = 0
+    while at < len(pattern):
+        part = _PART.match(pattern, at)
+        known = part is not None and (part["text"] or part["code"] == "%" or part["code"] in _OF[quantity])
+        if part is None or not known:
+            allowed = " ".join(f"%{code}" for code in sorted(_OF[quantity]))
+            raise SchemaError(f"format ({pattern!r}) may hold {allowed} and plain characters")
+        at = part.end()
+        plain = part["text"] or ("%" if part["code"] == "%" else "")
+        parts.append(("", plain, False) if plain else (part["code"], "", bool(part["plain"])))
+    codes = [code for code, _, _ in parts if code]
+    wrong = _what_is_wrong(codes, quantity)
+    if wrong:
+        raise SchemaError(f"format ({pattern!r}) {wrong}")
+    return TimeFormat(quantity, tuple(parts), last_year, zone if "z" in codes else None)
+
+
+def _what_is_wrong(codes: list[str], quantity: str) -> str:
+    if len(set(codes)) < len(codes):
+        return "must name each part once"
+    if ("p" in codes) != ("I" in codes) or ("I" in codes and "H" in codes):
+        return "must have %I and %p together, or %H"
+    if quantity == "moment":
+        if ("Y" in codes) == ("y" in codes):
+            return "must have either %Y or %y for the year"
+        if "d" in codes and not {"m", "b", "B"} & set(codes):
+            return "must have the month of a day: %m, %b or %B"
+        return "must have %j or a month and a day" if "j" in codes and {"d", "m", "b", "B"} & set(codes) else ""
+    if quantity == "clock" and not {"H", "I"} & set(codes):
+        return "must have the hour: %H, or %I and %p"
+    return "" if codes else "must have %H, %M or %S"
+
+
+@lru_cache(maxsize=256)
+def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pattern[str]:
+    """Return the regular expression of a pattern; numbers that stand side by side have all their digits."""
+    found = ["(?P<minus>-)?"] if quantity == "length" else []
+    first = next(code for code, _, _ in parts if code)
+    for i, (code, text, _) in enumerate(parts):
+        beside = any(0 <= j < len(parts) and parts[j][0] in _NUMERIC for j in (i - 1, i + 1))
+        if not code:
+            found.append(r"\s+".join(map(re.escape, re.split(r"\s+", text))))
+        elif code == "z":
+            found.append(f"(?P<z>{_OFFSET})")
+        elif code in _NAMES:
+            found.append(f"(?P<{code}>{'|'.join(_NAMES[code])})")
+        elif quantity == "length" and code == first:
+            found.append(f"(?P<{code}>\\d{{1,9}})")
+        else:
+            width = _WIDTHS.get(code, 2)
+            found.append(f"(?P<{code}>{f'[0-9]{{{width}}}' if beside else _NUMERIC[code]})")
+    return re.compile("".join(found), re.IGNORECASE | re.ASCII)
+
+
+@lru_cache(maxsize=256)
+def _width(parts: tuple[tuple[str, str, bool], ...]) -> int | None:
+    """Return the number of digits of a pattern that is nothing but digits; ``None`` of any other."""
+    if any(code not in _NUMERIC for code, _, _ in parts):
+        return None
+    return sum(_WIDTHS.get(code, 2) for code, _, _ in parts)
+
+
+def _written(code: str, moment: dt.datetime, *, bare: bool) -> str:
+    if code in "BbAap":
+        place = {"B": moment.month - 1, "b": moment.month - 1, "p": int(moment.hour >= 12)}.get(code, moment.weekday())
+        return _NAMES[code][place]
+    if code == "z":
+        return moment.strftime("%z") or "+0000"
+    number = {
+        "Y": moment.year, "y": moment.year % 100, "m": moment.month, "d": moment.day, "H": moment.hour,
+        "I": (moment.hour + 11) % 12 + 1, "M": moment.minute, "S": moment.second, "f": moment.microsecond,
+        "j": moment.timetuple().tm_yday,
+    }[code]  # fmt: skip
+    return _digits(number, code, bare=bare)
+
+
+def _digits(number: int, code: str, *, bare: bool) -> str:
+    return str(number) if bare else str(number).zfill(_WIDTHS.get(code, 2))
+
+
+def _place(text: str, names: tuple[str, ...]) -> int:
+    return [name.casefold() for name in names].index(text.casefold())
+
+
+def _offset(text: str | None) -> int:
+    """Return the microseconds that a zone is before UTC."""
+    if text is None or text in "Zz":
+        return 0
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return (-1 if text[0] == "-" else 1) * minutes * _MICROS["M"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """Numbers with signs of their own around and within them; see `number_format`.
+
+    Parameters
+    ----------
+    before, after
+        What stands before and after a number, with the blanks beside it; the empty text for nothing.
+    thousands, point
+        What stands between thousands, the empty text for nothing, and before the digits of the fraction.
+    digits
+        How many digits of the fraction are written at least.
+    named
+        Texts that stand for numbers, with these.
+    """
+
+    before: str = ""
+    after: str = ""
+    thousands: str = ""
+    point: str = "."
+    digits: int = 0
+    named: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The texts that stand for numbers."""
+        return frozenset(text for text, _ in self.named)
+
+    def read(self, text: str) -> str | None:
+        """Return the number as Python writes it; one of `named` as it is."""
+        bare = text.strip()
+        for word, number in self.named:
+            if bare == word:
+                return repr(number)
+        found = _number_pattern(self).fullmatch(bare)
+        if found is None or not (found["whole"] or found["part"]) or (found["first"] and found["second"]):
+            return None
+        whole = re.sub(r"\D", "", found["whole"] or "0")
+        part, sign = f".{found['part']}" if found["part"] else "", found["first"] or found["second"]
+        return f"{'-' * (sign in ('-', chr(0x2212)))}{whole}{part}{found['exponent'] or ''}"
+
+    def write(self, value: Any) -> str:
+        """Return how a number is written: with all its digits, and as many as the example has at least."""
+        for word, number in self.named:
+            if value == number:
+                return word
+        whole, _, part = format(abs(decimal.Decimal(str(value))), "f").partition(".")
+        if self == NumberFormat(named=self.named):
+            return str(value)
+        part = (part.rstrip("0") if not set(part) - {"0"} else part).ljust(self.digits, "0")
+        grouped = f"{int(whole):,}".replace(",", self.thousands)
+        return f"{'-' * (value < 0)}{self.before}{grouped}{self.point if part else ''}{part}{self.after}"
+
+
+_EXAMPLE = re.compile(r"(?P<before>[^\d+\-]*)(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*[\d#])?)(?P<after>[^\d]*)")
+
+
+@lru_cache(maxsize=256)
+def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()) -> NumberFormat:
+    """Return the format of numbers that an example shows: how 1234.5, or another number above 0, is written.
+
+    Parameters
+    ----------
+    example
+        Such as ``"1.234,56 €"``, ``"$1,234"``, ``"1 234,5"`` or ``"12.5 %"``; ``None`` for plain digits.  A comma or a point
+        that stands once, after one to three digits and before three, is one between thousands: ``"1.234"`` is a thousand.
+        The signs around the number may be missing in what is read, and so may those between thousands.  As many digits
+        are written after the point as the example has, or more; a ``#`` is one that need not be there: ``"1234,#"``.
+    named
+        Texts that stand for numbers, with these.
+
+    Raises
+    ------
+    SchemaError
+        If it shows no number, or one that can be read in no way.
+
+    Examples
+    --------
+    >>> number_format("1.234,56 €").read("-7.000,5 €"), number_format("1.234,56 €").write(1e6)
+    ('-7000.5', '1.000.000,00 €')
+    """
+    if example is None:
+        return NumberFormat(named=named)
+    found = _EXAMPLE.fullmatch(example) if isinstance(example, str) and len(example) <= LONGEST_FORMAT else None
+    if found is None or not example.translate(dict.fromkeys(map(ord, _SPACES), " ")).isprintable():
+        raise SchemaError(f"format ({example!r}) must show how a number is written, such as '1.234,56 €'")
+    number = found["number"]
+    signs = re.findall(r"[^\d#]", number)
+    parts = re.split(r"[^\d#]", number)
+    last_is_point = signs and (
+        (signs[-1] in ".," and signs.count(signs[-1]) == 1)
+        and (len(set(signs)) > 1 or len(parts[-1]) != 3 or len(parts[0]) > 3 or parts[0] == "0")
+    )
+    between = signs[:-1] if last_is_point else signs
+    groups = parts[:-1] if last_is_point else parts
+    in_groups = not between or (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:]))
+    if len(set(between)) > 1 or not in_groups or any("#" in group for group in groups):
+        raise SchemaError(
+            f"format ({example!r}) must show a number with three digits between thousands, such as '1.234,56'"
+        )
+    thousands = between[0] if between else ""
+    point = signs[-1] if last_is_point else "," if thousands == "." else "."
+    return NumberFormat(
+        found["before"], found["after"], thousands, point, len(parts[-1].rstrip("#")) if last_is_point else 0, named
+    )
+
+
+@lru_cache(maxsize=256)
+def _number_pattern(form: NumberFormat) -> re.Pattern[str]:
+    between = (
+        f"[{_SPACES}]"
+        if form.thousands in _SPACES
+        else "['\u2019]"
+        if form.thousands in "'\u2019"
+        else re.escape(form.thousands)
+    )
+    whole = rf"\d{{1,3}}(?:{between}\d{{3}})+|\d+" if form.thousands else r"\d+"
+    before, after = (rf"(?:{re.escape(text.strip())})?\s*" for text in (form.before, form.after))
+    return re.compile(
+        rf"(?P<first>[-+\u2212])?\s*{before}(?P<second>[-+\u2212])?\s*(?P<whole>{whole})?"
+        rf"(?:{re.escape(form.point)}(?P<part>\d*))?(?P<exponent>[eE][-+]?\d{{1,4}})?\s*{after}",
+        re.ASCII,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TruthFormat:
+    """Two words for true and false; see `truth_format`."""
+
+    true: str
+    false: str
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The two words."""
+        return frozenset((self.true, self.false))
+
+    def read(self, text: str) -> bool | None:
+        """Return the truth value of a word, in capital letters or not."""
+        word = text.strip().casefold()
+        return True if word == self.true.casefold() else False if word == self.false.casefold() else None
+
+    def write(self, value: Any) -> str:
+        """Return the word of a truth value."""
+        return self.true if value else self.false
+
+
+@lru_cache(maxsize=256)
+def truth_format(words: str) -> TruthFormat:
+    """Return the format of truth values that are written as two words, the one for true first: ``"ja/nein"``.
+
+    Raises
+    ------
+    SchemaError
+        If these are not two different words.
+    """
+    parts = [word.strip() for word in words.split("/")] if isinstance(words, str) else []
+    if len(parts) != 2 or not all(parts) or parts[0].casefold() == parts[1].casefold() or len(words) > LONGEST_FORMAT:
+        raise SchemaError(f"format ({words!r}) must be two different words, the one for true first, such as 'yes/no'")
+    return TruthFormat(*parts)
+
+
+def checked(make: Callable[[], CellFormat | None], where: str) -> None:
+    """Raise SchemaError with an end of its sentence if a format cannot be made."""
+    try:
+        make()
+    except SchemaError as error:
+        raise SchemaError(f"{error} {where}") from None
+
+
+def words_as_pairs(words: object) -> tuple[tuple[str, float], ...]:
+    """Return a mapping of texts to numbers, or a list of such pairs, as pairs.
+
+    Raises
+    ------
+    SchemaError
+        If it is none.
+    """
+    unlike = SchemaError("words must be texts with the numbers that they stand for, such as {'<0.6': 0.3}")
+    if isinstance(words, (str, bytes)):
+        raise unlike
+    try:
+        pairs = tuple((text, number) for text, number in (words.items() if isinstance(words, Mapping) else words))  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise unlike from None
+    texts = [text for text, _ in pairs]
+    fine = all(isinstance(text, str) and text.strip() == text != "" and text.isprintable() for text in texts)
+    numbers = all(isinstance(number, (int, float)) and not isinstance(number, bool) for _, number in pairs)
+    if not fine or not numbers or len(set(texts)) < len(texts) or len({number for _, number in pairs}) < len(pairs):
+        raise unlike
+    return pairs
