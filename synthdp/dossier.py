@@ -144,7 +144,9 @@ def write_folder(
             for path in (fresh / "receipt.json", fresh / "card.html"):
                 path.write_text(receipt_text(release, path.suffix), encoding="utf-8")
             known = target if target in model.schema.outputs else None
-            write_report(release, fresh / "report.html", title=about.title, target=known, on_progress=on_progress)
+            write_report(
+                release, fresh / "report.html", title=about.title, target=known, about=about, on_progress=on_progress
+            )
             texts = evidence_files(release, about, fingerprint=short, table=name, rows=count)
             for file, text in texts.items():
                 (fresh / file).write_text(text, encoding="utf-8", newline="")

@@ -114,6 +114,14 @@ class Hand:
         self.done += 1
         self.page.get_by_label(name).first.select_option(label=label)
 
+    def promise(self) -> None:
+        """Take ε = 1, which is shown at once where it is recommended."""
+        button = self.page.get_by_role("button", name="Take ε = 1", exact=True)
+        if not any(one.is_visible() for one in button.all()):
+            self.done += 1
+            self.page.get_by_text("Every ε that was planned").click()
+        self.press("Take ε = 1", exact=True)
+
     def release(self) -> None:
         """Press the button that spends, with a cap where there is none yet."""
         if self.page.get_by_label("The most ε that may ever be spent").count():

@@ -33,7 +33,7 @@ PROPOSALS = 8
 """Persons that are drawn for each one that is kept, where not all are allowed."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Factor:
     """One table of a conditional.
 
@@ -49,7 +49,7 @@ class Factor:
     theta: FloatArray
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
     """The law of one attribute given what was drawn before.
 
@@ -66,10 +66,10 @@ class Conditional:
     table: int
     attribute: str
     base: FloatArray
-    factors: list[Factor] = field(default_factory=list)
+    factors: tuple[Factor, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expectations:
     """What a pass expects of one-way tables and of factors, in persons; filled as rows are drawn.
 
@@ -78,22 +78,22 @@ class Expectations:
     ones
         By table and attribute, (1 or groups of periods, cells).
     factors
-        By factor's identity, shaped as its table.
+        By table and attribute, one for each factor, shaped as its table.
     """
 
-    ones: dict[tuple[int, str], FloatArray]
-    factors: dict[int, FloatArray]
+    ones: Mapping[tuple[int, str], FloatArray]
+    factors: Mapping[tuple[int, str], Sequence[FloatArray]]
 
     @classmethod
     def of(cls, model: Histories) -> Expectations:
         """Return nothing yet."""
         return cls(
             {key: np.zeros(one.base.shape) for key, one in model.conditionals.items()},
-            {id(f): np.zeros(f.theta.shape) for one in model.conditionals.values() for f in one.factors},
+            {key: [np.zeros(f.theta.shape) for f in one.factors] for key, one in model.conditionals.items()},
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Histories:
     """Persons with all their rows.
 
@@ -113,13 +113,13 @@ class Histories:
     """
 
     layout: Layout
-    conditionals: dict[tuple[int, str], Conditional]
+    conditionals: Mapping[tuple[int, str], Conditional]
     barriers: tuple[Barrier, ...] = field(init=False)
     possible: Mapping[tuple[int, str], BoolArray] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.barriers = barriers_of(self.layout)
-        self.possible = open_cells(self.layout)
+        object.__setattr__(self, "barriers", barriers_of(self.layout))
+        object.__setattr__(self, "possible", open_cells(self.layout))
 
     def draw(
         self,
@@ -187,6 +187,37 @@ class Histories:
         return _Pass(self, persons, len(tables) - 1, rng, expected, allowed).run()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """A conditional with what a pass needs of it.
+
+    Parameters
+    ----------
+    of
+        The conditional.
+    among
+        What the rules between the rows of a parent row leave open.
+    barriers
+        What cells that were drawn before forbid.
+    possible
+        (cells,) which cells some row may have; ``None`` for all.
+    above
+        For each factor, (rows,) the group of the row above; ``None`` where it looks at none.
+    expected
+        Where what is expected is added up; ``None`` where nothing is.
+    by_factor
+        The same for each factor.
+    """
+
+    of: Conditional
+    among: Among
+    barriers: tuple[Barrier, ...]
+    possible: BoolArray | None
+    above: tuple[IntArray | None, ...]
+    expected: FloatArray | None
+    by_factor: Sequence[FloatArray]
+
+
 @dataclass(slots=True, eq=False)
 class _Pass:
     """The drawing of one table's rows."""
@@ -200,65 +231,110 @@ class _Pass:
 
     def run(self) -> FloatArray:
         """Draw all attributes of all rows, the first rows of all parents first; return how likely each was to be allowed."""
-        model, i = self.model, self.table
-        weights = np.ones(len(self.persons.tables[i]))
-        rows, layout = self.persons.tables[i], model.layout.tables[i]
-        mine = [one for (t, _), one in model.conditionals.items() if t == i]
-        one = self.persons.whole(i)
-        share = self.persons.shares(i) / one
-        even = self.persons.even_shares(i) / one if layout.unique and layout.groups == layout.regular_periods else share
-        step, third = (self.persons.step_shares(i, before) / one for before in (1, 2)) if i else (share, share)
-        pairs = pair_shares(self.persons, i, ordered=False) / one if layout.order is Order.NONE else share
-        shares = {Kind.STEP: step, Kind.STAY: step, Kind.BEFORE: third, Kind.SIBLING: pairs, Kind.ALIKE: pairs}
-        above = {id(f): self._of_parent(f.table) for c in mine for f in c.factors if f.table.kind is Kind.PARENT}
-        sums = {f.table.other: np.zeros((2, len(rows)), np.int64) for c in mine for f in c.factors
-                if f.table.kind is Kind.BEFORE and _ranks(f.table)}  # fmt: skip
-        parents = int(rows.parent.max(initial=-1)) + 1
-        among = {c.attribute: Among(model.layout, i, c.attribute, parents) for c in mine}
-        for c in mine:
-            rows.values[c.attribute] = np.zeros(len(rows), np.int64)
+        rows = self.persons.tables[self.table]
+        weights = np.ones(len(rows))
+        shares, laws, sums = self._shares(), self._laws(), self._sums()
         for rank in range(int(rows.rank.max(initial=-1)) + 1):
             index = np.flatnonzero(rows.rank == rank)
-            for c in mine:
-                values = rows.values[c.attribute]
-                factors = [
-                    (f, self._given(f, rows, index, above, sums, back=back))
-                    for f in c.factors for back in _looks_back(f, rank)
-                ]  # fmt: skip
-                group = rows.group[index] if len(c.base) > 1 else np.zeros(len(index), np.int64)
-                z = c.base[group].copy()
-                for f, given in factors:
-                    _push(z, f, given, rows, index)
-                if layout.period == c.attribute:
-                    _forbid_periods(z, rows, index, rank, values, unique=layout.unique)
-                for barrier in model.barriers:
-                    if (barrier.table, barrier.attribute) == (i, c.attribute):
-                        follow = rows.many[index] - 1 - rank if layout.period == c.attribute and layout.unique else None
-                        _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
-                if (i, c.attribute) in model.possible:
-                    _obey(z, model.possible[i, c.attribute][None], None)
-                for possible in among[c.attribute].allowed(rows.parent[index], rows.many[index] - rank):
-                    _obey(z, possible, None)
-                mask = self.allowed.get((i, c.attribute, rank))
-                probability = _softmax(z)
+            for law in laws:
+                given = [
+                    (k, self._given(f, law.above[k], index, sums, back=back))
+                    for k, f in enumerate(law.of.factors)
+                    for back in _looks_back(f, rank)
+                ]
+                probability = _softmax(self._logarithms(law, rank, index, given))
+                mask = self.allowed.get((self.table, law.of.attribute, rank))
                 if mask is not None:
-                    probability *= mask
-                    inside = probability.sum(axis=1)
-                    weights[index] *= inside
-                    probability /= np.maximum(inside, 1e-300)[:, None]
-                values[index] = _drawn(probability, self.rng)
-                among[c.attribute].drawn(rows.parent[index], values[index])
-                if layout.period == c.attribute:
-                    rows.period[index] = values[index]
-                    rows.group[index] = layout.group_of_period[values[index]]
-                if self.expected is not None:
-                    weight = (even if len(c.base) > 1 else share)[index]
-                    self._expect_one(c, group, probability, weight)
-                    for f, given in factors:
-                        self._expect(f, given, probability, shares.get(f.table.kind, share)[index], rows, index)
+                    weights[index] *= _masked(probability, mask)
+                self._take(law, index, _drawn(probability, self.rng))
+                self._expect(law, index, given, probability, shares)
             for name, both in sums.items():
-                _add_ranks(both, mine, name, rows, index)
+                _add_ranks(both, [law.of for law in laws], name, rows, index)
         return weights
+
+    def _shares(self) -> Mapping[Kind, FloatArray]:
+        """Return for each kind of table the (rows,) weights of its rows, in persons."""
+        i, persons = self.table, self.persons
+        layout, one = persons.layout.tables[i], persons.whole(i)
+        share = persons.shares(i) / one
+        found = dict.fromkeys(Kind, share)
+        if layout.unique and layout.groups == layout.regular_periods:
+            found[Kind.ONE] = persons.even_shares(i) / one
+        if i:
+            found[Kind.STEP] = found[Kind.STAY] = persons.step_shares(i, 1) / one
+            found[Kind.BEFORE] = persons.step_shares(i, 2) / one
+        if layout.order is Order.NONE:
+            found[Kind.SIBLING] = found[Kind.ALIKE] = pair_shares(persons, i, ordered=False) / one
+        return found
+
+    def _laws(self) -> list[_Law]:
+        """Return the conditionals of the table, in the order in which they are drawn; all values are 0 until then."""
+        model, i, rows = self.model, self.table, self.persons.tables[self.table]
+        parents, found = int(rows.parent.max(initial=-1)) + 1, []
+        for key, one in model.conditionals.items():
+            if key[0] != i:
+                continue
+            rows.values[one.attribute] = np.zeros(len(rows), np.int64)
+            above = tuple(self._of_parent(f.table) if f.table.kind is Kind.PARENT else None for f in one.factors)
+            barriers = tuple(b for b in model.barriers if (b.table, b.attribute) == key)
+            among = Among(model.layout, i, one.attribute, parents)
+            into = None if self.expected is None else self.expected.ones[key]
+            by_factor = [] if self.expected is None else self.expected.factors[key]
+            found.append(_Law(one, among, barriers, model.possible.get(key), above, into, by_factor))
+        return found
+
+    def _sums(self) -> dict[str, IntArray]:
+        """Return by attribute, for what looks at the mean rank of earlier rows, (2, rows) no ranks yet."""
+        many = len(self.persons.tables[self.table])
+        factors = (f for (i, _), one in self.model.conditionals.items() if i == self.table for f in one.factors)
+        looked = {f.table.other for f in factors if f.table.kind is Kind.BEFORE and _ranks(f.table)}
+        return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
+
+    def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
+        """Return (rows, cells) logarithms, but for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
+        rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
+        z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
+        for k, groups in given:
+            _push(z, of.factors[k], groups, rows, index)
+        is_period = layout.period == of.attribute
+        if is_period:
+            _forbid_periods(z, rows, index, rank, rows.values[of.attribute], unique=layout.unique)
+        for barrier in law.barriers:
+            follow = rows.many[index] - 1 - rank if is_period and layout.unique else None
+            _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
+        if law.possible is not None:
+            _obey(z, law.possible[None], None)
+        for possible in law.among.allowed(rows.parent[index], rows.many[index] - rank):
+            _obey(z, possible, None)
+        return z
+
+    def _take(self, law: _Law, index: IntArray, cells: IntArray) -> None:
+        """Give some rows the cells that were drawn."""
+        rows, layout = self.persons.tables[self.table], self.model.layout.tables[self.table]
+        rows.values[law.of.attribute][index] = cells
+        law.among.drawn(rows.parent[index], cells)
+        if layout.period == law.of.attribute:
+            rows.period[index] = cells
+            rows.group[index] = layout.group_of_period[cells]
+
+    def _expect(
+        self,
+        law: _Law,
+        index: IntArray,
+        given: Sequence[tuple[int, IntArray]],
+        probability: FloatArray,
+        shares: Mapping[Kind, FloatArray],
+    ) -> None:
+        """Add what some rows were likely to be to what is expected."""
+        if law.expected is None:
+            return
+        rows, one = self.persons.tables[self.table], law.of
+        group = rows.group[index] if len(one.base) > 1 else np.zeros(len(index), np.int64)
+        weight = shares[Kind.ONE if len(one.base) > 1 else Kind.ROW][index]
+        law.expected[:] += _summed_by(group, probability * weight[:, None], len(law.expected))
+        for k, groups in given:
+            table = one.factors[k].table
+            _expect_table(law.by_factor[k], table, groups, probability, shares[table.kind][index], rows, index)
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the cell that a barrier looks at, for some rows."""
@@ -275,20 +351,13 @@ class _Pass:
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(
-        self,
-        f: Factor,
-        rows: Rows,
-        index: IntArray,
-        above: Mapping[int, IntArray],
-        sums: Mapping[str, IntArray],
-        *,
-        back: int,
+        self, f: Factor, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
         """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so many rows before."""
-        table = f.table
+        table, rows = f.table, self.persons.tables[self.table]
+        if above is not None:
+            return above[index]
         match table.kind:
-            case Kind.PARENT:
-                return above[id(f)][index]
             case Kind.STAY | Kind.ALIKE:
                 return rows.values[table.attribute][index - back]
             case Kind.SIBLING:
@@ -306,35 +375,37 @@ class _Pass:
         both = sums[table.other]
         return group_of_mean(grouping, both[0, index], both[1, index])
 
-    def _expect_one(self, c: Conditional, group: IntArray, probability: FloatArray, weight: FloatArray) -> None:
-        if self.expected is None:
-            return
-        into = self.expected.ones[c.table, c.attribute]
-        for g in range(len(into)):
-            here = group == g
-            into[g] += weight[here] @ probability[here]
 
-    def _expect(
-        self, f: Factor, given: IntArray, probability: FloatArray, weight: FloatArray, rows: Rows, index: IntArray
-    ) -> None:
-        if self.expected is None:
-            return
-        into = self.expected.factors[id(f)]
-        if f.table.kind in (Kind.STAY, Kind.ALIKE):
-            groups = f.table.grouping.of(given, rows.group[index - 1])
-            stayed = probability[np.arange(len(index)), given] * weight
-            into[:, 0] += np.bincount(groups, stayed, len(into))
-            return
-        weighted = probability * weight[:, None]
-        grouping = f.table.grouping
-        if len(grouping.groups) == 1:
-            summed = _summed_by(given, weighted, len(into))
-            _add_columns(into, grouping.groups[0], summed)
-            return
-        for g in range(len(grouping.groups)):
-            here = rows.group[index] == g
-            summed = _summed_by(given[here], weighted[here], len(into))
-            _add_columns(into, grouping.groups[g], summed)
+def _expect_table(
+    into: FloatArray,
+    table: PersonTable,
+    given: IntArray,
+    probability: FloatArray,
+    weight: FloatArray,
+    rows: Rows,
+    index: IntArray,
+) -> None:
+    """Add what is expected of some rows to a table."""
+    if table.kind in (Kind.STAY, Kind.ALIKE):
+        groups = table.grouping.of(given, rows.group[index - 1])
+        stayed = probability[np.arange(len(index)), given] * weight
+        into[:, 0] += np.bincount(groups, stayed, len(into))
+        return
+    weighted, grouping = probability * weight[:, None], table.grouping
+    if len(grouping.groups) == 1:
+        _add_columns(into, grouping.groups[0], _summed_by(given, weighted, len(into)))
+        return
+    for g in range(len(grouping.groups)):
+        here = rows.group[index] == g
+        _add_columns(into, grouping.groups[g], _summed_by(given[here], weighted[here], len(into)))
+
+
+def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
+    """Leave only cells that are allowed, in place; return how likely these were."""
+    probability *= mask
+    inside = np.asarray(probability.sum(axis=1), np.float64)
+    probability /= np.maximum(inside, 1e-300)[:, None]
+    return inside
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:

@@ -7,7 +7,7 @@ the parent row.  The record of a person has a column for every attribute of ever
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -75,6 +75,8 @@ class TableLayout:
         the columns.
     periods
         The axis of the period; ``None`` without one.
+    standard_periods
+        The same with its standard cells, of which groups of periods are made, whatever the cells are divided into.
     """
 
     name: str
@@ -86,6 +88,7 @@ class TableLayout:
     unique: bool
     axes: Mapping[str, Axis]
     periods: Axis | None
+    standard_periods: Axis | None
 
     @property
     def count(self) -> str:
@@ -104,21 +107,21 @@ class TableLayout:
 
     @property
     def group_of_period(self) -> IntArray:
-        """(periods,) group of each period; one that does not fit counts as the last."""
-        if self.periods is None:
+        """(periods,) group of each period; one that does not fit counts as the last.
+
+        Of cells that cut through the standard ones, of which only one-way tables are made, all are in the first group.
+        """
+        if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
-        regular = np.arange(self.periods.size) * self.groups // max(1, self.regular_periods)
-        return np.minimum(regular, self.groups - 1)
+        standard = self.standard_periods
+        groups = np.minimum(np.arange(standard.size) * self.groups // max(1, standard.regular), self.groups - 1)
+        inside = standard.groups_of(self.periods)
+        return np.zeros(self.periods.size, np.int64) if inside is None else np.asarray(groups[inside])
 
     @property
     def regular_periods(self) -> int:
         """Number of cells of periods that are neither missing nor unforeseen."""
-        if self.periods is None:
-            return 1
-        return (
-            int(self.periods.cells[np.searchsorted(self.periods.starts, self.periods.grid.regular - 1, "right") - 1])
-            + 1
-        )
+        return 1 if self.periods is None else self.periods.regular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +132,11 @@ class Layout:
     ----------
     schema
         The tables.
+    cells
+        By table and column, cells other than the standard ones.
+    nested
+        Whether rows of a table below another one share what their parent row has, rather than one for all rows of a person:
+        so it was in releases of earlier versions.
 
     Attributes
     ----------
@@ -143,6 +151,8 @@ class Layout:
     """
 
     schema: DatabaseSchema
+    cells: Mapping[tuple[str, str], Axis] = field(default_factory=dict)
+    nested: bool = False
     tables: tuple[TableLayout, ...] = field(init=False)
     wide: Schema = field(init=False)
     domain: Domain = field(init=False)
@@ -155,7 +165,7 @@ class Layout:
                 f"column {column!r} of table {name!r} must have declared bounds or levels: none are discovered in "
                 "several tables"
             )
-        tables = tuple(_table(self.schema, name) for name in self.schema.names)
+        tables = tuple(_table(self.schema, name, self.cells) for name in self.schema.names)
         columns: dict[str, Column] = {}
         axes: list[Axis] = []
         place: list[dict[str, IntArray]] = []
@@ -172,6 +182,10 @@ class Layout:
         object.__setattr__(self, "wide", Schema(columns))
         object.__setattr__(self, "domain", Domain(tuple(axes)))
         object.__setattr__(self, "place", tuple(place))
+
+    def with_cells(self, cells: Mapping[tuple[str, str], Axis]) -> Layout:
+        """Return the record with other cells in some columns, by table and column."""
+        return replace(self, cells={**self.cells, **cells})
 
     def position(self, name: str) -> int:
         """Return the position of a table."""
@@ -211,24 +225,27 @@ class Layout:
         return found
 
 
-def _table(schema: DatabaseSchema, name: str) -> TableLayout:
+def _table(schema: DatabaseSchema, name: str, cells: Mapping[tuple[str, str], Axis]) -> TableLayout:
     relation = schema.relation_to(name)
     columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
     axes: dict[str, Axis] = {}
-    order, periods, period = Order.ROOT if relation is None else Order.NONE, None, None
+    order = Order.ROOT if relation is None else Order.NONE
+    periods, standard, period = None, None, None
     if relation is not None and relation.order is not None:
         period = relation.order
-        order, periods = _periods(period, columns.pop(period), unique=relation.unique, where=relation.where)
+        order, standard = _periods(period, columns.pop(period), unique=relation.unique, where=relation.where)
+        periods = cells.get((name, period), standard)
         if order is Order.SEQUENCE:
             axes[period] = periods
     for child in schema.children(name):
         column = columns_of_count(schema, child.child)
         axes[f"#{child.child}"] = finest_axis(f"#{child.child}", column)
-    axes |= {column: axis_of_column(column, kind) for column, kind in columns.items()}
+    axes |= {column: cells.get((name, column)) or axis_of_column(column, kind) for column, kind in columns.items()}
     return TableLayout(
         name=name, parent=-1 if relation is None else schema.names.index(relation.parent),
         at_most=1 if relation is None else relation.at_most, slots=schema.slots(name), order=order, period=period,
         unique=relation is not None and relation.unique, axes=axes, periods=periods,
+        standard_periods=standard,
     )  # fmt: skip
 
 

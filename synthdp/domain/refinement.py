@@ -71,6 +71,10 @@ def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
     return points[held].astype(np.int64)
 
 
+LEAST_MASS = 1e-9
+"""Part of an even density below which nothing is filled, as rounding of sums would have it (a tolerance)."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinement:
     """A fine axis whose cells lie inside those of a coarse one.
@@ -167,6 +171,38 @@ class Refinement:
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
         place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)
+
+    def indices_between(self, first: IntArray, last: IntArray, rng: Generator) -> GridIndices:
+        """Draw a regular grid point from each range, as likely as leaves are filled and numbers are round; (n,).
+
+        Parameters
+        ----------
+        first, last
+            (n,) the ends of each range, both inside, first <= last; where nothing is filled between, all are alike.
+        rng
+            Source of the draws.
+        """
+        regular = self.fine.grid.regular
+        starts = self.fine.starts if self.rounding is None else np.union1d(self.fine.starts, self._classes.starts)
+        starts = starts[starts < regular]
+        length = np.diff(starts, append=regular)
+        leaf = self.fine.cells_of(starts.astype(np.uint32))
+        likely = self._likely(starts)
+        density = self.weights[leaf] * likely / np.bincount(leaf, likely * length, self.fine.size)[leaf]
+        density = density / max(float(density @ length), 1e-300)
+        passed = np.append(0.0, np.cumsum(density * length))
+
+        def below(points: IntArray) -> FloatArray:
+            run = np.searchsorted(starts, points, side="right") - 1
+            return np.asarray(passed[run] + density[run] * (points - starts[run]))
+
+        low, high = below(first), below(last + 1)
+        drawn = low + rng.random(len(first)) * (high - low)
+        run = np.clip(np.searchsorted(passed, drawn, side="right") - 1, 0, len(starts) - 1)
+        inside = starts[run] + (drawn - passed[run]) / np.maximum(density[run], 1e-300)
+        evenly = first + rng.random(len(first)) * (last - first + 1)
+        found = np.where(high - low > LEAST_MASS * (last - first + 1) / regular, inside, evenly)
+        return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
         """Return how likely grid points are beside others of their fine cell."""

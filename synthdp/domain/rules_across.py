@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,11 +36,13 @@ class Barrier:
     possible: BoolArray
 
 
+@lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
     """Return what the rules on two columns forbid, cell by cell, in the order in which histories are drawn."""
     return tuple(_barrier(layout, one) for one in layout.schema.conditions)
 
 
+@lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
     """Return for columns with rules within a row which cells some row may have that obeys all of them two by two."""
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]

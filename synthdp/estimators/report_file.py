@@ -10,6 +10,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.progress import ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.report import report_page
+from synthdp.report.guidelines import About
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import fingerprint
 
@@ -20,11 +21,12 @@ def write_report(
     *,
     title: str | None = None,
     target: str | None = None,
+    about: About | None = None,
     on_progress: ProgressCallback = silent,
 ) -> None:
     """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
 
-    A ``target`` is a column whose relations are shown first.
+    A ``target`` is a column whose relations are shown first; ``about`` is what the publisher says of the table.
 
     Raises
     ------
@@ -41,7 +43,7 @@ def write_report(
         page = database_page(release, fingerprint=fingerprint(release), title=title)
     else:
         page = report_page(
-            release, fingerprint=fingerprint(release), title=title, target=target, on_progress=on_progress
+            release, fingerprint=fingerprint(release), title=title, target=target, about=about, on_progress=on_progress
         )
     try:
         Path(path).write_text(page, encoding="utf-8")

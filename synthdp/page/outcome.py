@@ -21,11 +21,19 @@ from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered
+from synthdp.planning.plan import Plan, accuracy_chart, recommended
 from synthdp.privacy.loss import LARGE_EPSILON, best_odds
 from synthdp.privacy.neighbors import neighbors_named
 
-CARDS = (0.3, 1.0, 3.0)
-"""Epsilons that are offered."""
+CARDS = (0.1, 0.3, 1.0, 3.0)
+"""Epsilons that are planned: half a power of ten apart, up to what docs/how-to/choose-epsilon.md begins with."""
+
+ELSEWHERE = (
+    ("Google's Community Mobility Reports, of each day", "2.64"), ("Israel's registry of live births, 2014", "9.98"),
+    ("the United States census of 2020, persons and homes", "19.61"),
+)  # fmt: skip
+"""Epsilons of tables that others published, as their publishers state them: Aktay et al. 2020 (arXiv:2004.04145), Hod,
+Canetti 2024 (arXiv:2405.00267), and the Census Bureau's decision of June 2021.  Units and deltas differ."""
 
 FILES = {
     "synthetic.csv": "The synthetic rows", "report.html": "A report about them, with expected accuracy",
@@ -50,10 +58,19 @@ async def promise(site: Site, _: Request) -> Response:
     told = project.state["promise"]
     plans = {one["epsilon"]: one for one in plan["plans"]} if plan else dict.fromkeys(CARDS)
     cards = [{"epsilon": one, "odds": best_odds(one, told["delta"]), "plan": plans[one]} for one in plans]
+    chosen, reasons, picture = _recommendation(plan["plans"]) if plan else (None, (), "")
     return site.show(
-        "promise", cards=cards, promise=told, plan=plan, stale=project.state["plan"] is not None and plan is None,
+        "promise", cards=cards, chosen=chosen, reasons=reasons, picture=picture, elsewhere=ELSEWHERE,
+        promise=told, plan=plan, stale=project.state["plan"] is not None and plan is None,
         job=site.jobs["plan"], left=site.left(), open_columns=len(project.open_columns), unit=project.unit(),
     )  # fmt: skip
+
+
+def _recommendation(documents: list[dict[str, Any]]) -> tuple[float, tuple[str, ...], str]:
+    """Return the epsilon that is recommended, why, and the picture of accuracy against epsilon."""
+    plans = [Plan.of_document(one) for one in documents]
+    chosen, reasons = recommended(plans)
+    return chosen.epsilon, reasons, accuracy_chart(plans)
 
 
 async def make_plan(site: Site, request: Request) -> Response:
@@ -170,7 +187,9 @@ def _released(site: Site, name: str, key: str, job: Job) -> None:
     with site.project.changing() as project:
         for record in project.tables[name]["releases"]:
             if record["key"] == key:
-                record.update(state=job.state, rows=(job.result or {}).get("rows"))
+                found = job.result or {}
+                record.update(state=job.state, rows=found.get("rows"), verdicts=found.get("verdicts"))
+                record.update(relations=found.get("relations"))
 
 
 async def stop_release(site: Site, _: Request) -> Response:
@@ -208,7 +227,8 @@ def _told(site: Site, record: dict[str, Any]) -> dict[str, Any]:
     folder = _folder(site, record)
     saved = "saved" if _is_there(folder / "release" / "release.json") else "nothing"
     there = "finished" if all(_is_there(folder / name) for name in FILES) else saved
-    return {**record, "there": there, "entry": next(iter(site.ledger.entries(key=record["key"])), None)}
+    judged = {"verdicts": record.get("verdicts"), "relations": record.get("relations")}
+    return {**record, **judged, "there": there, "entry": next(iter(site.ledger.entries(key=record["key"])), None)}
 
 
 async def publish(site: Site, _: Request) -> Response:

@@ -126,7 +126,18 @@ def release(request: Request, tell: Tell) -> Any:
         random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat())
-    return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell)}
+    return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell), **_judged(made.release_)}
+
+
+def _judged(release: Any) -> Request:
+    """Return a verdict on every column, and the relations that may be relied on, in words."""
+    from synthdp.report.relations import judged
+
+    verdicts, relations = judged(release)
+    return {
+        "verdicts": [[one.name, one.word, one.in_words()] for one in verdicts],
+        "relations": [[*one.columns, one.in_words()] for one in relations],
+    }
 
 
 def results(request: Request, tell: Tell) -> Any:

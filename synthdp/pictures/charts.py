@@ -118,13 +118,18 @@ def decades(shown: Sequence[Bar]) -> list[float]:
 
 
 def triangle(names: Sequence[str], values: Sequence[Sequence[float]], *, title: str, name: str) -> str:
-    """Return a symmetric matrix of numbers from 0 to 1 as squares, the darker the larger; what is below the diagonal."""
+    """Return a symmetric matrix of numbers from 0 to 1 as squares, the darker the larger; what is below the diagonal.
+
+    A ``nan`` is a relation that noise or chance explains: its square is blank.
+    """
     rows, columns = names[1:], names[:-1]
     cells = [
-        (i, j, value, f"{columns[j]} and {rows[i]}: {value:.2f}", f"{value:.2f}".removeprefix("0"))
+        (i, j, min(max(value, 0.0), 1.0), f"{columns[j]} and {rows[i]}: {value:.2f}", f"{value:.2f}".removeprefix("0"))
+        if value == value
+        else (i, j, 0.0, f"{columns[j]} and {rows[i]}: nothing beyond noise", "")
         for i in range(len(rows))
         for j in range(i + 1)
-        for value in [min(max(values[i + 1][j], 0.0), 1.0)]
+        for value in [values[i + 1][j]]
     ]
     return _grid(rows, columns, cells, side=(34.0, 28.0), title=title, name=name)
 

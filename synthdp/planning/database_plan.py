@@ -11,12 +11,12 @@ from synthdp.checks import whole
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.related.measuring import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     SCREENING,
     STAYS,
     one_way_tables,
-    person_tables,
 )
 from synthdp.privacy.calibration import account_inside, calibrate
 from synthdp.privacy.loss import PrivacyLoss

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from synthdp.markup import render
+from synthdp.pictures.trade_off import trade_off_chart
+from synthdp.privacy.loss import best_odds
 
 WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
+
+ACCURATE = 0.05
+"""Expected distance of tables of two columns, a part of all rows, that is accurate enough to recommend: a tolerance."""
+
+WEAKEST = 3.0
+"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside a house: a safety limit."""
+
+USUAL = 1.0
+"""Epsilon that is recommended where none is accurate enough, by the same page."""
 
 HARDEST = 5
 """Columns that the text names, those with the largest errors."""
@@ -73,6 +86,14 @@ class Plan:
     best_unbiased: float | None = None
     noise: dict[int, float] = field(default_factory=dict)
 
+    @classmethod
+    def of_document(cls, document: dict[str, Any]) -> Plan:
+        """Return the plan that a document of `to_document` holds."""
+        by_order = {name: {int(k): v for k, v in document[name].items()} for name in ("errors", "independent", "noise")}
+        texts = {name: tuple(document[name]) for name in ("advice", "assumed")}
+        refused = document["refused_for"]
+        return cls(**document | by_order | texts | {"refused_for": None if refused is None else tuple(refused)})
+
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
         by_order = {
@@ -114,6 +135,66 @@ class Plan:
         return "\n".join(lines)
 
 
+def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan of one table that is recommended, and the reasons, a sentence each.
+
+    It is the least epsilon at which tables of two columns (of one, where there is one column) are expected to be off by at
+    most `ACCURATE` of all rows; where no epsilon up to `WEAKEST` is, the one nearest to `USUAL`.
+
+    Parameters
+    ----------
+    plans
+        One or more, of the same table.
+    """
+    ordered = sorted(plans, key=lambda one: one.epsilon)
+    order = min(2, max(ordered[0].errors))
+    offered = [one for one in ordered if one.epsilon <= WEAKEST] or ordered[:1]
+    enough = next((one for one in offered if one.errors[order] <= ACCURATE), None)
+    chosen = enough or min(offered, key=lambda one: abs(math.log(one.epsilon / USUAL)))
+    odds = _odds(chosen)
+    words = "tables of two columns" if order == 2 else "shares of the column"
+    reasons = [
+        f"At ε = {chosen.epsilon:g}, {words} are expected to be off by {_of_100(chosen, order)} of 100 rows.",
+        f"A 50:50 guess about one protected unit then becomes right at most {odds} of the time.",
+    ]
+    below, above = ordered[: ordered.index(chosen)], ordered[ordered.index(chosen) + 1 :]
+    if below:
+        reasons.append(f"ε = {below[-1].epsilon:g} would be safer, with {_of_100(below[-1], order)} of 100 rows.")
+    if above:
+        more = f"ε = {above[0].epsilon:g} would give {_of_100(above[0], order)} of 100 rows"
+        reasons.append(f"{more}, and a guess is then right up to {_odds(above[0])} of the time.")
+    if enough is None:
+        reasons.append(
+            f"No ε up to {WEAKEST:g} brings the error below {100 * ACCURATE:g} of 100 rows: fewer columns or fewer "
+            "categories help more than a weaker promise."
+        )
+    return chosen, tuple(reasons)
+
+
+def accuracy_chart(plans: Sequence[Plan]) -> str:
+    """Return the picture of the expected error of tables of two columns against epsilon; the recommended one is marked.
+
+    Empty for plans of fewer than two epsilons.
+    """
+    points = dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans))
+    if len(points) < 2:
+        return ""
+    chosen, _ = recommended(plans)
+    order = min(2, max(chosen.errors))
+    return trade_off_chart(
+        list(points.items()), independent=chosen.independent[order], recommended=chosen.epsilon,
+        title="Expected error, of 100 rows, against epsilon; dashed: columns without relations", name="trade-off",
+    )  # fmt: skip
+
+
+def _of_100(plan: Plan, order: int) -> str:
+    return f"{100 * plan.errors[order]:.2g}"
+
+
+def _odds(plan: Plan) -> str:
+    return f"{100 * best_odds(plan.epsilon, plan.delta):.1f} %"
+
+
 def curve(plans: list[Plan]) -> str:
     """Return several plans of one table as one table, a line for each loss: the trade-off between privacy and error."""
     orders = list(plans[0].errors)
@@ -124,5 +205,7 @@ def curve(plans: list[Plan]) -> str:
         errors = [f"{plan.errors[order]:.3f}" for order in orders]
         cells = [f"{plan.epsilon:g}", *errors, f"{plan.like_rows:,} rows", f"{plan.seconds:.1f}"]
         lines.append("  " + "".join(f"{cell:>18}" for cell in cells))
+    chosen, reasons = recommended(plans)
+    lines += [f"  Recommended: ε = {chosen.epsilon:g}", *(f"    {reason}" for reason in reasons)]
     said = [(plan, text) for plan in plans for text in (*plan.assumed, *plan.advice)]
     return "\n".join([*lines, *dict.fromkeys(f"  {text}" for _, text in said)])

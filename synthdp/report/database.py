@@ -27,7 +27,8 @@ from synthdp.queries.related.person_tables import Kind, PersonTables
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.content import cramers_v
-from synthdp.report.page import SHOWN_ROWS, WEAKEST_DRAWN, card_of, citation_of, promise_of, spend_of, texts_of
+from synthdp.report.page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
+from synthdp.report.relations import LEAST_ASSOCIATION
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
 from synthdp.schema.columns import Column, Integer
 from synthdp.schema.relation import Relation
@@ -223,7 +224,7 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
     views = [
         pair_of_values({first: a, second: b}, second, first)
         for value, first, second, a, b in found[:DRAWN]
-        if value >= WEAKEST_DRAWN
+        if value >= LEAST_ASSOCIATION
     ]
     drawn = [
         (view, heat_map(view.rows, view.columns, view.shares.tolist(), title=view.title, name=f"{anchor}-{i}"))
@@ -267,7 +268,7 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
             if table.kind is Kind.ONE:
                 total = max(float(counts.sum()), float(stddev))
                 moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
-                found[layout.schema.names[table.table], table.attribute] = 100 * moved
+                found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
     return found
 
 

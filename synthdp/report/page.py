@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import FloatArray
+from synthdp.arrays import FloatArray, GridIndices
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
@@ -22,6 +22,8 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.content import associations, expected_errors
+from synthdp.report.guidelines import PUBLISHER, About
+from synthdp.report.relations import Relation, Relations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -38,8 +40,13 @@ STRONGEST = 10
 DRAWN = 6
 """Pairs of columns that are drawn."""
 
-WEAKEST_DRAWN = 0.05
-"""Association of a pair below which there is nothing to see."""
+UNFIT = (
+    "learning of a person, or deciding about one: every row is made up, also where it looks like somebody",
+    "counts of small groups, rare events and largest values: noise is as large as they are",
+    "relations that are not listed here: what the rows show of them is noise or chance",
+    "standard errors and tests as if the rows were real: release.analyse and release.answer know the noise",
+)
+"""What a synthetic table must not be used for."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
@@ -54,6 +61,7 @@ def report_page(
     fingerprint: str,
     title: str | None = None,
     target: str | None = None,
+    about: About | None = None,
     on_progress: ProgressCallback = silent,
 ) -> str:
     """Return the report of a release as HTML.
@@ -68,6 +76,8 @@ def report_page(
         Of the page; default: a general one.
     target
         A column whose relations are shown first.
+    about
+        What the publisher says of the table.
     on_progress
         Called at the start of each stage.
 
@@ -91,9 +101,17 @@ def report_page(
     tell("accuracy")
     errors = sorted(expected_errors(model, release.measurements), key=lambda view: view.order)
     tell("pairs of columns")
+    relations = Relations(model, release.measurements)
+    indices = drawn_indices(model)
+    names, matrix = associations(model, indices)
+    listed = relations.listed(names, matrix)
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
+        published=_published(about),
+        verdicts=relations.columns(),
+        relations=listed,
+        unfit=UNFIT,
         promise=promise_of(release.receipt),
         loss=release.receipt.total,
         facts=_facts(release, model, fingerprint),
@@ -101,7 +119,7 @@ def report_page(
         card=card_of(release, fingerprint),
         columns=charts,
         others=_others(model),
-        pairs=_pairs(model, target),
+        pairs=_pairs(model, indices, names, matrix, listed, target),
         errors=[
             {"words": ORDERS[view.order], "distance": view.distance, "like_rows": view.like_rows} for view in errors
         ],
@@ -175,23 +193,38 @@ def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str
     return card_rows(privacy_card(release, fingerprint=fingerprint))
 
 
-def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
-    indices = drawn_indices(model)
-    names, matrix = associations(model, indices)
+def _published(about: About | None) -> list[str]:
+    """Return who publishes the table and what it is meant for, where that was said."""
+    said = [] if about is None else [("Published by", about.publisher), ("Meant for", about.use)]
+    return [f"{what} {text}" for what, text in said if text != PUBLISHER]
+
+
+def _pairs(
+    model: SyntheticModel,
+    indices: Mapping[str, GridIndices],
+    names: Sequence[str],
+    matrix: FloatArray,
+    listed: Sequence[Relation],
+    target: str | None,
+) -> dict[str, Any] | None:
+    """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
-    order = sorted(((matrix[i, j], i, j) for i in range(len(names)) for j in range(i)), key=lambda one: -one[0])
-    shown = _most_related(matrix, first)
-    drawn = [pair for pair in order if pair[0] >= WEAKEST_DRAWN]
-    drawn = sorted(drawn, key=lambda one: first not in one[1:])[:DRAWN]
+    places = [
+        (one, names.index(one.columns[0]), names.index(one.columns[1])) for one in listed
+    ]  # in the order of names
+    matrix = _of_listed(matrix, [(i, j) for _, i, j in places])
+    shown = _most_related(np.nan_to_num(matrix), first)
+    drawn = sorted(places, key=lambda one: first not in one[1:])[:DRAWN]
     views = [pair_view(model, indices, *_within(model, names[i], names[j], target)) for _, i, j in drawn]
     title = "Association of each two columns in the release"
     return {
         "columns": len(names),
         "shown": len(shown),
         "target": first is not None,
-        "strongest": [(value, names[j], names[i]) for value, i, j in order[:STRONGEST]],
+        "strongest": [(one.in_words(), names[i], names[j]) for one, i, j in places[:STRONGEST]],
+        "more": max(0, len(places) - STRONGEST),
         "chart": triangle([names[i] for i in shown], matrix[np.ix_(shown, shown)].tolist(), title=title, name="heat"),
         "legend": scale_legend(name="legend"),
         "drawn": [
@@ -199,6 +232,14 @@ def _pairs(model: SyntheticModel, target: str | None) -> dict[str, Any] | None:
             for i, view in enumerate(views)
         ],
     }
+
+
+def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
+    """Return a matrix of associations with ``nan`` for all pairs but some."""
+    found = np.full(matrix.shape, np.nan)
+    for i, j in pairs:
+        found[i, j] = found[j, i] = matrix[i, j]
+    return found
 
 
 def _most_related(matrix: FloatArray, first: int | None) -> list[int]:

@@ -11,7 +11,10 @@ import numpy as np
 from synthdp.arrays import AnyArray
 from synthdp.codec import Source, Store, file_form
 from synthdp.distribution.histories import Conditional, Factor, Histories
+from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
+from synthdp.domain.refinement import Refinement
+from synthdp.domain.rules_across import axis_at
 from synthdp.errors import FormatError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
@@ -30,8 +33,22 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
         }
         for one in model.histories.conditionals.values()
     ]
+    store.number("layouts", model.layout)  # the first of all
+    refinements = [
+        {
+            "table": table,
+            "column": column,
+            "starts": store.put(one.fine.starts),
+            "leaves": store.put(one.fine.cells),
+            "cells": store.put(one.coarse_cell),
+            "weights": store.put(one.weights),
+            "rounding": None if one.rounding is None else store.put(one.rounding),
+        }
+        for (table, column), one in model.refinements.items()
+    ]
     return {
         "schema": json.loads(model.schema.to_json()),
+        **({"refinements": refinements} if refinements else {}),
         "total": model.total,
         "formats": {name: one.to_document() for name, one in model.formats.items()},
         "conditionals": conditionals,
@@ -49,14 +66,28 @@ def write_parts(store: Store) -> dict[str, Any]:
         }
         for one in store.parts.get("groupings", [])
     ]
-    return {"tables": tables, "groupings": groupings}
+    layouts = [
+        [
+            {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+            for (table, column), axis in one.cells.items()
+        ]
+        for one in store.parts.get("layouts", [])
+    ]
+    if any(one.nested for one in store.parts.get("layouts", [])):  # of an earlier version, written as it was
+        return {"tables": tables, "groupings": groupings}
+    return {"tables": tables, "groupings": groupings, "layouts": layouts}
 
 
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
     """Return what the rest of a document refers to, by the document of its parts and that of its model."""
-    layout = Layout(DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema"))
+    schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
+    nested = "layouts" not in document  # in releases of earlier versions
+    layouts = [
+        Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in cells}, nested)
+        for cells in document.get("layouts", [[]])
+    ]
     groupings = [
         Grouping(
             str(one["name"]), arrays[one["groups"]],
@@ -64,7 +95,13 @@ def read_parts(
         )
         for one in document["groupings"]
     ]  # fmt: skip
-    return {"layout": [layout], "tables": [_read_table(one, layout, groupings) for one in document["tables"]]}
+    tables = [_read_table(one, groupings) for one in document["tables"]]
+    return {"layouts": layouts, "tables": tables}
+
+
+def _axis(document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray]) -> Axis:
+    column = schema.tables[document["table"]][document["column"]]
+    return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
 
 
 def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
@@ -75,11 +112,11 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
     FormatError
         If its parts do not fit each other.
     """
-    (layout,), conditionals = source.parts["layout"], {}
+    layout, conditionals = source.parts["layouts"][0], {}
     for one in document["conditionals"]:
         table, attribute = int(one["table"]), str(one["attribute"])
         base = np.array(source.arrays[one["base"]], np.float64)
-        factors = [_factor(factor, table, attribute, source) for factor in one["factors"]]
+        factors = tuple(_factor(factor, table, attribute, source) for factor in one["factors"])
         rows = (1, layout.tables[table].groups)
         if base.ndim != 2 or base.shape[0] not in rows or base.shape[1] != layout.axis(table, attribute).size:
             raise FormatError("the release's model does not fit its schema")
@@ -91,13 +128,33 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
     for name, form in formats.items():
         if {column for column, _ in form.dtypes} != set(outer_schema(layout.schema, name).outputs):
             raise FormatError("the release's format does not fit its schema")
-    histories = Histories(layout, conditionals)
-    return DatabaseModel(layout=layout, histories=histories, total=float(document["total"]), formats=formats)
+    refinements = {
+        (int(one["table"]), str(one["column"])): _refinement(one, layout, source.arrays)
+        for one in document.get("refinements", [])
+    }
+    return DatabaseModel(
+        layout=layout, histories=Histories(layout, conditionals), total=float(document["total"]), formats=formats,
+        refinements=refinements,
+    )  # fmt: skip
+
+
+def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str, AnyArray]) -> Refinement:
+    place = layout.schema.names[int(document["table"])], str(document["column"])
+    coarse, rounding = axis_at(layout, place), document["rounding"]
+    fine = Axis(coarse.name, coarse.column, arrays[document["starts"]], arrays[document["leaves"]])
+    found = Refinement(
+        fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
+    )
+    if coarse.groups_of(fine) is None or found.groups != coarse.size:
+        raise FormatError("what the release knows within cells does not fit its cells")
+    return found
 
 
 def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
     tables = [store.number("tables", table) for table in queries.tables]
-    return {"tables": tables, "multipliers": list(queries.multipliers)}
+    layout = store.number("layouts", queries.layout)
+    document = {"tables": tables, "multipliers": list(queries.multipliers)}
+    return {"layout": layout, **document} if layout else document
 
 
 def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:
@@ -105,7 +162,10 @@ def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]
 
 
 def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
-    (layout,), tables = source.parts["layout"], tuple(source.parts["tables"][int(i)] for i in document["tables"])
+    layout = source.parts["layouts"][int(document.get("layout", 0))]
+    tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
+    for table in tables:
+        _check_fits(table, layout)
     return PersonTables(layout, tables, tuple(int(one) for one in document["multipliers"]))
 
 
@@ -129,19 +189,24 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
 def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)
+    _check_fits(factor.table, source.parts["layouts"][0])
     about = factor.table.table, factor.table.attribute
-    if about != (table, attribute) or factor.theta.shape != factor.table.sizes(source.parts["layout"][0]):
+    if about != (table, attribute) or factor.theta.shape != factor.table.sizes(source.parts["layouts"][0]):
         raise FormatError("the release's model does not fit its tables")
     return factor
 
 
-def _read_table(document: Mapping[str, Any], layout: Layout, groupings: Sequence[Grouping]) -> PersonTable:
+def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> PersonTable:
     other = document["other_grouping"]
-    table = PersonTable(
+    return PersonTable(
         Kind[document["kind"]], int(document["table"]), str(document["attribute"]),
         groupings[int(document["grouping"])], int(document["above"]), str(document["other"]),
         None if other is None else groupings[int(other)],
     )  # fmt: skip
+
+
+def _check_fits(table: PersonTable, layout: Layout) -> None:
+    """Refuse a table whose groups are not of the cells of the record."""
     axes = [(table.table, table.attribute, table.grouping)]
     if table.other_grouping is not None:
         above = table.above if table.kind is Kind.PARENT else table.table
@@ -149,7 +214,6 @@ def _read_table(document: Mapping[str, Any], layout: Layout, groupings: Sequence
     for where, attribute, grouping in axes:
         if grouping.groups.shape[1] != layout.axis(where, attribute).size or grouping.groups.min() < 0:
             raise FormatError("the release's tables do not fit its schema")
-    return table
 
 
 file_form("DatabaseModel", bare=True, write=write, read=read)(DatabaseModel)

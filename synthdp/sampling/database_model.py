@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import whole
 from synthdp.distribution.histories import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
-from synthdp.domain.axis import Axis
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_labels, rows_of
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order
@@ -26,7 +25,7 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.rules_across import Obedience
+from synthdp.sampling.rules_across import Obedience, cells_of_rows
 from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema
@@ -45,6 +44,9 @@ BLOCK_PERSONS = 50_000
 
 MOST_LOST = 100
 """How many blocks in a row may hold no person who obeys all rules, before that is said."""
+
+TRIED = 2_000
+"""Persons whose rows tell how often rules ask for another value or leave a row out."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 
@@ -96,12 +98,15 @@ class DatabaseModel:
         Estimated number of private persons.
     formats
         The outer form of each table.
+    refinements
+        By position of a table and column, what is known within the cells of the layout; of others, grid points are alike.
     """
 
     layout: Layout
     histories: Histories
     total: float
     formats: Mapping[str, TableFormat]
+    refinements: Mapping[tuple[int, str], Refinement] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"DatabaseModel({', '.join(self.schema.tables)}; about {self.rows} persons)"
@@ -258,17 +263,36 @@ class DatabaseModel:
             parents[name] = order if above < 0 else numbers[above][persons.tables[i].parent[order]]
         return DrawnRows(found, parents)
 
-    def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int]]:
-        """Return by table how many rows of some persons were drawn, and how many of these obey all rules."""
+    def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int, int]]:
+        """Return by table how many rows of some persons were drawn, how many of these are kept, and how many were mended.
+
+        Mended rows have a value outside the cell that the model drew, so that they obey a rule; others that do not are left
+        out.
+        """
         drawn, masks = self.draw(persons, rng)
-        _, _, kept = self._values(drawn, masks, rng)
-        return {name: (len(one), int(one.sum())) for name, one in zip(self.schema.names, kept, strict=True)}
+        obedience, _, kept = self._values(drawn, masks, rng)
+        return {
+            name: (len(one), int(one.sum()), int((one & obedience.mended(name)).sum()))
+            for name, one in zip(self.schema.names, kept, strict=True)
+        }
+
+    def obedience_notes(self, rng: Generator) -> tuple[str, ...]:
+        """Return what a receipt says of rows that rules left out or changed, in a trial."""
+        if not self.schema.conditions and not self.schema.among:
+            return ()
+        tried = self.kept_rows(min(self.rows, TRIED), rng)
+        return tuple(
+            f"rules on {name!r}: of {drawn} rows drawn in a trial {drawn - kept} were left out and {mended} got a value "
+            "outside the group of values that was drawn"
+            for name, (drawn, kept, mended) in tried.items()
+            if drawn - kept + mended
+        )
 
     def _values(
         self, persons: Persons, masks: Mapping[Conditioned, BoolArray], rng: Generator
     ) -> tuple[Obedience, dict[Place, RawColumn], list[BoolArray]]:
         """Draw the values of all rows; return by table which rows obey all rules, too."""
-        obedience = Obedience(self.layout, persons)
+        obedience = Obedience(self.layout, persons, self.refinement)
         raw: dict[Place, RawColumn] = {}
         for i, name in enumerate(self.schema.names):
             for column, kind in self.schema.tables[name].items():
@@ -291,7 +315,7 @@ class DatabaseModel:
         for (i, column, place), value in masks.items():
             kind = self.schema.tables[self.schema.names[i]][column]
             mask = found[i, column, place] = mask_of_values(kind, value, name=column)
-            shares = _share_of_cells(axis_at(self.layout, (self.schema.names[i], column)), mask)
+            shares = _share_of_cells(self.refinement(i, column), mask)
             if i:
                 self._allow_rows(allowed, i, place)
             if i and self.layout.tables[i].order is Order.PATTERN and column == self.layout.tables[i].period:
@@ -390,16 +414,32 @@ class DatabaseModel:
         self, persons: Persons, i: int, column: str, rng: Generator, masks: Mapping[Conditioned, BoolArray]
     ) -> GridIndices:
         """Return the grid points of a column's rows."""
-        table, rows = self.layout.tables[i], persons.tables[i]
-        if column == table.period and table.periods is not None:
-            cells = rows.period if table.order is Order.PATTERN else rows.values[column]
-            return table.periods.indices_in(cells, rng)
-        axis = self.layout.axis(i, column)
-        indices = axis.indices_in(rows.values[column], rng)
+        rows = persons.tables[i]
+        refinement, cells = self.refinement(i, column), cells_of_rows(self.layout, persons, i, column)
+        indices = self._within(refinement, cells, rng)
         for (_, _, place), mask in _masks_of(masks, i, column).items():
             here = np.flatnonzero(rows.rank == place)
-            indices[here] = Refinement.trivial(axis).indices_among(mask, rows.values[column][here], rng)
+            indices[here] = self._within(refinement, cells[here], rng, mask)
         return indices
+
+    def refinement(self, table: int, column: str) -> Refinement:
+        """Return what is known within the cells of a column."""
+        axis = axis_at(self.layout, (self.schema.names[table], column))
+        return self.refinements.get((table, column)) or Refinement.trivial(axis)
+
+    def _within(
+        self, refinement: Refinement, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None
+    ) -> GridIndices:
+        """Draw a grid point within each cell of the model, as leaves are filled; of those that are allowed, if some are."""
+        shares = None
+        if allowed is not None:
+            parts = refinement.within(allowed)
+            every = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
+            shares = np.bincount(every, weights=parts, minlength=refinement.fine.size).astype(np.float64)
+        leaves = drawn_leaves(refinement.table(shares).sum(axis=0), refinement.coarse_cell, cells, rng)
+        if allowed is None:
+            return refinement.indices_in(leaves, rng)
+        return refinement.indices_among(allowed, leaves, rng)
 
 
 def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
@@ -412,11 +452,44 @@ def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> di
     return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
 
 
-def _share_of_cells(axis: Axis, allowed: BoolArray) -> FloatArray:
-    """Return the share of each cell's grid points that are allowed."""
-    cells = axis.cells_of(np.flatnonzero(allowed[: axis.grid.releasable]).astype(np.uint32))
-    count = np.bincount(cells, minlength=axis.size)
-    return np.divide(count, axis.width, out=np.zeros(axis.size), where=axis.width > 0)
+def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
+    """Return which part of the rows of each cell of the model has an allowed grid point."""
+    parts = refinement.within(allowed)
+    leaves = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
+    inside = np.bincount(leaves, weights=parts, minlength=refinement.fine.size)
+    held = np.bincount(refinement.coarse_cell, weights=refinement.weights, minlength=refinement.groups)
+    found = np.bincount(refinement.coarse_cell, weights=refinement.weights * inside, minlength=refinement.groups)
+    return np.divide(found, held, out=np.zeros(len(held)), where=held > 0)
+
+
+def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: Generator) -> IntArray:
+    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, but for one row.
+
+    Parameters
+    ----------
+    weights, cell_of
+        (leaves,) how likely each is beside others of its cell, and the cell that it lies in; every cell has a likely one.
+    cells
+        (n,) cells.
+    rng
+        Source of the draws.
+    """
+    leaf = np.argsort(cell_of, kind="stable")
+    leaf = leaf[weights[leaf] > 0]
+    held = np.bincount(cell_of, weights=weights)
+    passed = np.cumsum(weights[leaf] / held[cell_of[leaf]])  # each cell adds 1
+    many = np.bincount(cells, minlength=len(held))
+    order = np.lexsort([rng.random(len(cells)), cells])
+    mine = cells[order].astype(np.int64)
+    place = np.arange(len(cells)) - (np.cumsum(many) - many)[mine]
+    wanted = (place + rng.random(len(held))[mine]) / many[mine]
+    first = np.searchsorted(cell_of[leaf], np.arange(len(held)))
+    before = np.append(0.0, passed)[first]
+    last = np.searchsorted(cell_of[leaf], np.arange(len(held)), side="right") - 1
+    at = np.clip(np.searchsorted(passed, before[mine] + wanted, side="right"), first[mine], last[mine])
+    found = np.empty(len(cells), np.int64)
+    found[order] = leaf[at]
+    return found
 
 
 def _together(parts: Sequence[RawColumn]) -> RawColumn:

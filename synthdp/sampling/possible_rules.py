@@ -38,7 +38,7 @@ def check_rules(layout: Layout) -> None:
         if not barrier.possible.any():
             name = schema.names[barrier.table]
             raise SchemaError(f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}")
-    for name, (drawn, kept) in evenly(layout).kept_rows(TRIED, generator(0)).items():
+    for name, (drawn, kept, _) in evenly(layout).kept_rows(TRIED, generator(0)).items():
         if drawn and not kept:
             raise SchemaError(f"no row of table {name!r} was found that obeys all rules: they contradict each other")
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, narrow
+from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.domain.histories import Layout, Order as Numbering
+from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import Order, rules_of
 from synthdp.domain.rules_across import axis_at, broken
 from synthdp.domain.rules_among import kept_among
@@ -22,7 +23,8 @@ from synthdp.schema.rules_across import AmongRows, Condition, Place, dotted
 from synthdp.schema.sibling_rules import NeverFalls, UniquePerParent
 
 REDRAWN = 12
-"""How often values within cells are drawn again for rows that break a rule, before the rows are left out."""
+"""How often values within cells are drawn again for rows that break a rule, and then values of any cell, before the rows
+are left out (a safety limit)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +37,8 @@ class Obedience:
     ----------
     layout, persons
         Persons as cells.
+    refinement
+        Returns what is known within the cells of a column, by position of the table and name.
 
     Attributes
     ----------
@@ -44,6 +48,7 @@ class Obedience:
 
     layout: Layout
     persons: Persons
+    refinement: Callable[[int, str], Refinement]
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
@@ -62,16 +67,17 @@ class Obedience:
         """
         mine = [one for one in self.layout.schema.conditions if place in (one.above, one.below)]
         indices = draw()
-        low, high = self._ends(place, mine, len(indices))
-        if low is not None and high is not None:
-            moved = _between(axis_at(self.layout, place), self.cells(place), indices, low, high, rng)
-            indices = np.where(fixed, indices, moved)
-        below = [one for one in mine if one.below == place]
-        for _ in range(REDRAWN if any(not _compares(one) for one in below) else 0):
-            wrong = np.logical_or.reduce([self._wrong(one, indices) for one in below])
+        compared = [one for one in mine if _compares(one)]
+        if compared:
+            indices = np.where(fixed, indices, self._between(place, compared, indices, rng))
+        below = [one for one in mine if one.below == place and not _compares(one)]
+        law = self.refinement(self.layout.position(place[0]), place[1])
+        for attempt in range(2 * REDRAWN if below else 0):
+            wrong = np.logical_or.reduce([self._wrong(one, indices) for one in below]) & ~fixed
             if not wrong.any():
                 break
-            indices = np.where(wrong, draw(), indices)
+            again = draw() if attempt < REDRAWN else _of_any_cell(law, len(indices), rng)
+            indices = np.where(wrong, again, indices)
         for among in (one for one in self.layout.schema.among if one.place == place):
             indices = self._among(among, indices, rng)
         if place[1] == self.layout.tables[self.layout.position(place[0])].period:
@@ -82,10 +88,42 @@ class Obedience:
 
     def cells(self, place: Place) -> IntArray:
         """Return the cells of a column's rows."""
-        i = self.layout.position(place[0])
-        table, rows = self.layout.tables[i], self.persons.tables[i]
-        in_pattern = place[1] == table.period and table.order is Numbering.PATTERN
-        return rows.period if in_pattern else rows.values[place[1]]
+        return cells_of_rows(self.layout, self.persons, self.layout.position(place[0]), place[1])
+
+    def mended(self, table: str) -> BoolArray:
+        """Return which rows of a table have a value outside the cell that was drawn."""
+        found = np.zeros(len(self.persons.tables[self.layout.position(table)]), np.bool_)
+        for place, points in self.points.items():
+            if place[0] == table:
+                found |= axis_at(self.layout, place).cells_of(points) != self.cells(place)
+        return found
+
+    def _between(self, place: Place, compared: list[Condition], indices: GridIndices, rng: Generator) -> GridIndices:
+        """Return grid points between the numbers that rules leave: in the cell that was drawn, if some are there.
+
+        Rows below come after: where their cells leave nothing, they are not asked; where no value of the cell is left, one
+        of any cell is drawn.
+        """
+        axis, cells = axis_at(self.layout, place), self.cells(place)
+        refinement = self.refinement(self.layout.position(place[0]), place[1])
+        numbers = grid_numbers(axis.column)[0][: axis.grid.regular].astype(np.float64)
+        first_of_cell, last_of_cell = _runs_of_cells(axis)
+        low, high = self._ends(place, compared, len(indices))
+        above_low, above_high = self._ends(place, [one for one in compared if one.below == place], len(indices))
+        whole = np.zeros(len(cells), np.int64), np.full(len(cells), len(numbers) - 1)
+        inside = first_of_cell[cells], last_of_cell[cells]
+        free = (indices >= axis.grid.regular) | (np.isneginf(low) & np.isposinf(high))
+        first, last = np.ones(len(cells), np.int64), np.zeros(len(cells), np.int64)
+        for ends, (least, most) in (
+            (inside, (low, high)), (inside, (above_low, above_high)), (whole, (above_low, above_high)),
+        ):  # fmt: skip
+            empty = first > last
+            first = np.where(empty, np.maximum(ends[0], np.searchsorted(numbers, least, side="left")), first)
+            last = np.where(empty, np.minimum(ends[1], np.searchsorted(numbers, most, side="right") - 1), last)
+        some = np.flatnonzero((first <= last) & ~free)
+        found = indices.copy()
+        found[some] = refinement.indices_between(first[some], last[some], rng)
+        return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
         """Return grid points within the same cells such that those of a parent row differ, or do not fall."""
@@ -186,11 +224,8 @@ class Obedience:
         (order,) = (rule for rule in rules_of(condition.both) if isinstance(rule, Order))
         return np.asarray((values[order.left] > values[order.right]) & ~free)
 
-    def _ends(self, place: Place, mine: list[Condition], rows: int) -> tuple[AnyArray | None, AnyArray | None]:
-        """Return the least and the largest number that each row may have, by rules that compare; ``None`` without one."""
-        compared = [one for one in mine if _compares(one)]
-        if not compared:
-            return None, None
+    def _ends(self, place: Place, compared: list[Condition], rows: int) -> tuple[AnyArray, AnyArray]:
+        """Return the least and the largest number that each row may have, by rules that compare."""
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
         for one in compared:
             (order,) = (rule for rule in rules_of(one.both) if isinstance(rule, Order))
@@ -261,14 +296,22 @@ def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
     return least, most, np.isfinite(least) & alone
 
 
-def _between(
-    axis: Axis, cells: IntArray, indices: GridIndices, low: AnyArray, high: AnyArray, rng: Generator
-) -> GridIndices:
-    """Return grid points drawn anew within cells and between numbers, where there are some; else those given."""
-    numbers = grid_numbers(axis.column)[0][: axis.grid.regular].astype(np.float64)
-    least, most, bound = _ends_of_cells(axis)
-    first = np.searchsorted(numbers, np.maximum(least[cells], low), side="left")
-    last = np.searchsorted(numbers, np.minimum(most[cells], high), side="right") - 1
-    drawn = first + (rng.random(len(cells)) * np.maximum(last - first + 1, 1)).astype(np.int64)
-    free = np.isneginf(low) & np.isposinf(high)
-    return narrow(np.where(bound[cells] & (first <= last) & ~free, drawn, indices), axis.grid.size)
+def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
+    """Return the cells of a column's rows, of the period of a table too."""
+    of, rows = layout.tables[table], persons.tables[table]
+    return rows.period if column == of.period and of.order is Numbering.PATTERN else rows.values[column]
+
+
+def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
+    """Return the first and the last regular grid point of each cell, which has one run; (1, 0) where a cell has none."""
+    first, last = np.ones(axis.size, np.int64), np.zeros(axis.size, np.int64)
+    runs = np.flatnonzero(axis.starts < axis.grid.regular)
+    stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
+    first[axis.cells[runs]], last[axis.cells[runs]] = axis.starts[runs], stops - 1
+    return first, last
+
+
+def _of_any_cell(refinement: Refinement, rows: int, rng: Generator) -> GridIndices:
+    """Draw grid points of any cell, as likely as leaves are filled."""
+    share = refinement.weights / refinement.weights.sum()
+    return refinement.indices_in(rng.choice(len(share), rows, p=share), rng)

@@ -99,7 +99,7 @@ class DatabaseAsker:
 
     def __init__(self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
-        self.known = Known.of(measurements)
+        self.known = Known.of(measurements, model.layout)
         self.measurements = measurements
 
     def ask(self, question: Question, *, of: str | None = None) -> Answers:

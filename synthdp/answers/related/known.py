@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
-from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout
+from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.measurements import Measurements
-from synthdp.queries.related.person_tables import Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
@@ -108,8 +108,8 @@ class Known:
     scored: tuple[Scored, ...]
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurements]) -> Known:
-        """Return what the measurements of a release say."""
+    def of(cls, measurements: Sequence[Measurements], layout: Layout) -> Known:
+        """Return what the measurements of a release say of persons whose rows have the cells of ``layout``."""
         total, error = 1.0, 0.0
         measured: list[Measured] = []
         for one in measurements:
@@ -122,9 +122,9 @@ class Known:
                     alive = [cell for cell in range(noisy.size - 1) if not cell & NO_PARENT_ROW]
                     total = max(1.0, float(noisy[0, alive].sum()))
                     error = float(stddev) * len(alive) ** 0.5
-                elif table.attribute != STATE and not table.attribute.startswith("#left out of "):
-                    strength = _strength(table, noisy, float(stddev))
-                    measured.append(Measured(table, noisy.ravel(), float(stddev), strength))
+                elif not table.attribute.startswith("#left out of ") and (of := _over(table, queries.layout, layout)):
+                    strength = _strength(of, noisy, float(stddev))
+                    measured.append(Measured(of, noisy.ravel(), float(stddev), strength))
         known = {one.table.name for one in measured}
         scored = [
             pair for one in measurements if isinstance(one.queries, PersonDistances) for pair in _scores(one, known)
@@ -139,6 +139,18 @@ class Known:
             if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
         ]  # fmt: skip
         return min(found, default=0.0)
+
+
+def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
+    """Return a table that was measured over other cells as one over those of ``layout``; ``None`` if these cut through its.
+
+    One-way tables only: others are over the cells of the model.
+    """
+    if measured is layout or table.kind is not Kind.ONE:
+        return table
+    mine = layout.axis(table.table, table.attribute)
+    inside = measured.axis(table.table, table.attribute).groups_of(mine)
+    return None if inside is None else replace(table, grouping=Grouping("cells", inside))
 
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from synthdp.answers.expressions import Node, comparisons_of, points_where, truth
 from synthdp.answers.grouping import leaf_means, numbers_of
+from synthdp.answers.leaves import Histogram, Leaves, clumped, least_squares, unevenness
 from synthdp.answers.questions import Count, Mean, Share, Sum
 from synthdp.answers.related.asked import Asked
 from synthdp.answers.related.known import Known
 from synthdp.answers.related.terms import ROWS, Term, column_of
 from synthdp.arrays import FloatArray
+from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
@@ -25,7 +28,8 @@ def by_noisy_table(
 ) -> tuple[float, float] | None:
     """Return answer and standard error of a question about one attribute of persons; ``None`` for any other.
 
-    Within a cell values are taken as spread evenly, and the variance that this leaves is added.
+    A condition that cuts a cell is answered by the parts that it was split into, where it was.  Within a cell that was not,
+    values are taken as spread as unevenly as neighbouring cells are, and the variance that this leaves is added.
     """
     question = asked.question
     if not isinstance(question, Count | Share | Sum | Mean) or question.by or question.weight is not None or asked.of:
@@ -38,7 +42,7 @@ def by_noisy_table(
     (term,) = terms
     if term.table != 0 or (term.child >= 0 and term.summary != ROWS):
         return None
-    noisy = _noisy(layout, measurements, term)
+    noisy = _counted(measurements, term)
     schema = layout.schema.tables[layout.schema.root]
     if noisy is None or (term.child < 0 and term.name not in schema):
         return None
@@ -52,32 +56,75 @@ def by_noisy_table(
             numbers, there = numbers_of(column_of(layout, term))
             inside = inside * there
             values = inside * numbers
-    below, above, squares = (_by_cell(layout, term, one) for one in (inside, values, values**2))
-    counts, stddev = noisy
-    held = np.maximum(counts, 0.0)
     if isinstance(question, Count | Sum):
-        uneven = float(np.maximum(squares - above**2, 0.0) @ held)
-        return float(above @ counts), float(np.hypot(stddev * np.linalg.norm(above), uneven**0.5))
-    rows = max(float(below @ counts), 1.0)
+        means = noisy.means(layout, term, values)
+        return float(means @ noisy.leaves.counts), noisy.error(layout, term, values)
+    below, above = (noisy.means(layout, term, one) for one in (inside, values))
+    rows = max(float(below @ noisy.leaves.counts), 1.0)
     used = values[inside > 0]
-    ratio = float(np.clip(above @ counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
-    centred = _by_cell(layout, term, (values - ratio * inside) ** 2)
-    slope = (above - ratio * below) / rows
-    uneven = float(np.maximum(centred - (above - ratio * below) ** 2, 0.0) @ held) / rows**2
-    return ratio, float(np.hypot(stddev * np.linalg.norm(slope), uneven**0.5))
+    ratio = float(np.clip(above @ noisy.leaves.counts / rows, used.min(initial=0.0), used.max(initial=0.0)))
+    return ratio, noisy.error(layout, term, values - ratio * inside) / rows
 
 
-def _noisy(layout: Layout, measurements: Sequence[Measurements], term: Term) -> tuple[FloatArray, float] | None:
-    """Return the noisy table of an attribute of persons, and the standard deviation of its cells."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """What all noisy tables of an attribute of persons say of its leaves, by least squares.
+
+    Parameters
+    ----------
+    axis
+        The leaves: standard cells, and parts of those that were split.
+    leaves
+        Their counts.
+    """
+
+    axis: Axis
+    leaves: Leaves
+
+    def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
+        """Return the mean of a function of grid points over each leaf."""
+        if term.summary != ROWS:
+            return leaf_means(self.axis, values)
+        rows = layout.rows_of_count(term.child)
+        possible = rows < len(values)
+        possible[-1] = False  # the last cell never occurs
+        return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)
+
+    def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
+        """Return the standard error of the sum of a function over persons: of noise, and of where in a leaf they are."""
+        means, squares = (self.means(layout, term, one) for one in (values, values**2))
+        uneven = unevenness(self.leaves, self.axis) if term.summary != ROWS and self.axis.grid.ordered else 0.0
+        inside = float(np.maximum(squares - means**2, 0.0) @ clumped(self.leaves.counts, uneven))
+        return float(np.sqrt(float(self.leaves.variances(means[None])[0]) + inside))
+
+
+def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
+    """Return what the noisy tables of an attribute of persons say; ``None`` where there is none."""
+    found: list[tuple[Axis, FloatArray, float]] = []
     for one in measurements:
-        if not isinstance(one.queries, PersonTables):
+        queries = one.queries
+        if not isinstance(queries, PersonTables):
             continue
-        parts = one.queries.split(one.answers)
-        for table, noisy, unit in zip(one.queries.tables, parts, one.queries.ones, strict=True):
-            cells = layout.axis(0, term.name).size
-            if table.kind is Kind.ONE and table.table == 0 and table.attribute == term.name and noisy.size == cells:
-                return noisy.ravel(), float(one.stddev * one.queries.denominator / unit)
-    return None
+        for table, noisy, unit in zip(queries.tables, queries.split(one.answers), queries.ones, strict=True):
+            axis = queries.layout.axis(0, term.name)
+            own = (table.kind, table.table, table.attribute, noisy.size) == (Kind.ONE, 0, term.name, axis.size)
+            if own and (not found or _is_of_parts(axis)):
+                found.append((axis, noisy.ravel(), float(one.stddev * queries.denominator / unit)))
+    if not found:
+        return None
+    starts = np.unique(np.concatenate([axis.starts for axis, _, _ in found]))
+    inside = [axis.cells_of(starts.astype(np.uint32)).astype(np.int64) for axis, _, _ in found]
+    _, leaf = np.unique(np.column_stack(inside), axis=0, return_inverse=True)
+    first = found[0][0]
+    fine = Axis(first.name, first.column, starts, leaf.ravel())
+    of_leaf = np.unique(fine.cells, return_index=True)[1]
+    histograms = [Histogram(cell[of_leaf], counts, sd) for cell, (_, counts, sd) in zip(inside, found, strict=True)]
+    return _Counted(fine, least_squares(histograms))
+
+
+def _is_of_parts(axis: Axis) -> bool:
+    """Whether all cells but the last are runs of neighbours, as parts of cells are; classes of round numbers are not."""
+    return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
 
 
 def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
@@ -89,14 +136,3 @@ def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
     schema = Schema(dict.fromkeys(names, column))
     found = {one: points_where(one, schema) for one in comparisons_of(node)}
     return truth(node, found).astype(np.float64)
-
-
-def _by_cell(layout: Layout, term: Term, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of grid points over each cell of the noisy table."""
-    axis = layout.axis(0, term.name)
-    if term.summary != ROWS:
-        return leaf_means(axis, values)
-    rows = layout.rows_of_count(term.child)
-    possible = rows < len(values)
-    possible[-1] = False  # the last cell never occurs
-    return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import axis_of, finest_axis
-from synthdp.domain.histories import BINS, Layout
+from synthdp.domain.histories import BINS, Layout, axis_of_column
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
 from synthdp.schema.columns import Integer
@@ -90,10 +90,10 @@ def axis_of_term(layout: Layout, term: Term) -> Axis:
     if term.summary == ROWS:
         return finest_axis(term.name, column)
     table = layout.tables[term.table]
-    if table.periods is not None and term.name == table.period:
-        return table.periods
+    if table.standard_periods is not None and term.name == table.period:
+        return table.standard_periods
     if term.name in table.axes:
-        return table.axes[term.name]
+        return axis_of_column(term.name, column)
     return axis_of(term.name, column, bins=BINS)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,10 @@ MOST_STEP = 1.0
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
 """Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one."""
+
+
+Key = tuple[int, str]
+"""Position of a table, and an attribute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,16 +41,16 @@ class Target:
 
 def fit_histories(
     model: Histories,
-    ones: Mapping[tuple[int, str], FloatArray],
-    targets: Mapping[int, Target],
+    ones: Mapping[Key, FloatArray],
+    targets: Mapping[Key, Sequence[Target]],
     *,
     persons: int,
     total: float,
     sweeps: int,
     rng: Generator,
     rate: float = 2.0,
-) -> None:
-    """Move the logarithms of a model in place until its expectations are near the tables.
+) -> Histories:
+    """Return a model whose expectations are nearer to the tables.
 
     Each sweep draws persons forwards, and moves every conditional by the logarithm of the ratio of what a table should be
     to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias nothing.
@@ -54,11 +58,11 @@ def fit_histories(
     Parameters
     ----------
     model
-        The conditionals, changed in place.
+        The conditionals to begin with.
     ones
         By table and attribute the one-way table, in persons.
     targets
-        By the identity of its factor, the table of each factor.
+        By table and attribute, for each factor its table.
     persons
         How many are drawn in a sweep.
     total
@@ -74,17 +78,25 @@ def fit_histories(
     for _ in range(sweeps):
         expected = Expectations.of(model)
         model.draw(persons, rng, expected=expected)
-        for key, conditional in model.conditionals.items():
-            step = min(1.0, rate / (1 + len(conditional.factors)))
-            wanted = ones[key] * scale
-            now = expected.ones[key]
-            now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
-            conditional.base += step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP)
-            for factor in conditional.factors:
-                _move(factor, targets[id(factor)], expected.factors[id(factor)], scale=scale, step=step)
+        moved = {}
+        for key, one in model.conditionals.items():
+            step = min(1.0, rate / (1 + len(one.factors)))
+            factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
+            moved[key] = replace(
+                one,
+                base=_moved_base(one.base, ones[key] * scale, expected.ones[key], step=step),
+                factors=tuple(_moved(f, target, now, scale=scale, step=step) for f, target, now in factors),
+            )
+        model = Histories(model.layout, moved)
+    return model
 
 
-def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> None:
+def _moved_base(base: FloatArray, wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
+    now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
+    return np.asarray(base + step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
+
+
+def _moved(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> Factor:
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     most = LARGEST
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):
@@ -93,5 +105,5 @@ def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step
         now = now * (wanted.sum() / max(float(now.sum()), 1e-9))
     if factor.table.kind in (Kind.SIBLING, Kind.ALIKE):
         step *= 0.4
-    moved = factor.theta + step * np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
-    factor.theta = np.clip(moved, -most, most)
+    theta = factor.theta + step * np.clip(np.log((wanted + soft) / (now + soft)), -MOST_STEP, MOST_STEP)
+    return replace(factor, theta=np.clip(theta, -most, most))

@@ -60,7 +60,7 @@ def measure_roundness(
     What is known with it, what is left of the budget, and the noisy answers.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := axis_of_roundness(one.axis.name, one.axis.column))}
-    parts = {j: _parts(columns[j], axis) for j, axis in classes.items()}
+    parts = {j: parts_in_classes(columns[j], axis) for j, axis in classes.items()}
     unknown = {
         j: float(columns[j].weights @ ((columns[j].axis.width > 1) & part.any(axis=1))) for j, part in parts.items()
     }
@@ -171,7 +171,7 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
     return kept
 
 
-def _parts(one_way: OneWay, classes: Axis) -> FloatArray:
+def parts_in_classes(one_way: OneWay, classes: Axis) -> FloatArray:
     """Return the part of each leaf's numbers in each class, (leaves, classes)."""
     leaves, grid = one_way.axis, classes.grid
     starts = np.union1d(leaves.starts, classes.starts)

@@ -19,10 +19,10 @@ from synthdp.checks import whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
+from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError
-from synthdp.fit.related.scaling import Target, fit_histories
-from synthdp.fit.related.shrinkage import by_period, towards
-from synthdp.fit.related.smoothing import smoothed
+from synthdp.fit.related.scaling import Key, Target, fit_histories
+from synthdp.fit.related.shrinkage import towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
@@ -35,11 +35,20 @@ from synthdp.mechanisms.related.candidates import (
     one_way,
     unusual,
 )
+from synthdp.mechanisms.related.columns import (
+    Column,
+    cells_and_refinements,
+    first_column,
+    first_estimate,
+    round_columns,
+    split_columns,
+)
 from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
+from synthdp.mechanisms.related.measuring import Counted, measure, person_tables
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.related.persons import Persons, whole_of_table
+from synthdp.queries.related.persons import Persons
 from synthdp.queries.related.siblings import pair_shares, pairs_of, symmetric, symmetric_stddev
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
@@ -48,10 +57,6 @@ from synthdp.sampling.possible_rules import check_rules
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
-
-UNIT, FINER = 2**20, 8
-"""About the whole number that stands for one person in the table with the least noise, and at least how many times what the
-weights of a person's rows add up to."""
 
 MOST_CHOSEN = 60
 """Most tables that the screening chooses."""
@@ -120,11 +125,13 @@ class RelatedTables(Spender):
         budget = BudgetAllocation.of(account)
         known, stopped = last_of(self._learn(account, layout, budget, rng))
         self._tell("fit")
-        _, failed = first_that_works(lambda: self._fit(known, rng, sweeps=self.sweeps[1]), lambda: None)
+        known, failed = first_that_works(lambda: self._fit(known, rng, sweeps=self.sweeps[1]), lambda: known)
         model = DatabaseModel(
-            layout=layout, histories=known.model, total=known.total, formats=format_of_database(layout.schema)
-        )
-        receipt = curator.receipt(notes=model.notes)
+            layout=known.layout, histories=known.model, total=known.total,
+            formats=format_of_database(layout.schema), refinements=known.refinements,
+        )  # fmt: skip
+        obeyed, _ = first_that_works(lambda: model.obedience_notes(rng), lambda: ())
+        receipt = curator.receipt(notes=(*model.notes, *obeyed))
         release = Release(
             mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers
         )
@@ -132,36 +139,48 @@ class RelatedTables(Spender):
 
     def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
         """Measure every attribute, what stays, and what a screening chooses; yields what is known after each stage."""
-        known = self._one_ways(account, layout, budget)
+        known, columns = self._one_ways(account, layout, budget)
         yield known
-        stays = always(layout, known.groupings)
+        known = _with_leaves(account, known, columns)
+        yield known
+        stays = always(known.layout, known.groupings)
         if stays:
             self._tell("what stays")
-            known = self._measured(account, known, stays, rng, share=STAYS, step="what stays")
+            share = STAYS * known.left.share / (STAYS + SCREENING + CHOSEN)
+            known = self._measured(account, known, stays, rng, share=share, step="what stays")
             yield known
-            self._fit(known, rng, sweeps=self.sweeps[0])
-        others = candidates(layout, known.groupings)
+            known = self._fit(known, rng, sweeps=self.sweeps[0])
+        others = candidates(known.layout, known.groupings)
         if others:
             self._tell("screening")
-            chosen, known = _screened(account, known, others, self._persons(known, rng), share=SCREENING)
+            share = min(SCREENING, known.left.share / 2)
+            chosen, known = _screened(account, known, others, self._persons(known, rng), share=share)
             yield known
             self._tell("tables")
             yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
 
-    def _one_ways(self, account: Curator, layout: Layout, budget: BudgetAllocation) -> _Known:
+    def _one_ways(
+        self, account: Curator, layout: Layout, budget: BudgetAllocation
+    ) -> tuple[_Known, tuple[Column, ...]]:
         """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
         self._tell("one-way tables")
-        every, odd = attributes(layout), len(unusual(layout))
-        tables, shares = one_way_tables(layout)
-        part, left = budget.take(sum(shares))
-        queries = person_tables(layout, tables, shares)
-        found = account.measure(queries, spend=part.loss, step="one-way tables of persons")
-        noisy = queries.split(found.answers)
-        stddevs = found.stddev * queries.denominator / queries.ones
-        known = _Known(layout, Histories(layout, {}), {}, {}, {}, _persons(noisy), left, (found,), ())
-        for one, counted, stddev in zip(every, noisy[odd:], stddevs[odd:], strict=True):
-            known.add(one, counted, float(stddev))
-        return known
+        odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
+        found, counted, left = measure(account, layout, tables, shares, budget, step="one-way tables of persons")
+        total = _persons([noisy for noisy, _ in counted])
+        rows = rows_by_table(layout, tables[odd:], counted[odd:], total=total)
+        ones: dict[Key, FloatArray] = {}
+        columns = []
+        for one, (noisy, stddev), share in zip(attributes(layout), counted[odd:], shares[odd:], strict=True):
+            axis = layout.axis(one.table, one.name)
+            counts = first_estimate(
+                axis, noisy, stddev, counts=one.counts >= 0, by_root=one.table == 0, total=total,
+                releasable=_releasable(layout, one),
+            )  # fmt: skip
+            ones[one.table, one.name] = counts
+            if one.counts < 0:
+                columns.append(first_column(one, axis, counts, stddev, share, total=rows[one.table]))
+        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, (found,), ())
+        return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
         return known.model.draw(self._drawn(known), rng)
@@ -177,36 +196,20 @@ class RelatedTables(Spender):
 
         Costs ``share`` of the whole budget.
         """
-        sizes = [math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables]
-        part, left = known.left.take(share)
-        queries = person_tables(known.layout, tables, sizes)
-        found = account.measure(queries, spend=part.loss, step=f"{step} of persons")
-        stddevs = found.stddev * queries.denominator / queries.ones
+        sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
+        found, counted, left = measure(
+            account, known.layout, tables, (share * sizes / sizes.sum()).tolist(), known.left, step=f"{step} of persons"
+        )
         persons = self._persons(known, rng)
-        scale = known.total / len(persons)
-        for table, noisy, stddev in zip(tables, queries.split(found.answers), stddevs, strict=True):
-            now = table.tabulate(persons) * scale
-            if table.symmetric:
-                noisy, now = symmetric(noisy), symmetric(now)
-                stddev = symmetric_stddev(float(stddev), len(noisy))
-            if table.kind in (Kind.STAY, Kind.ALIKE):
-                came = _came(table, persons) * scale
-                now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
-                counts = towards_stay(noisy, now, float(stddev))
-            else:
-                same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE, Kind.SIBLING)
-                counts = towards(noisy, now, float(stddev), same=same, ordered=_ordered(table))
-            factors = [(table, counts)]
-            if table.kind is Kind.SIBLING and not table.symmetric:  # of two rows either may be drawn first
-                factors.append((table.mirrored, counts.T))
-            for of, wanted in factors:
-                factor = Factor(of, np.zeros(of.sizes(known.layout)))
-                known.model.conditionals[of.table, of.attribute].factors.append(factor)
-                known.targets[id(factor)] = Target(wanted, float(stddev))
-        return replace(known, left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables))
+        factors = [
+            one for table, noisy in zip(tables, counted, strict=True) for one in _factors(known, table, noisy, persons)
+        ]
+        return replace(
+            known.with_factors(factors), left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables)
+        )
 
-    def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> None:
-        fit_histories(
+    def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> _Known:
+        model = fit_histories(
             known.model,
             known.ones,
             known.targets,
@@ -215,6 +218,7 @@ class RelatedTables(Spender):
             sweeps=sweeps,
             rng=rng,
         )
+        return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
@@ -222,18 +226,24 @@ class RelatedTables(Spender):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """What the program has learned.
+    """What the program has learned; each stage returns it with what was learned.
 
     Parameters
     ----------
-    layout, model
-        The record of a person, and the law of the persons so far.
+    layout
+        The record of a person, with the cells of the model.
     ones
         By table and attribute the one-way table that the model is fitted to, in persons.
+    stddevs
+        By table and column the noise in a standard cell.
     groupings
         Groups of cells by table and attribute.
+    refinements
+        By table and column what is known within cells.
+    model
+        The law of the persons so far.
     targets
-        By the identity of its factor, the table of each factor.
+        By table and attribute, for each factor its table.
     total
         Number of persons.
     left
@@ -245,10 +255,12 @@ class _Known:
     """
 
     layout: Layout
+    ones: Mapping[Key, FloatArray]
+    stddevs: Mapping[Key, float]
+    groupings: Mapping[Key, Mapping[str, Grouping]]
+    refinements: Mapping[Key, Refinement]
     model: Histories
-    ones: dict[tuple[int, str], FloatArray]
-    groupings: dict[tuple[int, str], Mapping[str, Grouping]]
-    targets: dict[int, Target]
+    targets: Mapping[Key, tuple[Target, ...]]
     total: float
     left: BudgetAllocation
     answers: tuple[Measurements, ...]
@@ -264,37 +276,105 @@ class _Known:
             found.append(found[table.parent] * mean)
         return sum(found)
 
-    def add(self, one: Attribute, noisy: FloatArray, stddev: float) -> None:
-        """Take the noisy one-way table of an attribute: its groups, and its law before any relation is known."""
-        axis, releasable = self.layout.axis(one.table, one.name), _releasable(self.layout, one)
-        root = one.table == 0
-        least = 2.0 if one.counts >= 0 and noisy.shape[1] > 9 else 1.0 if root else 1.5 if noisy.shape[1] <= 30 else 0.7
+    def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[Column]) -> _Known:
+        """Return what is known with the one-way tables of all attributes, none related to another yet.
 
-        def plain(noisy: FloatArray) -> FloatArray:
-            if root:
-                return np.asarray(np.maximum(noisy, 0) * (noisy >= least * stddev))
-            return by_period(noisy, stddev, least=least)
-
-        counts = plain(noisy)
-        if one.counts < 0 and axis.grid.ordered:
-            regular = axis.regular
-            counts[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
-        counts = counts * releasable
-        if counts.sum() <= 0:
-            counts = np.ones_like(counts) * releasable
-        if root:
-            counts = counts * (self.total / counts.sum())
-        counts = counts + 1e-9 * releasable
-        key = one.table, one.name
-        self.ones[key] = counts
-        self.model.conditionals[key] = _alone(one, counts, releasable)
-        if one.counts >= 0:
-            self.groupings[key] = count_groupings(self.layout, one.counts)
-        else:
-            self.groupings[key] = {
-                str(name): grouping_of(axis, counts, stddev, groups=groups, name=name)
+        Parameters
+        ----------
+        ones
+            By table and attribute, in persons, by standard cell; of columns those in ``columns`` count.
+        columns
+            What is known of each column.
+        """
+        layout, refinements = cells_and_refinements(self.layout, columns)
+        found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}
+        groupings: dict[Key, Mapping[str, Grouping]] = {}
+        stddevs = {one.key: one.stddev for one in columns}
+        conditionals = {}
+        for one in attributes(layout):
+            key, releasable = (one.table, one.name), _releasable(layout, one)
+            found[key] = found[key] + 1e-9 * releasable
+            conditionals[key] = _alone(one, found[key], releasable)
+            if one.counts >= 0:
+                groupings[key] = count_groupings(layout, one.counts)
+                continue
+            axis = layout.axis(*key)
+            groupings[key] = {
+                str(name): grouping_of(axis, found[key], stddevs[key], groups=groups, name=name)
                 for name, groups in GROUPS.items()
             }
+        return replace(
+            self, layout=layout, ones=found, stddevs=stddevs, groupings=groupings, refinements=refinements,
+            model=Histories(layout, conditionals),
+        )  # fmt: skip
+
+    def with_factors(self, factors: Sequence[tuple[PersonTable, Target]]) -> _Known:
+        """Return what is known with tables as factors of the model that say nothing yet, and what they are to be."""
+        conditionals, targets = dict(self.model.conditionals), dict(self.targets)
+        for table, target in factors:
+            key = table.table, table.attribute
+            one = conditionals[key]
+            factor = Factor(table, np.zeros(table.sizes(self.layout)))
+            conditionals[key] = replace(one, factors=(*one.factors, factor))
+            targets[key] = (*targets.get(key, ()), target)
+        return replace(self, model=Histories(self.layout, conditionals), targets=targets)
+
+
+def _with_leaves(account: Curator, known: _Known, columns: Sequence[Column]) -> _Known:
+    """Split heavy cells of numbers, and measure how round these are.
+
+    Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.
+    """
+    standard = known.layout
+    columns, left, deep = split_columns(account, standard, columns, known.left)
+    columns, left, classes = round_columns(account, standard, columns, left)
+    answers = (*known.answers, *deep, *classes)
+    return replace(known.with_ones(known.ones, columns), left=left, answers=answers)
+
+
+def _factors(
+    known: _Known, table: PersonTable, counted: tuple[FloatArray, float], persons: Persons
+) -> list[tuple[PersonTable, Target]]:
+    """Return the factors that a noisy table makes, and what each is to be: shrunk towards the model so far."""
+    noisy, stddev = counted
+    scale = known.total / len(persons)
+    now = table.tabulate(persons) * scale
+    if table.symmetric:
+        noisy, now, stddev = symmetric(noisy), symmetric(now), symmetric_stddev(stddev, len(noisy))
+    if table.kind in (Kind.STAY, Kind.ALIKE):
+        came = _came(table, persons) * scale
+        now = came * min(1.0, max(0.0, float(noisy.sum())) / max(float(came.sum()), 1e-9))
+        counts = towards_stay(noisy, now, stddev)
+    else:
+        same = table.other == table.attribute and table.kind in (Kind.STEP, Kind.BEFORE, Kind.SIBLING)
+        counts = towards(noisy, now, stddev, same=same, ordered=_ordered(table))
+    found = [(table, Target(counts, stddev))]
+    if table.kind is Kind.SIBLING and not table.symmetric:  # of two rows either may be drawn first
+        found.append((table.mirrored, Target(counts.T, stddev)))
+    return found
+
+
+def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
+    """Return about how many persons have a row in each table: what its one-way tables add up to, weighted by their noise.
+
+    Tables by period whose rows count 1/sqrt(m) add up to something else; the number of rows of a person says it, too.
+    """
+    found = [total]
+    for i, of in enumerate(layout.tables[1:], start=1):
+        sums, precisions, even = [], [], []
+        for table, (noisy, stddev) in zip(tables, counted, strict=True):
+            if table.table == i and table.even(layout):
+                even.append(float(noisy.sum()))
+            elif table.table == i:
+                sums.append(float(noisy.sum()))
+                precisions.append(1 / (noisy.size * max(stddev, 1e-9) ** 2))
+            elif of.parent == 0 and table.table == 0 and table.attribute == of.count:
+                some = layout.rows_of_count(i)[: noisy.shape[1]] > 0
+                sums.append(float(noisy[0, some].sum()))
+                precisions.append(1 / (int(some.sum()) * max(stddev, 1e-9) ** 2))
+        mean = float(np.average(sums, weights=precisions)) if sums else float(np.mean(even)) if even else 0.0
+        found.append(max(1.0, mean))
+    return found
 
 
 def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
@@ -302,10 +382,11 @@ def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> t
     layout, queries = curator.layout, measured[0].queries
     if not isinstance(queries, PersonTables):
         raise InternalError("the first question about persons is for their one-way tables")
-    noisy, model = queries.split(measured[0].answers), Histories(layout, {})
+    noisy, conditionals = queries.split(measured[0].answers), {}
     for one, counts in zip(attributes(layout), noisy[len(unusual(layout)) :], strict=True):
         releasable = _releasable(layout, one)
-        model.conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
+        conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
+    model = Histories(layout, conditionals)
     formats = format_of_database(layout.schema)
     made = DatabaseModel(layout=layout, histories=model, total=_persons(noisy), formats=formats)
     return made, ("values are independent of each other: no relation between them is in the tables",)
@@ -345,17 +426,6 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
     for size, one in zip(sizes, counts, strict=True):
         shares.append((COUNTS if one else ONE_WAYS) * size / whole_of[one])
     return [*odd, *ones], shares
-
-
-def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
-    """Return tables with multipliers such that equal noise is noise of variance 1 / share in each."""
-    largest = max(shares)
-    unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
-    multipliers = [
-        max(1, round(unit * math.sqrt(share / largest) / whole_of_table(layout, table.table)))
-        for table, share in zip(tables, shares, strict=True)
-    ]
-    return PersonTables(layout, tuple(tables), tuple(multipliers))
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:

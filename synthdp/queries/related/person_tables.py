@@ -1,9 +1,9 @@
 """Contingency tables over the rows of persons, with weights such that one person counts as one.
 
-A person has several rows, so that a plain count of rows moves by as many.  Here the rows of a person share one: each of m
-rows counts 1/m, each of m - 1 steps from a row to the next 1/(m - 1), each pair of rows without an order 2/(m (m - 1)),
-and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are whole numbers
-(`synthdp.queries.related.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
+A person has several rows, so that a plain count of rows moves by as many.  Here the rows that a person has in a table share
+one, whichever rows they belong to: each of m rows counts 1/m, each of k steps from a row to the next 1/k, each of k pairs
+of rows without an order 1/k, and where the cells of a person are known to differ, as by period, 1/sqrt(m).  Weights are
+whole numbers (`synthdp.queries.related.persons`), so that sums and sensitivities are exact (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ class PersonTables(Counting):
         for i, (table, times) in enumerate(zip(self.tables, self.multipliers, strict=True)):
             cells, weights = table.cells(persons)
             start, stop = self.offsets[i], self.offsets[i + 1]
-            # Weights of a person add up to 2**24 at most: of 2**28 persons the sums are below 2**53, hence exact.
+            # Weights of a person add up to 2**24 at most, of new releases to 2**16: of 2**28 persons the sums are exact.
             counted = np.bincount(cells, weights, stop - start)
             found[start:stop] = counted.astype(np.int64) * times
         return found

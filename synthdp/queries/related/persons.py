@@ -68,16 +68,13 @@ class Rows:
         return np.flatnonzero(self.rank > 1)
 
 
-def whole_of(at_most: int, *, depth: int) -> int:
-    """Return the whole number that stands for 1 where rows of a parent share it.
+def whole_of(most: int) -> int:
+    """Return the whole number that stands for 1 where up to ``most`` rows share it.
 
-    The least common multiple of 1 ... ``at_most`` where that is small; else a power of two, of which little is lost when
-    shares are rounded down.  Of tables below tables such numbers are multiplied, so they are smaller.
+    The least common multiple of 1 ... ``most`` where that is small; else a power of two, of which little is lost when
+    shares are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
     """
-    multiple = math.lcm(*range(1, at_most + 1))
-    if depth <= 1:
-        return min(multiple, MOST_SHARED)
-    return multiple if multiple <= 2**10 else 2 ** math.ceil(math.log2(16 * at_most))
+    return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,48 +126,57 @@ class Persons:
             rows = self.tables[table].parent[rows]
         return rows
 
+    def person(self, table: int) -> IntArray:
+        """Return for each row of a table the position of its person."""
+        return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
+
     def shares(self, table: int) -> IntArray:
         """Return the weight of each row: those of one person add up to at most `whole` of the table, in whole numbers."""
-        if self.layout.tables[table].parent < 0:
-            return np.ones(len(self.tables[table]), np.int64)
-        rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
-        above = self.layout.tables[table].parent
-        return np.asarray(self.shares(above)[rows.parent] * (one // np.maximum(rows.many, 1)), np.int64)
+        return self.divided(table, np.ones(len(self.tables[table]), np.int64))
+
+    def divided(self, table: int, parts: IntArray) -> IntArray:
+        """Return weights, one part of so many that all rows of a person have together: ``parts`` of them add up to one.
+
+        Parameters
+        ----------
+        table
+            Whose rows.
+        parts
+            (rows,) how often each row counts; rows that do not have weight 0.
+        """
+        if self.layout.nested and self.layout.tables[table].parent > 0:
+            return nested_shares(self, table, parts)
+        person, one = self.person(table), self.whole(table)
+        every = np.bincount(person, parts, len(self)).astype(np.int64)
+        return np.where(parts > 0, one // np.maximum(every, 1)[person], 0)
 
     def even_shares(self, table: int) -> IntArray:
-        """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`."""
-        rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
-        above = self.layout.tables[table].parent
-        each = np.array([math.isqrt(one * one // max(m, 1)) for m in range(self.layout.tables[table].at_most + 1)])
-        return np.asarray(self.shares(above)[rows.parent] * each[rows.many], np.int64)
+        """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`.
+
+        With m of a person's M rows, those of one parent have the length sqrt(m) sqrt(m) / M, and all parents together 1.
+        """
+        if self.layout.nested and self.layout.tables[table].parent > 0:
+            return nested_even_shares(self, table)
+        rows, person, one = self.tables[table], self.person(table), self.whole(table)
+        every = np.bincount(person, minlength=len(self))[person]
+        pairs, which = np.unique(np.column_stack([rows.many, every]), axis=0, return_inverse=True)
+        each = np.array([math.isqrt(one * one * int(m) // int(k) ** 2) for m, k in pairs], np.int64)
+        return each[which.ravel()]
 
     def step_shares(self, table: int, before: int) -> IntArray:
-        """Return the weight of each row that has ``before`` rows before it: those of one parent share one."""
-        rows = self.tables[table]
-        one = whole_of(self.layout.tables[table].at_most, depth=deepest(self.layout))
-        above = self.layout.tables[table].parent
-        weights = one // np.maximum(rows.many - before, 1)
-        return np.asarray(np.where(rows.rank >= before, self.shares(above)[rows.parent] * weights, 0), np.int64)
+        """Return the weight of each row that has ``before`` rows before it: those of one person share one."""
+        return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
     def whole(self, table: int) -> int:
         """Return what the weights of one person's rows of a table add up to at most."""
         return whole_of_table(self.layout, table)
 
 
-def deepest(layout: Layout) -> int:
-    """Return the most tables that are above one: how many shares are multiplied."""
-    return max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
-
-
 def whole_of_table(layout: Layout, table: int) -> int:
     """Return what the weights of one person's rows of a table add up to at most, in whole numbers."""
-    depth, found = deepest(layout), 1
-    while layout.tables[table].parent >= 0:
-        found *= whole_of(layout.tables[table].at_most, depth=depth)
-        table = layout.tables[table].parent
-    return found
+    if layout.nested:
+        return nested_whole(layout, table)
+    return whole_of(layout.tables[table].slots)
 
 
 def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArray) -> Callable[[str], IntArray]:
@@ -199,3 +205,36 @@ def _periods(
     else:
         period = np.zeros(len(rank), np.int64)
     return period, table.group_of_period[period]
+
+
+def nested_whole(layout: Layout, table: int) -> int:
+    """Return `whole_of_table` as releases of earlier versions had it: a product of one number a table above."""
+    found = 1
+    while layout.tables[table].parent >= 0:
+        found *= _nested_one(layout, table)
+        table = layout.tables[table].parent
+    return found
+
+
+def nested_shares(persons: Persons, table: int, parts: IntArray) -> IntArray:
+    """Return `Persons.divided` as releases of earlier versions had it: rows share what their parent row has."""
+    rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
+    every = np.bincount(rows.parent, parts, len(above)).astype(np.int64)[rows.parent]
+    one = _nested_one(persons.layout, table)
+    return np.where(parts > 0, above[rows.parent] * (one // np.maximum(every, 1)), 0)
+
+
+def nested_even_shares(persons: Persons, table: int) -> IntArray:
+    """Return `Persons.even_shares` as releases of earlier versions had it."""
+    rows, above = persons.tables[table], persons.shares(persons.layout.tables[table].parent)
+    one = _nested_one(persons.layout, table)
+    each = [math.isqrt(one * one // max(m, 1)) for m in range(persons.layout.tables[table].at_most + 1)]
+    return np.asarray(above[rows.parent] * np.array(each)[rows.many], np.int64)
+
+
+def _nested_one(layout: Layout, table: int) -> int:
+    most, deepest = layout.tables[table].at_most, max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
+    multiple = math.lcm(*range(1, most + 1))
+    if deepest <= 1:
+        return min(multiple, MOST_SHARED)
+    return multiple if multiple <= 2**10 else 2 ** math.ceil(math.log2(16 * most))

@@ -1,6 +1,6 @@
 """Pairs of rows of one parent row where rows have no order: members of a household, claims of a person.
 
-Each pair of m rows counts 1 / (m (m - 1) / 2), so that all pairs of a parent row count as one.  Of many rows only the
+All pairs of a person count as one together: of its k pairs, each counts 1 / k.  Of many rows only the
 first few, by the hash that numbers them, make pairs: they are as good as any others, and a weight stays a whole number.
 """
 
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.queries.related.persons import Persons, Rows, deepest, whole_of
+from synthdp.queries.related.persons import Persons, Rows
 
 MOST_SIBLINGS = 8
 """Rows of a parent row that make pairs, and how many earlier rows less one a row is drawn by."""
@@ -35,13 +35,9 @@ def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
     ordered
         Whether each pair counts twice, once in either order, with half of the weight.
     """
-    rows, layout = persons.tables[table], persons.layout
-    one = whole_of(layout.tables[table].at_most, depth=deepest(layout))
-    many = np.minimum(rows.many, MOST_SIBLINGS)
-    pairs = np.maximum(many * (many - 1) // (1 if ordered else 2), 1)
-    above = persons.shares(layout.tables[table].parent)[rows.parent]
+    rows = persons.tables[table]
     inside = (rows.rank >= 1) & (rows.rank < MOST_SIBLINGS)
-    return np.asarray(np.where(inside, above * (one // pairs), 0), np.int64)
+    return persons.divided(table, np.where(inside, rows.rank * (2 if ordered else 1), 0))
 
 
 def symmetric(upper: FloatArray) -> FloatArray:

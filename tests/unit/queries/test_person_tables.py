@@ -4,14 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from small_databases import SCHEMAS, codes_of, every_person, frames, tables_of
+from small_databases import SCHEMAS, Person, codes_of, every_person, frames, tables_of
 
+import synthdp as sd
 from synthdp import ZCDP
+from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
-from synthdp.queries.related.persons import whole_of, whole_of_table
+from synthdp.queries.related.persons import Persons, whole_of, whole_of_table
 
 
 @pytest.fixture(scope="module", params=SCHEMAS)
@@ -121,9 +123,42 @@ def test_every_kind_of_table_is_among_those_that_are_tried() -> None:
 
 
 @pytest.mark.parametrize("at_most", [1, 2, 4, 5, 12, 15, 40, 500])
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_shares_of_any_number_of_rows_add_up_to_at_most_one(at_most: int, depth: int) -> None:
-    one = whole_of(at_most, depth=depth)
+def test_the_shares_of_any_number_of_rows_add_up_to_at_most_one(at_most: int) -> None:
+    one = whole_of(at_most)
     shares = np.array([many * (one // many) for many in range(1, at_most + 1)])
     assert shares.max() == one
     assert shares.min() > 0.85 * one
+
+
+@pytest.mark.parametrize("name", ["sequence", "no order", "two children"])
+def test_tables_over_divided_and_joined_cells_move_by_no_more_than_their_norms(name: str) -> None:
+    """What is measured of split cells and of classes of round numbers, of every small person; swaps too."""
+    schema = SCHEMAS[name]
+    number = sd.Integer(0, 2)
+    cells = [
+        Axis("t", number, np.array([0, 1]), np.array([0, 1])),
+        Axis("t", number, np.arange(4), np.array([0, 1, 0, 2])),
+    ]
+    persons = list(every_person(rows=3 if len(schema.tables) == 2 else 2, leaves="leaves" in schema.tables))
+    for axis in cells:
+        layout = Layout(schema).with_cells({("rows", "t"): axis})
+        codes = np.unique(codes_of(frames(persons, schema), layout), axis=0)
+        table = PersonTable(Kind.ONE, 1, "t", Grouping("cells", np.arange(axis.size)))
+        queries = PersonTables(layout, (table,), (3,))
+        added = np.array([queries.sums(record[None]) for record in codes])
+        one, swap = queries.bounds.one, queries.bounds.swap
+        moved = np.concatenate([added - other for other in added])
+        for norms, vectors in ((one, added), (swap, moved)):
+            assert np.abs(vectors).sum(axis=1).max() <= norms.l1
+            assert (vectors**2).sum(axis=1).max() <= norms.l2_squared
+        assert added.max() == one.linf == whole_of_table(layout, 1) * 3
+        rows = sum(len(person.rows) for person in persons if person.root)
+        assert rows > 0
+
+
+def test_the_rows_of_a_person_share_one_whichever_rows_they_belong_to() -> None:
+    layout = Layout(SCHEMAS["child of a child"])
+    person = Person((True,), ((0, "a"), (1, "b")), ((0, False), (0, True), (1, True)))
+    persons = Persons.of_records(layout, codes_of(frames([person], SCHEMAS["child of a child"]), layout))
+    assert (persons.shares(2) * 3 == persons.whole(2)).all()
+    assert len(persons.tables[2]) == 3

@@ -1,0 +1,278 @@
+"""What is learned of each column of persons and their rows: the trees of the single table, with weights of persons.
+
+A column's standard cells are counted by period; of all periods together the heavy ones are split again and again, as
+`synthdp.mechanisms.adaptive.one_ways` does with the columns of one table.  So a value that many rows have is found, however
+wide the bounds are.  The cells of the model are the standard ones, divided where that showed something; what is known within
+them is a `Refinement`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.axis import Axis
+from synthdp.domain.histories import BINS, Layout
+from synthdp.domain.refinement import Refinement, axis_of_roundness
+from synthdp.fit.related.shrinkage import by_period
+from synthdp.fit.related.smoothing import smoothed
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
+from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes, rounded
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.related.candidates import Attribute, cells_of
+from synthdp.mechanisms.related.measuring import measure
+from synthdp.queries.related.person_tables import Kind, PersonTable
+
+TREE = OneWayTree(bins=BINS, levels=5)
+"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins."""
+
+MOST_DEEP = 0.1
+"""Most of the budget that all splits of all columns cost (tuned with the shares of `related_tables`)."""
+
+MOST_ROUND = 0.02
+"""Most of the budget that the roundness of all columns costs, as of a single table."""
+
+LOUD = 4.0
+"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none."""
+
+ATOMS = 64
+"""Parts of the rows from one of which on a single value may be a cell of the model of its own."""
+
+Key = tuple[int, str]
+"""Position of a table, and a column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """What is known of one column.
+
+    Parameters
+    ----------
+    one
+        Which.
+    counts
+        (1 or groups of periods, standard cells) estimated persons, at least 0; 0 in cells that are never released.
+    stddev
+        Of the noise in each of these cells.
+    share
+        Part of the budget that they cost.
+    known
+        Its leaves: in persons with a row of the table.
+    """
+
+    one: Attribute
+    counts: FloatArray
+    stddev: float
+    share: float
+    known: OneWay
+
+    @property
+    def key(self) -> Key:
+        """Where it is."""
+        return self.one.table, self.one.name
+
+    def refined(self, stddev: float) -> Refinement:
+        """Return the cells of the model and what is known within them.
+
+        Parameters
+        ----------
+        stddev
+            Of the noise of splits.
+        """
+        known = self.known
+        return Refinement(known.axis, model_cells(known, stddev), known.weights, known.rounding)
+
+    def by_cell(self, refinement: Refinement) -> FloatArray:
+        """Return (1 or groups of periods, cells of the model) estimated persons."""
+        weights, cell, first = refinement.weights, refinement.coarse_cell, self.known.first_bin
+        of_first = np.bincount(first, weights=weights, minlength=self.counts.shape[1])
+        share = np.bincount(cell, weights=weights / np.maximum(of_first, 1e-300)[first], minlength=refinement.groups)
+        standard = np.zeros(refinement.groups, np.int64)
+        standard[cell] = first
+        return np.asarray(self.counts[:, standard] * share, np.float64)
+
+
+def model_cells(known: OneWay, stddev: float) -> IntArray:
+    """Return the cell of the model of each leaf: runs of neighbours in one standard cell, and heavy single values alone.
+
+    Runs hold about a `BINS`-th of all rows, so that a skewed column has as many cells as another.
+    """
+    regular = known.axis.starts < known.axis.grid.regular
+    total = float(known.weights[regular].sum())
+    run, alone = max(total / BINS, LOUD * stddev), max(total / ATOMS, LOUD * stddev)
+    cells = np.zeros(known.axis.size, np.int64)
+    cell, held, before = -1, math.inf, (-1, False)
+    for leaf, (first, rows, width) in enumerate(zip(known.first_bin, known.weights, known.axis.width, strict=True)):
+        atom = bool(width == 1 and rows >= alone)
+        if first != before[0] or atom or before[1] or held >= run:
+            cell, held = cell + 1, 0.0
+        cells[leaf], held, before = cell, held + float(rows), (int(first), atom)
+    return cells
+
+
+def first_estimate(
+    axis: Axis, noisy: FloatArray, stddev: float, *, counts: bool, by_root: bool, total: float, releasable: BoolArray
+) -> FloatArray:
+    """Return the estimated persons in the standard cells of an attribute, by group of periods.
+
+    Parameters
+    ----------
+    axis
+        The cells.
+    noisy
+        (1 or groups of periods, cells) noisy counts.
+    stddev
+        Of their noise.
+    counts
+        Whether it says how many rows there are.
+    by_root
+        Whether it is of the root, where everybody has one.
+    total
+        Estimated persons with a row.
+    releasable
+        (cells,) which may be drawn.
+    """
+    least = 2.0 if counts and noisy.shape[1] > 9 else 1.0 if by_root else 1.5 if noisy.shape[1] <= 30 else 0.7
+
+    def plain(noisy: FloatArray) -> FloatArray:
+        if by_root:
+            return np.asarray(np.maximum(noisy, 0) * (noisy >= least * stddev))
+        return by_period(noisy, stddev, least=least)
+
+    found = plain(noisy)
+    if not counts and axis.grid.ordered:
+        regular = axis.regular
+        found[:, :regular] = smoothed(noisy[:, :regular], stddev, plain)
+    found = found * releasable
+    if found.sum() <= 0:
+        found = np.ones_like(found) * releasable
+    return found * (total / found.sum()) if by_root else found
+
+
+def first_column(
+    one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
+) -> Column:
+    """Return a column of which the standard cells were counted, none of them split."""
+    together = counts.sum(axis=0)
+    together = together * (total / max(float(together.sum()), 1e-9))
+    return Column(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
+
+
+def split_columns(
+    account: Curator, layout: Layout, columns: Sequence[Column], budget: BudgetAllocation
+) -> tuple[tuple[Column, ...], BudgetAllocation, tuple[Measurements, ...]]:
+    """Split heavy cells of numbers, level by level.
+
+    Costs at most `MOST_DEEP` of the whole budget, for the curator's neighbours, and nothing where no cell is heavy.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    layout
+        The record of a person, with standard cells.
+    columns
+        What is known of each.
+    budget
+        What is left of it.
+
+    Returns
+    -------
+    What is known then, what is left, and the noisy answers.
+    """
+    trees = {j: _tree(one) for j, one in enumerate(columns) if one.known.axis.grid.ordered}
+    each = {j: columns[j].share * TREE.deep ** (-1 / budget.exponent) for j in trees}
+    answers: list[Measurements] = []
+    spent = 0.0
+    for level in range(2, TREE.levels + 1):
+        split = {
+            j: heavy for j, tree in trees.items()
+            if (heavy := tree.heavy(TREE.heavy * TREE.deep * columns[j].stddev)).any()
+        }  # fmt: skip
+        cost = sum(each[j] for j in split)
+        if not split or spent + cost > min(MOST_DEEP, budget.share):
+            break
+        parts = {_place(layout, columns[j]): trees[j].parts(heavy, fan=TREE.fan) for j, heavy in split.items()}
+        finer = layout.with_cells(parts)
+        tables = [_one_way(finer, columns[j].one) for j in split]
+        found, counted, budget = measure(
+            account, finer, tables, [each[j] for j in split], budget, step=f"one-way tables of persons, level {level}"
+        )
+        answers.append(found)
+        spent += cost
+        for (j, heavy), (noisy, stddev) in zip(split.items(), counted, strict=True):
+            trees[j] = trees[j].grown(heavy, noisy[0], stddev, fan=TREE.fan)
+    made = tuple(replace(one, known=trees[j].one_way()) if j in trees else one for j, one in enumerate(columns))
+    return made, budget, tuple(answers)
+
+
+def round_columns(
+    account: Curator, layout: Layout, columns: Sequence[Column], budget: BudgetAllocation
+) -> tuple[tuple[Column, ...], BudgetAllocation, tuple[Measurements, ...]]:
+    """Measure how round numbers are, where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
+
+    Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
+    """
+    classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
+    share = min(SHARE, MOST_ROUND / max(1, len(columns)))
+    noise = budget.table_stddev(share)
+    parts = {j: parts_in_classes(columns[j].known, axis) for j, axis in classes.items()}
+    asked = [j for j, part in parts.items() if _unknown(columns[j].known, part) >= CLEAR * noise]
+    if not asked or share * len(asked) >= budget.share:
+        return tuple(columns), budget, ()
+    finer = layout.with_cells({_place(layout, columns[j]): classes[j] for j in asked})
+    tables = [_one_way(finer, columns[j].one) for j in asked]
+    found, counted, budget = measure(
+        account, finer, tables, [share] * len(asked), budget, step="how round numbers of persons are"
+    )
+    made = list(columns)
+    for j, (noisy, stddev) in zip(asked, counted, strict=True):
+        known = made[j].known
+        seen = rounded(known.weights, parts[j], known.first_bin, noisy[0], stddev)
+        if seen is not None:
+            made[j] = replace(made[j], known=replace(known, rounding=seen[0], weights=seen[1]))
+    return tuple(made), budget, (found,)
+
+
+def cells_and_refinements(layout: Layout, columns: Sequence[Column]) -> tuple[Layout, Mapping[Key, Refinement]]:
+    """Return the record with the cells of the model, and what is known within these."""
+    refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
+    split = {
+        _place(layout, one): refinements[one.key].coarse() for one in columns
+        if refinements[one.key].groups > one.counts.shape[1]
+    }  # fmt: skip
+    return (layout.with_cells(split) if split else layout), refinements
+
+
+def _tree(column: Column) -> ColumnTree:
+    known = column.known
+    axis, regular = known.axis, known.axis.starts < known.axis.grid.regular
+    starts = axis.starts[regular]
+    return ColumnTree(
+        axis, known.counts, column.stddev, known.weights[len(starts) :], starts,
+        np.append(starts[1:], axis.grid.regular), known.weights[: len(starts)], 0.0,
+    )  # fmt: skip
+
+
+def _classes(column: Column) -> Axis | None:
+    return axis_of_roundness(column.one.name, column.known.axis.column)
+
+
+def _unknown(known: OneWay, parts: FloatArray) -> float:
+    """Return the rows in leaves of several numbers of which some are rounder than others."""
+    return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
+
+
+def _place(layout: Layout, column: Column) -> tuple[str, str]:
+    return layout.schema.names[column.one.table], column.one.name
+
+
+def _one_way(layout: Layout, one: Attribute) -> PersonTable:
+    return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

@@ -1,0 +1,69 @@
+"""Asking the curator for tables of persons, each with its own noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from synthdp.arrays import FloatArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.histories import Layout
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.queries.related.person_tables import PersonTable, PersonTables
+from synthdp.queries.related.persons import whole_of_table
+
+UNIT, FINER = 2**20, 8
+"""About the whole number that stands for one person in the table with the least noise, and at least how many times what the
+weights of a person's rows add up to."""
+
+Counted = list[tuple[FloatArray, float]]
+"""Noisy tables, in persons, and the standard deviation of the noise in the cells of each."""
+
+
+def measure(
+    account: Curator,
+    layout: Layout,
+    tables: Sequence[PersonTable],
+    shares: Sequence[float],
+    budget: BudgetAllocation,
+    *,
+    step: str,
+) -> tuple[Measurements, Counted, BudgetAllocation]:
+    """Measure tables of persons.
+
+    Costs the sum of ``shares`` of the whole budget, for the curator's neighbours.
+
+    Parameters
+    ----------
+    account
+        Whom to ask.
+    layout
+        The record of a person that the tables are about.
+    tables, shares
+        What to count, and the part of the whole budget of each.
+    budget
+        What is left of it.
+    step
+        What the receipt calls it.
+
+    Returns
+    -------
+    The noisy answers, each table with its noise, and what is left.
+    """
+    part, left = budget.take(min(sum(shares), budget.share))
+    queries = person_tables(layout, tables, shares)
+    found = account.measure(queries, spend=part.loss, step=step)
+    stddevs = found.stddev * queries.denominator / queries.ones
+    return found, [(noisy, float(s)) for noisy, s in zip(queries.split(found.answers), stddevs, strict=True)], left
+
+
+def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
+    """Return tables with multipliers such that equal noise is noise of variance 1 / share in each."""
+    largest = max(shares)
+    unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
+    multipliers = [
+        max(1, round(unit * math.sqrt(share / largest) / whole_of_table(layout, table.table)))
+        for table, share in zip(tables, shares, strict=True)
+    ]
+    return PersonTables(layout, tuple(tables), tuple(multipliers))
