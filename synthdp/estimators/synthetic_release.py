@@ -461,6 +461,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         random_state: RandomState = None,
         given: Mapping[str, Any] | str | Sequence[str] | None = None,
         method: str = "systematic",
+        balance: float = 1.0,
     ) -> Any:
         """Draw synthetic rows; free, as often as wanted.
 
@@ -474,10 +475,13 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Values that the rows must have, by column, or a condition such as ``"age > 30"``; see `Release.sample`.
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows.
+        balance
+            Work done to bring the rows' tables nearer to the model's, 0 to 16 times the usual; see `SyntheticModel.sample`.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
-        return self._outer(self.release_.sample(rows, random_state=generator(seed), given=given, method=method))
+        drawn = self.release_.sample(rows, random_state=generator(seed), given=given, method=method, balance=balance)
+        return self._outer(drawn)
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.

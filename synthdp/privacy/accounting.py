@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from scipy.special import erfcx, ndtr, ndtri
@@ -100,6 +101,10 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     """
     check_number("mu", mu, above=0)
     _check_epsilon(epsilon)
+    return _gdp_to_delta(mu, epsilon)
+
+
+def _gdp_to_delta(mu: float, epsilon: float) -> float:
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     first = density * _mills(near) if near > 0 else float(ndtr(-near))
@@ -118,8 +123,13 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
     """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP."""
     _check_epsilon(epsilon)
     check_share("delta", delta)
+    return _gdp_from_approx(epsilon, delta)
+
+
+@lru_cache(maxsize=256)  # of what a promise says, which is public; a release asks for the same some twenty times
+def _gdp_from_approx(epsilon: float, delta: float) -> float:
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
-    return last_holding(lambda mu: gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
+    return last_holding(lambda mu: _gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
 
 def gdp_from_pure(epsilon: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
-from synthdp.checks import check_one_of, whole
+from synthdp.checks import check_number, check_one_of, whole
 from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.derive import followed, leading_to
@@ -26,7 +26,7 @@ from synthdp.domain.rules import rules_of
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.balanced import Inside, balanced_inside
+from synthdp.sampling.balanced import MOST_BALANCE, Inside, balanced_inside
 from synthdp.sampling.inside_groups import dealt_out
 from synthdp.sampling.structural_zeros import obeying, rules_between
 from synthdp.schema.column import Fresh
@@ -121,6 +121,7 @@ class SyntheticModel:
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
         method: str = "systematic",
+        balance: float = 1.0,
         format: TableFormat | None = None,  # noqa: A002 - the word users know
     ) -> Any:
         """Draw rows, by systematic sampling: counts differ from their expectation by less than independent draws' would.
@@ -138,19 +139,24 @@ class SyntheticModel:
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows; which of a group's values a row gets depends on the
             others in either (`synthdp.sampling.inside_groups`).
+        balance
+            How many times the usual work may be done, 0 to 16, to bring the rows' tables nearer to the model's than chance
+            does.  With 0 they are plain draws, the fastest; 4 takes about a tenth off their distance in twice the time.
         format
             Another outer form.
 
         Raises
         ------
         ParameterError
-            If ``method`` is another, ``rows`` is below 1 or more than the pattern of an identifier has keys, or ``given``
-            names no column or a combination of probability 0.
+            If ``method`` is another, ``balance`` is outside its limits, ``rows`` is below 1 or more than the pattern of an
+            identifier has keys, or ``given`` names no column or a combination of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
+        check_number("balance", balance, least=0, most=MOST_BALANCE)
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         check_enough_keys(self.schema, wanted)
-        indices = self.sample_indices(wanted, rng, given=given, independent=method == "multinomial")
+        independent = method == "multinomial"
+        indices = self.sample_indices(wanted, rng, given=given, independent=independent, balance=balance)
         sums = {} if given else self.populations
         return (format or self.format).build(
             self.schema, _Values(self.schema, indices, rng, kept=given or (), sums=sums)
@@ -251,18 +257,24 @@ class SyntheticModel:
             )
 
     def sample_indices(
-        self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
+        self,
+        rows: int,
+        rng: Generator,
+        *,
+        given: Mapping[str, Any] | None = None,
+        independent: bool = False,
+        balance: float = 1.0,
     ) -> dict[str, GridIndices]:
         """Draw rows as grid points of each modelled column."""
         rows = whole("rows", rows, least=1)
         allowed = self._conditions(given or {})
-        indices, wrong = self._draw(rows, rng, allowed, independent)
+        indices, wrong = self._draw(rows, rng, allowed, independent, balance)
         for number in range(REPLACEMENTS):
             if not len(wrong):
                 return indices
             if number == HOPELESS and len(wrong) == rows:
                 break
-            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent)
+            fresh, broken = self._draw(max(2 * len(wrong), FEWEST_REPLACED), rng, allowed, independent, balance)
             good = np.setdiff1d(np.arange(len(fresh[self.domain.names[0]])), broken)[: len(wrong)]
             _copy(fresh, good, indices, wrong[: len(good)])
             wrong = wrong[len(good) :]
@@ -294,7 +306,7 @@ class SyntheticModel:
         )
 
     def _draw(
-        self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool
+        self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool, balance: float = 1.0
     ) -> tuple[dict[str, GridIndices], IntArray]:
         """Draw rows and mend them within their cells; also which ones still break a rule."""
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
@@ -304,7 +316,9 @@ class SyntheticModel:
                 codes = self.distribution.sample(rows, rng, given=evidence or None, independent=True)
             else:
                 inside = self._inside(allowed, rng)
-                codes, cells = balanced_inside(self.distribution, rows, rng, inside, given=evidence or None)
+                codes, cells = balanced_inside(
+                    self.distribution, rows, rng, inside, given=evidence or None, balance=balance
+                )
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
