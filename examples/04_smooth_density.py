@@ -35,7 +35,7 @@ def main(picture: Path) -> None:
     axis = np.linspace(-1, 1, SIZE)
     points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     kernels = sd.GaussianKernels.at(points, sigma=SIGMA)
-    answer, truth = release.answer(kernels), kernels.averages(table.to_numpy())
+    answer, truth = release.output.answer(kernels), kernels.averages(table.to_numpy())
     error = answer.estimate - truth
     print(f"largest error {np.abs(error).max():.4f} of a density up to {truth.max():.3f}")
     print(f"error bars up to {answer.stderr.max():.4f}, truncation up to {answer.truncation.max():.4f}")

@@ -32,7 +32,7 @@ def main() -> None:
         for occupation in ("Craft-repair", "Prof-specialty"):
             literals = {**USUAL, "education": education, "occupation": occupation}
             query = sd.sparse_conjunction(schema, literals)
-            told, projected = histogram.answer(query), projection.answer(query)
+            told, projected = histogram.output.answer(query), projection.output.answer(query)
             truth = (table[list(literals)] == pd.Series(literals)).all(axis=1).sum()
             lines.append((education, occupation, query.sparsity, truth, told.count, told.error, projected.count))
     names = ["education", "occupation", "records", "real rows", "histogram", "off by at most", "projection"]

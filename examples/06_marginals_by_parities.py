@@ -39,7 +39,7 @@ def main() -> None:
     release = sd.ParityRelease(order=4, thresholds=THRESHOLDS).release(curator)
     lines = []
     for words, query in QUESTIONS.items():
-        answer = release.answer(query)
+        answer = release.output.answer(query)
         lines.append((words, float(answer), answer.stderr, truth(table, query)))
     print(
         pd.DataFrame(lines, columns=["share of rows with", "estimate", "stderr", "truth (NON-PRIVATE)"])

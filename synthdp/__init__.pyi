@@ -61,6 +61,7 @@ from synthdp.schema.columns import (
     Integer as Integer,
     Ordinal as Ordinal,
     Time as Time,
+    Weight as Weight,
 )
 from synthdp.schema.constraints import (
     CalendarDate as CalendarDate,

@@ -49,6 +49,7 @@ HOMES: Mapping[str, str] = {
     "Noise": "synthdp.measurements",
     "Norms": "synthdp.queries.norms",
     "Stack": "synthdp.queries.composed",
+    "ClassOffsets": "synthdp.queries.class_offsets",
     "Subset": "synthdp.queries.composed",
     "SyntheticModel": "synthdp.sampling.model_document",
     "TensorBasis": "synthdp.queries.trigonometric",

@@ -20,7 +20,7 @@ WORKS = "synthdp.works"
 
 
 class NamedPlace(NamedTuple):
-    """A mechanism that `SyntheticRelease` knows by name."""
+    """A mechanism that has a name."""
 
     place: str
     """``"module:Class"``, in the work's package."""
@@ -37,7 +37,7 @@ class Work:
     package
         Its package, ``__name__``.
     mechanisms
-        Those that yield a table, by the name that users write.
+        Those that yield a table, or answers alone, by the name that users write.
     saved
         By the name that files have for each of its classes (`synthdp.codec.file_form`), the module in the work's package.
     """

@@ -279,20 +279,29 @@ class Release(Generic[OutputT_co]):
         self._drawn("sample_to", path, **options)
 
     def answer(self, query: Any, **options: Any) -> Any:
-        """Answer a query from the output: a summary by its own rules, a synthetic model as `synthdp.answers` does.
+        """Answer a question, with standard errors and 95 % intervals: the same of every mechanism, as far as it can.
 
         Parameters
         ----------
         query
-            For a synthetic model, what `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
-            `quantile` or `smooth` make; the answer is then a DataFrame with standard errors and 95 % intervals.
+            What `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or `smooth`
+            make; and of a mechanism's release what its own work asks: `conjunction` and its like, sparse queries,
+            functions of points, inputs of decision lists, families of linear queries.
         options
-            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.answer.answer`.
+            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.answer.answer`.  Of a
+            mechanism's release, those of its output's own ``answer``.
+
+        Returns
+        -------
+        A pandas DataFrame with a row for each number: what it is about, ``estimate``, ``standard_error``, ``lower``,
+        ``upper``, ``basis``, which says how it was found and where no error is known, and ``bias`` where an answer may be
+        off for another reason than noise.  One answer alone is a number, ``float(answer)``.  ``output.answer`` has the
+        numbers of a work's own questions without all this.
 
         Raises
         ------
         ParameterError
-            If the output answers no such queries.
+            If the output answers no such question, in a sentence that says which it answers.
         """
         if isinstance(self.output, SyntheticModel):
             from synthdp.answers.answer import answer
@@ -304,7 +313,9 @@ class Release(Generic[OutputT_co]):
             from synthdp.answers.related.answer import answer as answer_database
 
             return answer_database(self.output, self.measurements, query, **options)
-        return self._method("answer")(query, **options)
+        if not hasattr(self.output, "answered"):  # a summary of the user's own answers as it does
+            return self._method("answer")(query, **options)
+        return cast("Any", self.output).answered(query, self.measurements, **options).to_frame()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder, whole or not at all; `synthdp.load` reads it, in any later version.

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of, domain_of, releasable_domain
 from synthdp.mechanisms.row_count import misfit_terms
+from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
 from synthdp.queries.composed import FittingRows, Stack, Subset, counted_apart
 from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.interactions import Interactions
@@ -33,7 +34,7 @@ from synthdp.queries.trigonometric import (
     mixed_terms,
     tensor_terms,
 )
-from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal
+from synthdp.schema.columns import Boolean, Categorical, Continuous, Integer, Ordinal, Weight
 from synthdp.schema.schema import Schema
 from synthdp.works.net.mwem import QueryDistances
 from synthdp.works.net.net import NetScores, multisets
@@ -153,6 +154,11 @@ def long_lists(m: int, length: int, scales: tuple[int, ...], row_scale: int) -> 
     return PrefixCoefficients(domain, m, order, scales, prefix_table(length, order).values, row_scale)
 
 
+def offsets(classes: int, parts: int, *, nullable: bool = True) -> ClassOffsets:
+    column = Weight(0.5, 100, classes=classes, nullable=nullable)
+    return ClassOffsets(Domain((axis_of_offsets("w", column, parts=parts),)))
+
+
 def net(queries: LinearQueries, size: int, rows: int) -> NetScores:
     cells = cells_of(queries.domain)[:4]
     return NetScores(queries, cells, multisets(len(cells), size), rows)
@@ -205,6 +211,8 @@ STATISTICS: dict[str, Callable[[], Statistic]] = {
     "products of some pairs of columns": lambda: some_products(most=20),
     "products of some pairs that are never clipped": lambda: some_products(most=10_000),
     "the total": lambda: Total(mixed()),
+    "offsets in classes": lambda: offsets(3, 4),
+    "offsets in classes of one cell": lambda: offsets(2, 1),
     "coefficients of lists": lambda: lists(2, 2, 2, (8, 5, 3), 4),
     "coefficients of long lists": lambda: long_lists(2, 2, (8, 5, 3), 4),
     "coefficients of conjunctions on average": lambda: AverageConjunctions(

@@ -59,6 +59,7 @@ _RELEASE = {
         "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
         "columns": (
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
+            " classes means errors"
         ),
         "axes": "starts cells",
         "domains": "starts cells",
@@ -96,7 +97,8 @@ _RELEASE = {
 
 _FORMS = {
     DECLARED: {
-        "DecisionListSummary": "variables", "ListFamily": "variables", "KeyCounts": "columns", "SparseModel": "columns",
+        "DecisionListSummary": "variables", "ListFamily": "variables", "KeyCounts": "columns",
+        "SparseModel": "columns schema", "FrequentRecords": "schema", "ProjectedRecords": "schema",
         "HistogramPlan": "scale threshold sensitivity law resolution", "PolynomialHash": "coefficients prime",
         "CountSketch": "columns dimension salt", "SignProjection": "columns dimension salt",
         "AverageFamily": "order width", "SymmetricFamily": "order width", "AverageConjunctions": "order chance denominator",
@@ -105,15 +107,16 @@ _FORMS = {
         "ListCoefficients": "domain m order scales tables row_scale",
         "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "TrigonometricSummary": "names smoothness cells", "CellParities": "domain masks",
+        "Total": "domain", "ClassOffsets": "domain", "TrigonometricSummary": "names smoothness cells schema",
+        "CellParities": "domain masks",
     },
     NOISY: {
         "AverageMoment": "domain degree denominator",
         "BoostedTables": "tables", "tables": "total domain", "CellModel": "total",
         "DecisionListSummary": "error public_rows",
-        "DirectAnswers": "measurements", "FourierTable": "answers", "FrequentRecords": "total",
+        "DirectAnswers": "measurements", "FourierTable": "answers", "FrequentRecords": "total total_stddev",
         "MonomialSummary": "public_rows", "ParitySummary": "public_rows", "PolynomialSummary": "rows rows_stddev",
-        "ProjectedRecords": "values stddev frequent total", "SparseModel": "total error",
+        "ProjectedRecords": "values stddev frequent total total_stddev", "SparseModel": "total error total_stddev",
         "TrigonometricSummary": "averages stddev rows rows_stddev", "Explicit": "shape codes weights",
         "FitResult": "weights status objective bound solver objective_lp objective_mw evaluations pivots reason",
         "KeyCounts": "counts",

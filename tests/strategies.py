@@ -33,6 +33,7 @@ from synthdp.schema.columns import (
     Integer,
     Ordinal,
     Time,
+    Weight,
 )
 from synthdp.schema.schema import Schema
 
@@ -70,6 +71,13 @@ def decimal_numbers(draw: Callable[..., Any]) -> Continuous:
     special = draw(_special(st.sampled_from([-99.0, -1.0, 0.5, 7.0])))
     scale = 10**decimals
     return Continuous(lower / scale, upper / scale, nullable=draw(st.booleans()), special=special, decimals=decimals)
+
+
+@st.composite
+def survey_weights(draw: Callable[..., Any]) -> Weight:
+    """Weights of few and many classes, whose bounds are near to each other and far apart."""
+    lower, ratio = draw(st.floats(1e-3, 1e6)), draw(st.sampled_from([1.001, 1.5, 20.0, 2000.0, 1e9]))
+    return Weight(lower, lower * ratio, nullable=draw(st.booleans()), classes=draw(st.integers(2, 64)))
 
 
 @st.composite
@@ -153,6 +161,7 @@ measured_columns: st.SearchStrategy[Column] = st.one_of(
     dates(),
     clocks(),
     exact_decimals,
+    survey_weights(),
     durations(),
     categoricals,
     ordinals,

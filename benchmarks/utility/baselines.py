@@ -117,7 +117,7 @@ def small_runs(world: World, queries: CellQueries, epsilon: float) -> dict[str, 
     rounds, size, good = 10, 12, 0.05
 
     def net() -> Run:
-        answer = NetMechanism(queries, size=size).release(world.curator(pure)).answer(queries) / n
+        answer = NetMechanism(queries, size=size).release(world.curator(pure)).output.answer(queries) / n
         return answer - truth, net_bound(k, cells=cells, size=size, rows=n, epsilon=epsilon, beta=BETA)
 
     def laplace() -> Run:
@@ -134,17 +134,17 @@ def small_runs(world: World, queries: CellQueries, epsilon: float) -> dict[str, 
 
     def fourier() -> Run:
         release = FourierMarginals(tables, law=NoiseLaw.LAPLACE).release(world.curator(pure))
-        return release.answer(tables) / n - world.truth(tables), fourier_bound(tables, epsilon=epsilon, beta=BETA)[
-            0
-        ] / n
+        return release.output.answer(tables) / n - world.truth(tables), fourier_bound(
+            tables, epsilon=epsilon, beta=BETA
+        )[0] / n
 
     def mwem_paper() -> Run:
         mechanism = MWEM(queries, rounds=rounds, replay=0, average=True)
-        answer = mechanism.release(world.curator(pure)).answer(queries) / n
+        answer = mechanism.release(world.curator(pure)).output.answer(queries) / n
         return answer - truth, mwem_bound(k, cells=cells, rows=n, rounds=rounds, epsilon=epsilon) / n
 
     def mwem() -> Run:
-        answer = MWEM(queries, rounds=rounds).release(world.curator(pure)).answer(queries) / n
+        answer = MWEM(queries, rounds=rounds).release(world.curator(pure)).output.answer(queries) / n
         return answer - truth, mwem_bound(k, cells=cells, rows=n, rounds=rounds, epsilon=epsilon) / n
 
     def online(make: Callable[..., PrivateMultiplicativeWeights | MedianMechanism], best: object) -> Run:
@@ -175,7 +175,7 @@ def small_runs(world: World, queries: CellQueries, epsilon: float) -> dict[str, 
 
     def boosting() -> Run:
         mechanism = PrivateBoosting(queries, rounds=5, drawn=24, accuracy=good)
-        answer = mechanism.release(world.curator(approx), random_state=0).answer(queries) / n
+        answer = mechanism.release(world.curator(approx), random_state=0).output.answer(queries) / n
         return answer - truth, boosting_bound(accuracy=good)
 
     return {
@@ -234,7 +234,7 @@ def adult_part(*, tiny: bool, repeat: int) -> Iterator[dict[str, object]]:
             for _ in range(repeat):
                 begin = time.perf_counter()
                 release = mechanism.release(world.curator(loss))
-                errors = release.answer(workload) / world.n - truth
+                errors = release.output.answer(workload) / world.n - truth
                 yield {
                     "part": "adult", "mechanism": name, "columns": d, "queries": workload.k, "loss": str(loss),
                     "error": float(np.abs(errors).max()), "mean": float(np.abs(errors).mean()),

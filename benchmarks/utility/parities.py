@@ -146,11 +146,11 @@ def adult_errors(*, rows: int, k: int, queries: int, seed: int, widest: int) -> 
         curator = Curator(table, schema=schema, budget=LOSS, neighbors="replace_one")
         release = ParityRelease(order, width=k, thresholds=THRESHOLDS).release(curator)
         seconds = time.perf_counter() - begin
-        polynomial = np.array([float(release.answer(query)) for query in asked])
+        polynomial = np.array([float(release.output.answer(query)) for query in asked])
         yield report("exact parities" if order == k else "optimal polynomial", order, polynomial, seconds)
         if order <= 4:
             begin = time.perf_counter()
-            fitted = np.array([float(release.answer(query, evaluator="max_entropy")) for query in asked])
+            fitted = np.array([float(release.output.answer(query, evaluator="max_entropy")) for query in asked])
             yield report("maximum entropy", order, fitted, time.perf_counter() - begin)
         if order <= 3:
             begin = time.perf_counter()
@@ -248,7 +248,7 @@ def average(*, rows: int, d: int, width: float, seed: int) -> Iterator[dict[str,
                 named, schema=Schema({name: Boolean() for name in named}), budget=LOSS, neighbors="replace_one"
             )
             release = PolynomialRelease(family).release(curator)
-            gap = np.abs(np.asarray(release.answer(asked).estimate) - truth)
+            gap = np.abs(np.asarray(release.output.answer(asked).estimate) - truth)
             yield {
                 "part": "average", "rows": rows, "bits": d, "method": type(family).__name__, "order": order,
                 "largest": round(float(gap.max()), 4),

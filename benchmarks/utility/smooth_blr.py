@@ -61,7 +61,7 @@ def errors(method: str, rows: int, asked: list[Query], size: int, seed: int) -> 
     if method == "summary":
         released = SmoothSummary(smoothness=2).release(curator)
         # its points are the declared bounds at -1 and 1, those of the cells at -7/8 and 7/8
-        found = np.array([float(released.answer(lambda p, f=query: f(POINTS[-1] * p[:, 0]))) for query in asked])
+        found = np.array([float(released.output.answer(lambda p, f=query: f(POINTS[-1] * p[:, 0]))) for query in asked])
     else:
         made = {
             "net": NetMechanism(cell_queries(asked), size=size),

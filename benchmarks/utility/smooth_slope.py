@@ -79,7 +79,7 @@ def measured(rule: str, loss: PureDP | ApproxDP, rows: int, family: Family) -> f
     released = SmoothSummary(smoothness=2, degrees=rule).release(curator)
     worst = 0.0
     for centre in np.concatenate([CENTRES, atoms]):
-        answer = released.answer(lambda p, c=centre: family(p[:, 0], c))
+        answer = released.output.answer(lambda p, c=centre: family(p[:, 0], c))
         worst = max(worst, abs(float(answer) - float(family(data[:5], centre).mean())))
     return worst
 

@@ -144,7 +144,7 @@ def _mechanisms(setting: Setting, counts: SparseCounts) -> dict[str, Callable[[C
     def once(mechanism: object) -> Callable[[Curator], np.ndarray]:
         def answers(curator: Curator) -> np.ndarray:
             release = mechanism.release(curator)  # type: ignore[attr-defined]
-            return np.array([release.answer(query).count for query in queries])
+            return np.array([release.output.answer(query).count for query in queries])
 
         return answers
 

@@ -13,9 +13,12 @@ from synthdp.answers.grouping import show_number
 from synthdp.arrays import LARGEST_WHOLE, FloatArray
 from synthdp.domain.grid import labels_of
 from synthdp.schema.column import Column
-from synthdp.tables.results import dataframe
+from synthdp.tables.results import answer_table
 
 MEASURED, MODEL = "measured", "model"
+
+UNKNOWN = "model; its error is not known"
+"""Stands in the place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that says it."""
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -48,6 +51,8 @@ class Answers:
         (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
         ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
         not measured, as strong as the release's screening leaves room for (`Misfit`).
+    bias
+        (q,) the most by which each is off for another reason than noise, which the intervals hold; ``None`` for none.
     """
 
     labels: dict[str, list[Any]] = field(default_factory=dict)
@@ -56,17 +61,25 @@ class Answers:
     lower: Any
     upper: Any
     basis: list[str]
+    bias: Any = None
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis."""
-        return dataframe({
+        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis, and bias where there is one."""
+        bias = {} if self.bias is None else {"bias": self.bias}
+        return answer_table({
             **self.labels,
             "estimate": self.estimate,
             "standard_error": self.stddev,
             "lower": self.lower,
             "upper": self.upper,
-            "basis": self.basis,
+            "basis": [UNKNOWN if self._unknown(i) else one for i, one in enumerate(self.basis)],
+            **bias,
         })  # fmt: skip
+
+    def _unknown(self, i: int) -> bool:
+        """Say whether there is an answer whose error nothing is known of."""
+        error, estimate = self.stddev[i], self.estimate[i]
+        return bool(error != error and estimate is not None and estimate == estimate and self.basis[i] == MODEL)
 
 
 def with_intervals(
@@ -78,19 +91,24 @@ def with_intervals(
     lowest: float = -math.inf,
     highest: float = math.inf,
     column: Column | None = None,
+    bias: FloatArray | None = None,
 ) -> Answers:
-    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others."""
+    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others.
+
+    A bias is added on both sides.
+    """
     stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
     quantile = np.where(from_noise, NORMAL, STUDENT)
-    ends = [np.clip(estimate + sign * quantile * stddev, lowest, highest) for sign in (-1, 1)]
+    half = quantile * stddev if bias is None else quantile * stddev + bias
+    ends = [np.clip(estimate + sign * half, lowest, highest) for sign in (-1, 1)]
     shown = np.clip(estimate, lowest, highest)
     if column is not None and column.temporal:
         return Answers(
             labels=labels, estimate=show_values(column, shown), stddev=show_errors(column, stddev),
             lower=show_values(column, ends[0]), upper=show_values(column, ends[1]), basis=basis,
         )  # fmt: skip
-    return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis)
+    return Answers(labels=labels, estimate=shown, stddev=stddev, lower=ends[0], upper=ends[1], basis=basis, bias=bias)
 
 
 def show_values(column: Column, values: FloatArray) -> Any:

@@ -34,6 +34,7 @@ from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
+from synthdp.queries.product_sums import TellsTables
 from synthdp.queries.products import ClippedProducts, PairProducts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -87,7 +88,7 @@ class Direct:
     def total(self) -> tuple[float, float]:
         """The number of rows and the standard deviation of its error, from all tables together."""
         if not any(isinstance(measured.queries, Total) for measured in self.measurements):
-            return self.model.total, PUBLIC_STDDEV
+            return self.model.total, self._noise_of_total
         sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
         for measured in self.measurements:
             queries = measured.queries
@@ -97,6 +98,16 @@ class Direct:
                 sums += [(counts.sum(), len(counts) * measured.stddev**2) for counts in queries.split(measured.answers)]
         precision = sum(1 / variance for _, variance in sums)
         return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
+
+    @property
+    def _noise_of_total(self) -> float:
+        """The standard deviation of a number of rows that was measured among other answers; as good as 0 if it is public."""
+        for measured in self.measurements:
+            if isinstance(measured.queries, TellsTables) and not isinstance(measured.queries, Marginals):
+                sums = measured.queries.sums_of((), measured.answers, measured.stddev, rows=(self.model.total, 0.0))
+                if sums is not None:
+                    return max(math.sqrt(float(sums.variance)), PUBLIC_STDDEV)
+        return PUBLIC_STDDEV
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:

@@ -142,9 +142,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 @EPSILON
 @DELTA
 @click.option("--neighbors", default="add_remove", show_default=True, help="add_remove or replace_one.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="The synthetic table; csv or parquet by ending."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="The synthetic table; csv or parquet by ending.")
 @click.option("--save", "folder", type=click.Path(path_type=Path), help="A folder for the release itself.")
 @click.option("--receipt", type=click.Path(path_type=Path), help="The receipt; text, JSON or HTML by ending.")
 @click.option("--report", "page", type=click.Path(path_type=Path), help="A publishable page about the release, HTML.")
@@ -154,7 +152,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
     "--mechanism",
     default="auto",
     show_default=True,
-    help="auto, adaptive_marginals, smooth_synthesis, l1_fit, mwem or fourier_marginals.",
+    help="A name from the page 'Choose a mechanism'; one that yields answers alone needs --save and no --out.",
 )
 @click.option(
     "--solver", default="auto", show_default=True, help="auto, lp, mw or maxent, where the mechanism takes it."
@@ -174,6 +172,8 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 )
 @click.option("--privacy-unit", help="Column that names whom to protect; default: every row.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
+@click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
+@click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in.")
 @click.option("--dataset", help="The table's name in the ledger.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
@@ -186,7 +186,7 @@ def release(
     epsilon: float,
     delta: float,
     neighbors: str,
-    out: Path,
+    out: Path | None,
     folder: Path | None,
     receipt: Path | None,
     page: Path | None,
@@ -199,6 +199,8 @@ def release(
     undiscovered: str,
     privacy_unit: str | None,
     max_rows_per_unit: int,
+    weight: str | None,
+    weight_bounds: tuple[float, float] | None,
     ledger: Path | None,
     dataset: str | None,
     escape_formulas: bool,
@@ -213,21 +215,27 @@ def release(
     \b
     Examples:
       synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
+      synthdp release survey.csv --schema schema.json --weight perwt --weight-bounds 1 2000 --out synthetic.csv
       synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
+      synthdp release table.csv --schema schema.json --save parities.release --mechanism parity_release --option order=3
       synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
     """
     from synthdp.cli.database import is_database, release_database
+    from synthdp.cli.summaries import release_summary
     from synthdp.estimators.synthetic_release import SyntheticRelease
-    from synthdp.mechanisms.named import parsed_options
+    from synthdp.mechanisms.named import parsed_options, yields_tables
     from synthdp.publishing import Places, publish, written_in
 
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
-    if is_database(schema_path):
+    if out is None and (is_database(schema_path) or yields_tables(mechanism, solver)):
+        raise click.UsageError("Missing option '--out': the synthetic table.")
+    if out is not None and is_database(schema_path):
         unsupported = {
             "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
-            "--escape-formulas": escape_formulas,
+            "--escape-formulas": escape_formulas, "--weight": weight is not None,
+            "--weight-bounds": weight_bounds is not None,
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
@@ -237,14 +245,28 @@ def release(
         return
     declared = synthdp.Schema.read(schema_path)
     chosen = parsed_options(mechanism, solver, options)
+    people: dict[str, Any] = {
+        "neighbors": neighbors, "privacy_unit": privacy_unit, "max_rows_per_unit": max_rows_per_unit, "ledger": ledger,
+        "dataset": dataset,
+    }  # fmt: skip
+    if out is None or not yields_tables(mechanism, solver):
+        needs_table = {
+            "--out": out is not None, "--report": page is not None, "--rows": rows is not None,
+            "--target": target is not None, "--solver": solver != "auto", "--escape-formulas": escape_formulas,
+            "--weight": weight is not None,
+        }  # fmt: skip
+        release_summary(
+            table, declared, told=told, mechanism=mechanism, options=chosen, epsilon=epsilon, delta=delta, save=folder,
+            receipt=receipt, unsupported=needs_table, as_json=as_json, **people,
+        )  # fmt: skip
+        return
     places = Places(table=out, release=folder, receipt=receipt, report=page)
     places.check(inputs=(table, schema_path, ledger))
     source = table_at(table, told, declared.csv)
     made = SyntheticRelease(
-        schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors,
-        n_rows=rows, target=target, mechanism=mechanism, solver=solver, mechanism_options=chosen,
-        domain_budget=domain_budget, undiscovered=undiscovered, privacy_unit=privacy_unit,
-        max_rows_per_unit=max_rows_per_unit, ledger=ledger, dataset=dataset, random_state=seed,
+        schema=read_as(declared, told), epsilon=epsilon, delta=delta, n_rows=rows, target=target, mechanism=mechanism,
+        solver=solver, mechanism_options=chosen, domain_budget=domain_budget, undiscovered=undiscovered,
+        weight=weight, weight_bounds=weight_bounds, random_state=seed, **people,
     )  # fmt: skip
     count: int | None = None
     try:

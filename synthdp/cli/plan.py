@@ -21,6 +21,8 @@ import click
 )
 @click.option("--privacy-unit", help="With --sql: the column that names whom to protect, taken to hold texts.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="With --sql.")
+@click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
+@click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def plan(
     schema_path: Path,
@@ -33,6 +35,8 @@ def plan(
     sql: str | None,
     privacy_unit: str | None,
     max_rows_per_unit: int,
+    weight: str | None,
+    weight_bounds: tuple[float, float] | None,
     as_json: bool,
 ) -> None:
     """Say what a release will cost and how good it will be.  Reads the schema only, no row, and spends nothing.
@@ -57,8 +61,9 @@ def plan(
     from synthdp.planning.plan import Plan, curve
 
     planned = SyntheticRelease(
-        schema=Draft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism
-    ).plan(rows=rows, epsilon=list(epsilon) or [1.0])
+        schema=Draft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism,
+        weight=weight, weight_bounds=weight_bounds,
+    ).plan(rows=rows, epsilon=list(epsilon) or [1.0])  # fmt: skip
     plans = [planned] if isinstance(planned, Plan) else planned
     if as_json:
         click.echo(json.dumps([one.to_document() for one in plans], ensure_ascii=False))

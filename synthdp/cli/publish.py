@@ -27,6 +27,8 @@ PATH = click.Path(path_type=Path)
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
 @click.option("--target", help="A column whose relations matter most.")
 @click.option("--mechanism", default="auto", show_default=True, help="As for `synthdp release`.")
+@click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
+@click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
 @click.option("--ledger", type=PATH, help="A ledger to record the spend in.")
 @click.option("--dataset", help="The table's name in the ledger.")
 @click.option("--rows", type=int, help="Rows of the synthetic table; default: the noisy estimate of the real number.")
@@ -50,6 +52,8 @@ def publish(
     neighbors: str,
     privacy_unit: str | None,
     max_rows_per_unit: int,
+    weight: str | None,
+    weight_bounds: tuple[float, float] | None,
     target: str | None,
     mechanism: str,
     ledger: Path | None,
@@ -108,8 +112,9 @@ def publish(
     with progress_bar() as on_progress:
         settings = SyntheticRelease(
             schema=read_as(declared, told), epsilon=epsilon, delta=delta, neighbors=neighbors, n_rows=rows, target=target,
-            mechanism=mechanism, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, ledger=ledger,
-            dataset=dataset, domain_budget=0.3, undiscovered="leave_out", random_state=seed, on_progress=on_progress,
+            mechanism=mechanism, privacy_unit=privacy_unit, max_rows_per_unit=max_rows_per_unit, weight=weight,
+            weight_bounds=weight_bounds, ledger=ledger, dataset=dataset, domain_budget=0.3, undiscovered="leave_out",
+            random_state=seed, on_progress=on_progress,
         )  # fmt: skip
         count = publish_folder(
             source, settings, folder, about=about, ending=ending, rows=rows, key=key, on_progress=on_progress

@@ -76,18 +76,14 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
             raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
     question = _question(kind, told, columns)
     from synthdp.sampling.database_model import DatabaseModel
-    from synthdp.sampling.synthetic_model import SyntheticModel
 
     release = synthdp.load(folder)
     several = isinstance(release.output, DatabaseModel)
     if of is not None and not several:
         raise ParameterError("--of is for a release of several tables")
-    if not isinstance(release.output, SyntheticModel) and not several:
-        raise ParameterError(
-            f"a release by {release.mechanism} is asked in Python: synthdp.load(folder).answer(question)"
-        )
     if told["bins"] is not None and not several:
-        names = release.output.schema.outputs
+        known: Any = getattr(release.output, "schema", None) or release.model.schema
+        names = known.outputs
         question = synthdp.marginal(
             *columns, bins={name: told["bins"] for name in columns if _is_number(names.get(name))}
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ from synthdp.curator.private_table import PrivateTable, check_key_columns, check
 from synthdp.curator.vault import Vault
 from synthdp.errors import (
     NOTHING_SPENT,
+    InternalError,
     LedgerError,
     ParameterError,
     PrivacyError,
@@ -30,6 +31,7 @@ from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.receipt import Item, Receipt, Terms, assumptions
 from synthdp.privacy.versions import noise_versions
 from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
@@ -534,6 +536,22 @@ class Curator:
             found = nothing_found(table.schema, why, takes)
             table.schema = found.schema
             return found
+
+    def know(self, columns: Mapping[str, Column]) -> None:
+        """Declare columns anew by what was learned of their values, without a change of how they are coded.
+
+        Costs nothing.
+
+        Raises
+        ------
+        InternalError
+            If a value would be coded otherwise.
+        """
+        with self._vault.turn() as table:
+            for name, column in columns.items():
+                if column.support() != table.schema[name].support():
+                    raise InternalError(f"column {name!r} cannot be declared anew: its values would be coded otherwise")
+            table.schema = table.schema.replace(columns)
 
     def open_account(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from synthdp.arrays import Codes, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_whole
 from synthdp.domain.axis import Axis
-from synthdp.domain.grid import grid_of
+from synthdp.domain.grid import grid_of, starts_of_classes
 from synthdp.errors import ParameterError
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
@@ -105,14 +105,16 @@ def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
 
 
 def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
-    """Return an axis with equal cells over an ordered column, and a cell for every level of any other.
+    """Return an axis with equal cells over an ordered column, and a cell for every level or class of any other.
 
     Special values, the missing value and "other" have cells of their own.
     """
     check_whole("bins", bins)
     grid = grid_of(column)
     count = min(bins, grid.regular) if grid.ordered else grid.regular
-    starts = np.concatenate([-(-np.arange(count) * grid.regular // count), np.arange(grid.regular, grid.size)])
+    classes = starts_of_classes(column)
+    regular = classes if len(classes) else -(-np.arange(count) * grid.regular // count)
+    starts = np.concatenate([regular, np.arange(grid.regular, grid.size)])
     return Axis(name, column, starts, np.arange(len(starts)))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, BoolArray, FloatArray, GridIndices, IntArray, narrow
 from synthdp.domain.fresh_keys import keys_of_pattern
-from synthdp.domain.grid import Grid, bounds_of, edges_of, grid_of
+from synthdp.domain.grid import Grid, bounds_of, edges_of, grid_of, starts_of_classes
 from synthdp.randomness import Generator
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps, is_complete
 
@@ -105,7 +105,9 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
         case Levels(levels):
             return Labels(list(levels), np.where(codes < grid.regular, codes, -1))
         case Interval() as interval:
-            values: AnyArray = _decimal_values(interval, grid, regular)
+            values: AnyArray = _class_values(column, regular)
+            if not len(values):
+                values = _decimal_values(interval, grid, regular)
         case Steps() as steps:
             values = steps.value(_roundest(steps, grid, regular) if rng is None else _spread(steps, grid, regular, rng))
     missing = codes >= grid.regular + len(grid.special)
@@ -237,6 +239,14 @@ def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatA
     for k in range(1, parts):
         values = np.where(np.isin(values, grid.special), low + (high - low) * (k / parts), values)
     return np.asarray(values[place])
+
+
+def _class_values(column: Column, indices: IntArray) -> FloatArray:
+    """Return the number that stands for the class of each regular grid point; none where each stands for itself."""
+    of_class = np.array(column.class_values(), np.float64)
+    if not len(of_class):
+        return of_class
+    return np.asarray(of_class[np.searchsorted(starts_of_classes(column), indices, side="right") - 1])
 
 
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:

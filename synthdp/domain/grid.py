@@ -120,6 +120,18 @@ def bounds_of(column: Column) -> tuple[float, float]:
             raise SchemaError(f"a column of type {type(column).__name__} has no bounds")
 
 
+def starts_of_classes(column: Column) -> np.ndarray:
+    """Return the first regular grid point of each class that a column's values are always counted in; none for equal bins.
+
+    A class that is narrower than a grid point is part of the one below.
+    """
+    ends, support = column.class_ends(), column.support()
+    if not ends or not isinstance(support, Interval):
+        return np.zeros(0, np.int64)
+    place = (np.array(ends[:-1]) - support.lower) / (support.upper - support.lower)
+    return np.unique(np.minimum(np.ceil(place * _parts(support)), _parts(support) - 1).astype(np.int64))
+
+
 def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
     """Lower ends of regular grid points of an interval: grid point u holds edge(u) <= x < edge(u + 1)."""
     return interval.lower + (interval.upper - interval.lower) * (indices / _parts(interval))

@@ -19,7 +19,7 @@ from synthdp.curator.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.series_folder import SeriesFolder
 from synthdp.estimators.series_settings import check_same, new_settings
-from synthdp.mechanisms.named import mechanism_named
+from synthdp.mechanisms.named import table_mechanism_named
 from synthdp.mechanisms.series.asked import (
     KEPT,
     PUBLIC,
@@ -163,7 +163,7 @@ class ReleaseSeries:
         self._terms = self._room().terms
         self.random_state = random_state
         wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
-        self._mechanism = mechanism_named(
+        self._mechanism = table_mechanism_named(
             "adaptive_marginals", workload=wished, target=known["target"], bins=known["bins"],
             solver="auto",
         )  # fmt: skip

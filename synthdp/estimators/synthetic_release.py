@@ -31,9 +31,10 @@ from synthdp.estimators.findings import (
 )
 from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
-from synthdp.mechanisms.named import mechanism_given, mechanism_named
+from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
 from synthdp.mechanisms.protocol import Spender, TableMechanism
+from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -135,6 +136,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
         the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
         of synthetic rows estimates the rows used.
+    weight, weight_bounds
+        Name of the column that says for how many units of a population a row stands, as surveys have it, and its public
+        bounds ``(lower, upper)``, above 0; see `Weight`, which a schema may name in their place.  Weights of synthetic rows
+        add up to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
     ledger, dataset
         Path of a ledger, or a `Ledger`, that records the spend before data is read, and the data's name in it.
     random_state
@@ -191,6 +196,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         undiscovered: str = "leave_out",
         privacy_unit: str | None = None,
         max_rows_per_unit: int = 1,
+        weight: str | None = None,
+        weight_bounds: tuple[float, float] | None = None,
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
         random_state: RandomState = None,
@@ -211,6 +218,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.undiscovered = undiscovered
         self.privacy_unit = privacy_unit
         self.max_rows_per_unit = max_rows_per_unit
+        self.weight = weight
+        self.weight_bounds = weight_bounds
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -253,6 +262,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._array = not is_table(X)
         source = self._source(X, reset=True)
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
+        schema = with_weight(schema, self.weight, self.weight_bounds)
+        check_weights(mechanism, schema)
         output = mechanism.output_schema(schema)
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
@@ -279,14 +290,16 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
             def asked() -> Release[Any]:
                 nonlocal found
+                if (schema.undeclared or weights_of(schema)) and isinstance(mechanism, Spender):
+                    mechanism.prepare(whole)
                 if schema.undeclared:
-                    if isinstance(mechanism, Spender):
-                        mechanism.prepare(whole)
                     tell(Progress(stage="discovery", done=0, total=1))
                     found = self._discovered(whole, mechanism, needed, careful=refuses)
                     if refuses:
                         refuse_undiscovered(found, whole)
-                return mechanism.release(whole, random_state=self.random_state)
+                weighed = measure_weights(whole)
+                made = mechanism.release(whole, random_state=self.random_state)
+                return replace(made, measurements=(*made.measurements, *weighed))
 
             self.release_: Release[Any] = release_of(mechanism, whole, asked)  # kept before anything else is done
             release, self.receipt_ = self.release_, self.release_.receipt
@@ -297,6 +310,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             unproven = unproven_points(release.model, release.measurements)
             hidden = unproven_notes(unproven, release.model.schema)
             said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *hidden, *notes)
+            said = (*said, *weight_notes(release.model.schema))
             model = without_points(release.model, list(unproven))
             return _suited(release, model, format, loss, said), misfits
 
@@ -557,7 +571,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             schema, rows=known or ASSUMED_ROWS if rows is None else rows,
             epsilon=self.epsilon if epsilon is None else epsilon, delta=self.delta, neighbors=self.neighbors,
             mechanism=self._mechanism(), max_rows_per_unit=self.max_rows_per_unit if self.privacy_unit else 1,
-            domain_budget=self.domain_budget, on_progress=self.on_progress or silent,
+            domain_budget=self.domain_budget, weight=self.weight, weight_bounds=self.weight_bounds,
+            on_progress=self.on_progress or silent,
         )  # fmt: skip
 
     def report(
@@ -665,7 +680,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = self.mechanism_options
         if isinstance(self.mechanism, str):
             progress = self.on_progress or silent
-            return mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
+            return table_mechanism_named(self.mechanism, options=options, on_progress=progress, **settings)
         return mechanism_given(self.mechanism, options=options, **settings)
 
 

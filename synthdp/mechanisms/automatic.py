@@ -50,6 +50,7 @@ class Automatic(Spender):
     """
 
     gaussian: ClassVar[bool] = True
+    keeps_classes: ClassVar[bool] = True
     workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
@@ -101,8 +102,8 @@ class Automatic(Spender):
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Say whether a table holds two or more columns of numbers and nothing else, and no rules."""
-    numbers = all(column.quantity == "number" for column in schema.values())
+    """Say whether a table holds two or more columns of numbers and nothing else, none in classes, and no rules."""
+    numbers = all(column.quantity == "number" and not column.class_ends() for column in schema.values())
     return numbers and len(schema) > 1 and not rules_between(schema)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
+from synthdp.answers.answer import asker
+from synthdp.answers.answers import MODEL, Answers as Answered, with_intervals
 from synthdp.arrays import Answers, Codes, FloatArray, Weights
 from synthdp.codec import file_form
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import MAX_CELLS, Domain, check_size, releasable_domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import part_of
-from synthdp.mechanisms.workload import Wish, check_domain, marginals_on
+from synthdp.mechanisms.workload import Wish, asked_of_names, check_domain, marginals_on
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
@@ -116,6 +119,17 @@ class CellModel:
         if queries.domain.names != visible.names or queries.domain.shape not in (visible.shape, self.domain.shape):
             raise ParameterError("queries must be about the columns and cells that were released")
         return weighted_averages(queries, self.support.codes, self.support.weights)
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
+        """Answer a question as every release does, or a family of queries; see `Release.answer`.
+
+        Sets of column names are marginals.
+        """
+        if isinstance(question, LinearQueries):
+            estimate = self.answer(question)
+            labels = {"query": list(range(len(estimate)))}
+            return with_intervals(labels, estimate, np.full(len(estimate), np.nan), [MODEL] * len(estimate))
+        return asker(self.model, tuple(measurements)).ask(asked_of_names(question))
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
         """Return the (k,) estimated sums over rows: the total times the averages; parameters as in `averages`."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from synthdp.answers.questions import Marginal
+from synthdp.answers.answers import MEASURED, Answers as Answered, with_intervals
+from synthdp.answers.noisy_sums import NoisySums, answered
+from synthdp.answers.questions import Marginal, Question
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.checks import check_one_of, check_share
 from synthdp.codec import check_saved, file_form
@@ -14,7 +19,7 @@ from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import Spender
-from synthdp.mechanisms.workload import Wish, check_domain, queries_of
+from synthdp.mechanisms.workload import Wish, asked_of_names, check_domain, queries_of
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.composed import Stack, counted_apart
@@ -22,6 +27,7 @@ from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 
 AIMS = ("mean", "max")
 
@@ -60,6 +66,38 @@ class DirectAnswers:
         check_share("confidence", confidence)
         width = np.concatenate([np.full(len(part.values), part.quantile(1 - confidence)) for part in self.measurements])
         return self.values - width, self.values + width
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a question as every release does, from a table that was measured; see `Release.answer`.
+
+        Also the workload itself, and the queries at some positions.
+        """
+        question = asked_of_names(question)
+        if isinstance(question, Question):
+            schema = Schema({axis.name: axis.column for axis in self.queries.domain.axes})
+            return answered(NoisySums(schema, self._tables, self._row_count), question)
+        estimate = self.answer(question)
+        at = np.arange(self.queries.k) if isinstance(question, LinearQueries) else np.atleast_1d(question)
+        return with_intervals({"query": at.tolist()}, estimate, self.stddev[at], [MEASURED] * len(estimate))
+
+    @property
+    def _tables(self) -> tuple[Measurements, ...]:
+        """The noisy answers by what they answer, where the curator counted misfits apart."""
+        parts = (self.queries,) if len(self.measurements) == 1 else parts_of(self.queries)
+        return tuple(replace(one, queries=part) for one, part in zip(self.measurements, parts, strict=True))
+
+    @property
+    def _row_count(self) -> tuple[float, float]:
+        """The rows that fit, by the table with the least noise in their sum."""
+        tables = [
+            (float(counts.sum()), part.stddev * math.sqrt(len(counts)))
+            for part in self._tables
+            if isinstance(part.queries, Marginals)
+            for counts in part.queries.split(part.answers)
+        ]
+        if not tables:
+            raise ParameterError("this release measured no table: it answers the queries of its workload alone")
+        return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
         """Return the noisy sums of the workload itself, of one of its marginals, or of the queries at some positions.
@@ -122,7 +160,7 @@ class LaplaceAnswers(Spender):
     (4,)
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | Wish | None = None
     aim: str = "mean"
     spend: Spend = Remaining()
 
@@ -153,7 +191,7 @@ class GaussianAnswers(Spender):
     `LaplaceAnswers`; the calibration is that of Balle, Wang 2018.
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | Wish | None = None
     aim: str = "mean"
     spend: Spend = Remaining()
 

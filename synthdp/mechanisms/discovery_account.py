@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from synthdp.curator.curator import Curator
 from synthdp.errors import SynthDPError
 from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.mechanisms.survey_weights import weights_of
 from synthdp.privacy.calibration import THRESHOLDS_SHARE
 from synthdp.privacy.early_ends import COUNT_SHARE, EarlyEnds
 from synthdp.privacy.loss import ApproxDP, GaussianDP, PrivacyLoss
@@ -14,10 +15,10 @@ from synthdp.schema.schema import Schema
 
 
 def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Sequence[float] = ()) -> Curator:
-    """Return the account that discovery and a mechanism are both paid from, with all that the curator has.
+    """Return the account that discovery, weights and a mechanism are all paid from, with all that the curator has.
 
-    It is one of Gaussian DP where something is to be discovered and the mechanism can be paid from such a budget: there
-    discovery costs its share of mu squared, which is several times less noise for the same price.
+    It is one of Gaussian DP where something is asked before the mechanism, which can be paid from such a budget: there it
+    costs its share of mu squared, which is several times less noise for the same price.
 
     Costs all that the curator has left, for its neighbours.
 
@@ -58,7 +59,8 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
 
 def _terms(loss: PrivacyLoss, mechanism: object, schema: Schema) -> tuple[type[PrivacyLoss] | None, float]:
     """Return the currency of an account, ``None`` for Gaussian DP, and the share of delta for thresholds."""
-    if schema.undeclared and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
+    asks_before = bool(schema.undeclared or weights_of(schema))
+    if asks_before and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
         levels = any(schema[name].labelled for name in schema.undeclared)
         return None, THRESHOLDS_SHARE if levels else 0.0
     return type(loss), 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -223,7 +223,11 @@ def named() -> Mapping[str, Named]:
         )
         for name, one in mechanisms().items()
     }
-    ours = {**OWN, "l1_fit": l1_fit, **registered}
+    direct = {
+        name: Named(place=f"synthdp.mechanisms.direct_answers:{kind}")
+        for name, kind in (("laplace_answers", "LaplaceAnswers"), ("gaussian_answers", "GaussianAnswers"))
+    }
+    ours = {**OWN, "l1_fit": l1_fit, **registered, **direct}
     others = {name: Named(place=one.value) for name, one in extensions(MECHANISMS).items() if name not in ours}
     return MappingProxyType({**ours, **others})
 
@@ -239,8 +243,8 @@ def mechanism_named(
     options: Mapping[str, Any] | None = None,
     on_progress: ProgressCallback = silent,
     **settings: Any,
-) -> TableMechanism:
-    """Return the mechanism of a name with its settings.
+) -> Mechanism[Any]:
+    """Return the mechanism of a name with its settings; it may yield answers alone.
 
     Parameters
     ----------
@@ -279,8 +283,40 @@ def mechanism_named(
         if twice:
             raise ParameterError(f"option {twice[0]!r} of {name} is set twice: leave out one of the two")
     progress = {"on_progress": on_progress} if "on_progress" in entry.kind.__dataclass_fields__ else {}
-    made: TableMechanism = entry.kind(**arguments, **(options or {}), **progress)
+    given = {**arguments, **(options or {}), **progress}
+    needed = [one.name for one in fields(entry.kind) if one.init and one.default is one.default_factory is MISSING]
+    missing = [option for option in needed if option not in given]
+    if missing:
+        raise ParameterError(f"{name} needs the option {missing[0]!r}: set it in mechanism_options, or by --option")
+    made: Mechanism[Any] = entry.kind(**given)
     return made
+
+
+def table_mechanism_named(name: str, **settings: Any) -> TableMechanism:
+    """Return the mechanism of a name, as `mechanism_named` does, or refuse one that yields answers alone.
+
+    Raises
+    ------
+    ParameterError, SolverUnavailableError
+        As `mechanism_named` does.
+    """
+    made = mechanism_named(name, **settings)
+    if not isinstance(made, TableMechanism):
+        raise ParameterError(_no_table(type(made)))
+    return made
+
+
+def yields_tables(name: str, solver: str = AUTO) -> bool:
+    """Say whether the mechanism of a name yields a table, rather than answers alone."""
+    return hasattr(_entry(resolved(name, solver)).kind, "output_schema")
+
+
+def _no_table(kind: type[Any]) -> str:
+    tables = ", ".join(name for name in named() if yields_tables(name))
+    return (
+        f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
+        f"`synthdp release --save` without --out, or take one of {tables}"
+    )
 
 
 def mechanism_given(mechanism: object, *, options: object = None, **settings: Any) -> TableMechanism:
@@ -296,10 +332,7 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
         hint = f": make one, {kind.__name__}(...)" if isinstance(mechanism, type) else f", not {kind.__name__}"
         raise ParameterError(f"mechanism must be a mechanism object or one of {', '.join(named())}{hint}")
     if not isinstance(mechanism, TableMechanism):
-        raise ParameterError(
-            f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, "
-            f"or take one of {', '.join(named())}"
-        )
+        raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(f"the spend of {kind.__name__} is set by epsilon and delta: leave it out")
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]

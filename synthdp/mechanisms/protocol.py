@@ -27,6 +27,9 @@ class Spender:
     gaussian: ClassVar[bool] = False
     """Whether a Gaussian-DP budget pays for all of it; then what is discovered first costs the least."""
 
+    keeps_classes: ClassVar[bool] = False
+    """Whether a column that is counted in classes, as a survey weight is, is modelled by these."""
+
     spend: Spend
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from synthdp.answers.questions import Marginal
+from synthdp.answers.questions import Marginal, marginal
 from synthdp.arrays import Clique
 from synthdp.codec import check_saved
 from synthdp.domain.domain import Domain, axis_of
@@ -88,6 +89,20 @@ def workload_of(
     if not weights:
         raise ParameterError("workload must name at least one set of columns")
     return Workload(tuple(weights), goal)
+
+
+def weighted_too(workload: Workload, schema: Schema) -> Workload:
+    """Return a workload whose sets matter by their population, too: each also with the survey weight of the schema.
+
+    All sets alike come right by population if relations with the weight do: it is the target then, unless there is one.
+    """
+    weights = tuple(j for j, column in enumerate(schema.values()) if column.class_ends())
+    if not weights:
+        return workload
+    if workload.weights is None:
+        return workload if workload.target is not None else replace(workload, target=weights[0])
+    weighted = tuple((tuple(sorted({*columns, *weights})), much) for columns, much in workload.weights)
+    return replace(workload, weights=(*workload.weights, *weighted))
 
 
 def queries_of(wish: LinearQueries | Wish | None, schema: Schema) -> LinearQueries:
@@ -180,8 +195,8 @@ def marginals_on(wish: Wish, schema: Schema, domain: Domain | None = None) -> Ma
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
 
 
-def sparse_queries_of(wish: Sequence[SparseQuery] | Wish, schema: Schema) -> Sequence[SparseQuery]:
-    """Return the sparse queries that a user gives, or the cells of the marginals that are named.
+def sparse_queries_of(wish: Sequence[SparseQuery] | Wish | None, schema: Schema) -> Sequence[SparseQuery]:
+    """Return the sparse queries that a user gives, or the cells of the marginals that are named; of all pairs for ``None``.
 
     A record then consists of all columns that are named.
 
@@ -192,7 +207,7 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | Wish, schema: Schema) -> Seq
     """
     from synthdp.queries.supports import SparseQuery, sparse_cells
 
-    asked = _listed(wish)
+    asked: list[Any] = list(combinations(schema.names, min(2, len(schema)))) if wish is None else _listed(wish)
     if not asked:
         raise ParameterError("queries must hold at least one sparse query, or name at least one set of columns")
     if all(isinstance(one, SparseQuery) for one in asked):
@@ -204,6 +219,25 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | Wish, schema: Schema) -> Seq
         _position(name, schema.names)
     columns = [name for name in schema.names if any(name in names for names in sets)]
     return [query for names in sets for query in sparse_cells(schema, names, columns=columns)]
+
+
+def asked_of_names(question: Any) -> Any:
+    """Return the marginal of one set of column names; any other question unchanged.
+
+    Raises
+    ------
+    ParameterError
+        If several sets are named: each is a question of its own.
+    """
+    if isinstance(question, str):
+        return marginal(question)
+    if not isinstance(question, (list, tuple)) or not question:
+        return question
+    if len(question) == 1 and not isinstance(question[0], str):
+        return asked_of_names(question[0])
+    if not all(isinstance(name, str) for name in question):
+        raise ParameterError("ask one marginal at a time: several sets of columns are several questions")
+    return marginal(*question)
 
 
 def check_domain(queries: LinearQueries, schema: Schema) -> None:

@@ -24,6 +24,16 @@ MEASURED = {
 LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
 NUMBERS = ("integer", "continuous", "decimal", "duration")
 TYPES = {**MEASURED, **LABELLED}
+_DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
+"""Digits in groups of three, as thousands are written."""
+
+_RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
+SHORT = {
+    "open": "not known", "name": "names a person", "row": "numbers the rows", "out": "leave out", "truth": "true or false",
+}  # fmt: skip
+"""What is written in the sheet of all columns in place of limits or a list."""
+
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 """A comma or a point before three digits stands for thousands in some countries, for decimals in others."""
 
@@ -88,13 +98,16 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
         text = typed.get(end, "").strip()
         if not text:
             raise SchemaError(f"The {said} value that can occur is missing.")
-        entry[end] = number_of(text) if kind in NUMBERS else text
+        entry[end] = number_of(text, whole=kind == "integer") if kind in NUMBERS else date_of(text)
     if decimals := typed.get("decimals", "").strip():
         if kind not in ("continuous", "decimal"):
             raise SchemaError(
                 f"A {MEASURED[kind]} has no digits after the point: choose another type, or leave them out."
             )
         entry["decimals"] = number_of(decimals)
+        if entry["decimals"] == 0:  # as people call whole numbers
+            del entry["decimals"]
+            entry["type"] = "integer"
     return _in_steps(entry | _source(typed), typed, guess if kind == "datetime" else {})
 
 
@@ -145,19 +158,92 @@ def column_of(entry: Mapping[str, Any]) -> Column:
     return Schema.from_json(json.dumps(document), source="your answers")[entry["name"]]
 
 
-def number_of(text: str) -> int | float:
-    """Return the number that somebody typed, with a point or a comma.
+def date_of(text: str) -> str:
+    """Return a date that somebody typed, day first or month first, as ISO 8601 writes it; another text as it is.
+
+    Raises
+    ------
+    SchemaError
+        If it can be read in two ways.
+    """
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return text
+    first, mark, second, year, rest = found.groups()
+    day, month = (first, second) if mark == "." or int(first) > 12 else (second, first)
+    if mark == "/" and max(int(first), int(second)) <= 12 and first != second:
+        raise SchemaError(
+            f"{text} can be read in two ways: write the year first, such as {year}-{first:0>2}-{second:0>2}."
+        )
+    return f"{year}-{month:0>2}-{day:0>2}{rest}"
+
+
+def in_short(answer: Mapping[str, Any] | None) -> str:
+    """Return what stands in the sheet of all columns for an answer; empty for none."""
+    if answer is None:
+        return ""
+    typed = answer["typed"]
+    match typed.get("how"):
+        case "limits":
+            return f"{typed['lower']} to {typed['upper']}"
+        case "list":
+            return " | ".join(typed["levels"].splitlines())
+        case "known":
+            return f"known: {typed['known']}"
+        case how:
+            return SHORT.get(str(how), "")
+
+
+def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a column's card that a line of the sheet of all columns fills in.
+
+    Parameters
+    ----------
+    text
+        What was typed: limits ("0 to 120"), values with | between them, or one of `SHORT`.
+    saved
+        The fields as they were.
+
+    Raises
+    ------
+    SchemaError
+        If it is none of these.
+    """
+    said, bare = {words: how for how, words in SHORT.items()}, " ".join(text.split())
+    if bare.casefold() in said:
+        return {**saved, "how": said[bare.casefold()]}
+    if bare.startswith("known:"):
+        return {**saved, "how": "known", "known": bare.removeprefix("known:").strip()}
+    if "|" in bare:
+        return {**saved, "how": "list", "levels": text}
+    if (ends := _RANGE.fullmatch(bare)) is None:
+        raise SchemaError(
+            f"write limits such as 0 to 120, values with | between them, or {' or '.join(SHORT.values())}"
+        )
+    return {**saved, "how": "limits", "lower": ends[1], "upper": ends[2]}
+
+
+def number_of(text: str, *, whole: bool = False) -> int | float:
+    """Return the number that somebody typed, with a point or a comma, or with thousands in groups.
+
+    One group after a comma or a point may be decimals.  It is thousands where decimals cannot be (``whole``), and after a
+    comma if it is three zeros, which nobody writes as decimals.
 
     Raises
     ------
     SchemaError
         If it is none.
     """
-    bare = text.strip().replace("\u2212", "-").replace(" ", "").replace(",", ".")
+    bare = text.strip().replace("\u2212", "-").replace("\u202f", " ").replace("\xa0", " ")
+    if (grouped := _GROUPED.fullmatch(bare)) is not None and (
+        whole or bare.count(grouped[1]) > 1 or grouped[1] in "' " or bare.endswith(",000")
+    ):
+        bare = bare.replace(grouped[1], "")
+    bare = bare.replace(" ", "").replace(",", ".")
     if _THOUSANDS.fullmatch(bare):
         raise SchemaError(f"{bare} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
-    if (whole := whole_number(bare)) is not None:
-        return whole
+    if (found_whole := whole_number(bare)) is not None:
+        return found_whole
     try:
         found = float(bare)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from starlette.requests import Request
@@ -9,11 +10,25 @@ from starlette.responses import Response
 
 from synthdp.checks import whole
 from synthdp.errors import DataError, SchemaError
-from synthdp.page.answers import STEPS, TYPES, answer_of, from_document, in_words, number_of, rule_of
+from synthdp.page.answers import (
+    SHORT,
+    STEPS,
+    TYPES,
+    answer_of,
+    from_document,
+    from_short,
+    in_short,
+    in_words,
+    number_of,
+    rule_of,
+)
 from synthdp.page.jobs import Job
 from synthdp.page.project import DOCUMENTS, TABLES
 from synthdp.page.site import Site, fields, many, numbered
 from synthdp.schema.known_columns import known_column, suggested
+
+MOST_IN_SHEET = 500
+"""Columns that the sheet asks about, three fields each, so that a form has no more than it may: a safety limit."""
 
 KINDS = {
     "less_equal": "is never above", "implies": "then, whenever it has these values, this one has those",
@@ -165,18 +180,83 @@ async def columns(site: Site, _: Request) -> Response:
     """Show all columns and what was said about each."""
     state = site.project.state
     words = {name: in_words(answer) for name, answer in state["answers"].items()}
+    typed, short = (
+        site.said.get("typed", {}),
+        [in_short(state["answers"].get(one["name"])) for one in site.project.columns],
+    )
+    shown = [typed.get(f"what-{i}", text) for i, text in enumerate(short)]
     return site.show(
-        "columns", columns=site.project.columns, answers=state["answers"], words=words,
+        "columns", shown=shown, types=TYPES, typed=typed, short=SHORT, most=MOST_IN_SHEET,
+        earlier=list(enumerate(_told(site))), columns=site.project.columns, answers=state["answers"], words=words,
         left=len(site.project.open_columns), job=site.jobs["document"], price=_price(state), missing=state["missing"],
         texts=state["csv"] is not None, unprotected=site.project.unprotected(),
         documents=[one for one in site.project.listed(DOCUMENTS) if one[1] != site.project.current],
     )  # fmt: skip
 
 
+def _told(site: Site) -> list[tuple[str, int]]:
+    """Return the other tables whose answers are about columns that this one has too, and about how many."""
+    own = {one["name"] for one in site.project.columns}
+    found = [
+        (name, len(own & set(state["answers"])))
+        for name, state in sorted(site.project.tables.items())
+        if name != site.project.current
+    ]
+    return [(name, common) for name, common in found if common]
+
+
+async def recall(site: Site, request: Request) -> Response:
+    """Take over the answers about another table, for the columns of this one that have none."""
+    name, _ = numbered(_told(site), fields(request).get("table", ""), "table")
+    with site.project.changing() as project:
+        state, other = project.state, project.tables[name]
+        own = {one["name"] for one in project.columns}
+        taken = {key: answer for key, answer in other["answers"].items() if key in own and key not in state["answers"]}
+        state["answers"] |= copy.deepcopy(taken)
+        state["missing"] = list(dict.fromkeys([*state["missing"], *other["missing"]]))
+        kept = set(project.document()["columns"] and project.schema())
+        for rule in other["rules"]:
+            if rule not in state["rules"] and _columns_of(rule) <= kept:
+                state["rules"].append(copy.deepcopy(rule))
+        project.schema()
+    return site.go("columns", note=f"{len(taken)} columns were answered as before. Is all of it still true?")
+
+
+def _columns_of(rule: dict[str, Any]) -> set[str]:
+    """Return the columns that a rule of the page is about."""
+    parts = [rule.get(part, {}) for part in ("when", "then", "values")]
+    return {name for part in parts for name in part} | {rule[side] for side in ("left", "right") if side in rule}
+
+
+async def sheet(site: Site, request: Request) -> Response:
+    """Keep what was typed about many columns at once; what is empty, or as it was, stays as it was."""
+    typed = fields(request)
+    changed = 0
+    with site.project.changing() as project:
+        answers = project.state["answers"]
+        for i, one in enumerate(project.columns[:MOST_IN_SHEET]):
+            text, kind, saved = typed.get(f"what-{i}", "").strip(), typed.get(f"type-{i}", ""), answers.get(one["name"])
+            before = {} if saved is None else saved["typed"]
+            complete = typed.get(f"complete-{i}", "")
+            same = saved is not None and (before.get("type", kind), before.get("complete", "")) == (kind, complete)
+            if not text or (same and text == in_short(saved)):
+                continue
+            try:
+                form = from_short(text, before) | {"type": kind, "complete": complete}
+                form["source"] = form.get("source") or typed.get("source", "")
+                answers[one["name"]] = answer_of(one["name"], form, [], one["guess"] or {})
+            except SchemaError as error:
+                raise SchemaError(f"{one['name']}: {error}") from None
+            changed += 1
+        if project.state["rules"]:
+            project.schema()
+    return site.go("columns", note=f"{changed} column{'' if changed == 1 else 's'} saved.")
+
+
 def _price(state: dict[str, Any]) -> str:
     """Return what a plan said about the price of open columns."""
-    for one in (state["plan"] or {}).get("plans", [])[1:2]:
-        if one["like_epsilon"] is not None:
+    for one in (state["plan"] or {}).get("plans", []):
+        if one["epsilon"] == 1 and one["like_epsilon"] is not None:
             return str(one["advice"][0])
     return ""
 

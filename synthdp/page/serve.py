@@ -61,7 +61,7 @@ GET: dict[str, Screen] = {
 }  # fmt: skip
 POST: dict[str, tuple[Screen, str]] = {
     "table": (prepare.choose, "table"), "people": (prepare.protect, "people"), "document": (prepare.dictionary, "columns"),
-    "missing": (prepare.missing, "columns"),
+    "missing": (prepare.missing, "columns"), "sheet": (prepare.sheet, "columns"), "recall": (prepare.recall, "columns"),
     "columns/{column}": (prepare.answer, "columns/{column}"), "columns/{column}/look": (prepare.look, "columns/{column}"),
     "columns/{column}/hide": (prepare.hide, "columns/{column}"), "rules": (prepare.add_rule, "rules"),
     "rules/{rule}/drop": (prepare.drop_rule, "rules"), "promise": (outcome.make_plan, "promise"),

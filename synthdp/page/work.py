@@ -135,8 +135,8 @@ def _judged(release: Any) -> Request:
 
     verdicts, relations = judged(release)
     return {
-        "verdicts": [(one.name, one.word, one.in_words()) for one in verdicts],
-        "relations": [(*one.columns, one.in_words()) for one in relations],
+        "verdicts": [[one.name, one.word, one.in_words()] for one in verdicts],
+        "relations": [[*one.columns, one.in_words()] for one in relations],
     }
 
 

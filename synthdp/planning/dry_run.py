@@ -30,6 +30,7 @@ from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.discovery_account import account_of, discovery_part, refusal_costs, takes
+from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import Plan
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
@@ -143,6 +144,8 @@ def plan(
     mechanism: Any = None,
     max_rows_per_unit: int = 1,
     domain_budget: float = 0.3,
+    weight: str | None = None,
+    weight_bounds: tuple[float, float] | None = None,
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | list[Plan]:
@@ -162,6 +165,8 @@ def plan(
         A mechanism object; default: the automatic choice.
     domain_budget
         Share for discovering what the schema leaves open.
+    weight, weight_bounds
+        As for `SyntheticRelease`.
     random_state
         Seed of the simulated table.
     on_progress
@@ -187,6 +192,8 @@ def plan(
     unreviewed: tuple[str, ...] = ()
     if isinstance(schema, DraftedSchema):
         unreviewed, schema = schema.unreviewed, schema.schema
+    schema = with_weight(schema, weight, weight_bounds)
+    check_weights(mechanism or Automatic(), schema)
     assumed = _assumptions(schema, unreviewed)
     whole = schema.replace({name: _assumed(column) for name, column in schema.items()})
     left_open = {name: schema[name] for name in schema.undeclared}
@@ -266,13 +273,15 @@ def _run(
     with Curator(
         table, schema=opened, budget=scaled, neighbors=neighbors, privacy_unit=unit, max_rows_per_unit=max_rows_per_unit
     ) as curator:
-        account = account_of(curator, mechanism, opened) if left_open else curator.open_account()
+        weighed = weights_of(opened)
+        account = account_of(curator, mechanism, opened) if left_open or weighed else curator.open_account()
         if left_open:
             part = discovery_part(account.budget, domain_budget)
             found = account.discover(spend=part, takes=lambda rest: takes(mechanism, rest))
             hidden, coarse = found.hidden, found.is_coarse and not found.hidden
             assumed = (*assumed, *[f"noise hides what is to be discovered of: {_some(hidden)}"] * bool(hidden))
             assumed = (*assumed, *["noise hides what many of the rows hold: the release will warn of that"] * coarse)
+        measure_weights(account)
         release: Release[Any] = mechanism.release(account, random_state=random_state)
     clock.enter("drawing rows")
     drawn = release.model.sample_indices(simulated, generator(random_state))
@@ -375,6 +384,10 @@ def _assumptions(schema: Schema, unreviewed: Sequence[str]) -> tuple[str, ...]:
         lines.append(f"{ASSUMED_LEVELS} levels of what is to be discovered: {_some(levels)}")
     if bounds:
         lines.append(f"well-found bounds of what is to be discovered: {_some(bounds)}")
+    lines += [
+        f"{SHARE:.0%} of the budget for what rows of each class of weight {name!r} stand for on average"
+        for name in weights_of(schema)
+    ]
     return tuple(lines)
 
 

@@ -12,12 +12,24 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, Features, FloatArray, IntArray, Totals, frozen
+from synthdp.arrays import (
+    LARGEST_WHOLE,
+    Answers,
+    AnyArray,
+    Clique,
+    Codes,
+    Features,
+    FloatArray,
+    IntArray,
+    Totals,
+    frozen,
+)
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.product_sums import ProductSums
 from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
@@ -276,6 +288,31 @@ class Marginals(LinearFamily):
     def split(self, answers: AnyArray) -> list[AnyArray]:
         """Cut a vector of all answers into one flat table per clique."""
         return np.split(answers, self.offsets[1:-1])
+
+    def sums_of(
+        self,
+        names: Sequence[str],
+        answers: Answers,
+        stddev: float,
+        *,
+        rows: tuple[float, float],  # noqa: ARG002
+    ) -> ProductSums | None:
+        """Return the table of some columns from the smallest table that has them all; see `TellsTables`."""
+        if not set(names) <= set(self.domain.names):
+            return None
+        wanted = self.domain.index(*names)
+        having = [i for i, clique in enumerate(self.cliques) if set(wanted) <= set(clique)]
+        if not having:
+            return None
+        chosen = min(having, key=lambda i: self.sizes[i])
+        clique = self.cliques[chosen]
+        table = self.split(answers)[chosen].reshape([self.domain.shape[j] for j in clique])
+        others = tuple(i for i, j in enumerate(clique) if j not in wanted)
+        merged = math.prod(table.shape[i] for i in others)
+        left = [j for j in clique if j in wanted]
+        counts = table.sum(axis=others).transpose([left.index(j) for j in wanted])
+        axes = [self.domain.axes[j] for j in wanted]
+        return ProductSums.of_cells(axes, counts, np.full(counts.shape, merged * stddev**2))
 
 
 def _moves(cells: int) -> Norms:

@@ -18,9 +18,9 @@ from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
 from synthdp.distribution.systematic import draw_within_groups
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.domain import Domain
-from synthdp.domain.encoder import RawColumn, decode, fresh_labels
+from synthdp.domain.encoder import Numbers, RawColumn, decode, fresh_labels
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.domain.grid import grid_of
+from synthdp.domain.grid import grid_of, starts_of_classes
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
 from synthdp.domain.values import mask_of_values
@@ -91,6 +91,25 @@ class SyntheticModel:
         return max(1, round(self.total))
 
     @property
+    def populations(self) -> dict[str, float]:
+        """What each survey weight adds up to by the model: the estimated population; the rows of `sample` do as well."""
+        found = {}
+        for j, refinement in enumerate(self.refinements):
+            column, fine = self.schema[self.domain.names[j]], refinement.fine
+            values = np.array(column.class_values())
+            if len(values):
+                starts = fine.starts[fine.starts < fine.grid.regular]
+                of_cell = np.zeros(fine.size)
+                of_cell[fine.cells[: len(starts)]] = values[
+                    np.searchsorted(starts_of_classes(column), starts, side="right") - 1
+                ]
+                share = refinement.table()
+                share = share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+                mean = self.distribution.marginal((j,)) @ (share @ of_cell)
+                found[self.domain.names[j]] = max(self.total, 1.0) * float(mean)
+        return found
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a receipt may say of every row that is drawn, because drawing makes sure of it."""
         return (OBEYED,) if self.schema.constraints else ()
@@ -132,7 +151,10 @@ class SyntheticModel:
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         check_enough_keys(self.schema, wanted)
         indices = self.sample_indices(wanted, rng, given=given, independent=method == "multinomial")
-        return (format or self.format).build(self.schema, _Values(self.schema, indices, rng, kept=given or ()))
+        sums = {} if given else self.populations
+        return (format or self.format).build(
+            self.schema, _Values(self.schema, indices, rng, kept=given or (), sums=sums)
+        )
 
     def table_of(
         self,
@@ -219,9 +241,14 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
+        whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
-            indices = self.sample_indices(min(size, rows - done), rng, given=given)
-            yield form.build(self.schema, _Values(self.schema, indices, rng, kept=given or (), first=first + done))
+            some = min(size, rows - done)
+            indices = self.sample_indices(some, rng, given=given)
+            sums = {name: one * some / rows for name, one in whole_sums.items()}
+            yield form.build(
+                self.schema, _Values(self.schema, indices, rng, kept=given or (), first=first + done, sums=sums)
+            )
 
     def sample_indices(
         self, rows: int, rng: Generator, *, given: Mapping[str, Any] | None = None, independent: bool = False
@@ -381,6 +408,8 @@ class _Values(Mapping[str, RawColumn]):
         Columns that a condition names.
     first
         Rows that were drawn elsewhere.
+    sums
+        What the survey weights of these rows are made to add up to, by column.
     """
 
     def __init__(
@@ -391,8 +420,9 @@ class _Values(Mapping[str, RawColumn]):
         *,
         kept: Iterable[str] = (),
         first: int = 0,
+        sums: Mapping[str, float] | None = None,
     ) -> None:
-        self._schema, self._indices, self._first = schema, indices, first
+        self._schema, self._indices, self._first, self._sums = schema, indices, first, sums or {}
         named = {*kept, *(name for rule in rules_between(schema) for name in rule.names)}
         wide = [name for name, column in schema.items() if grid_of(column).width > 1 and name not in named]
         self._seeds = dict(zip(wide, rng.integers(2**63, size=len(wide)).tolist(), strict=True))
@@ -402,7 +432,12 @@ class _Values(Mapping[str, RawColumn]):
         support = column.support()
         if isinstance(support, Fresh):
             return fresh_labels(support, len(indices), first=self._first)
-        return decode(column, indices, rng=generator(self._seeds[name]) if name in self._seeds else None)
+        raw = decode(column, indices, rng=generator(self._seeds[name]) if name in self._seeds else None)
+        if name in self._sums and isinstance(raw, Numbers):
+            values = raw.values.astype(np.float64)
+            whole = values if raw.missing is None else np.where(raw.missing, 0.0, values)
+            raw = replace(raw, values=values * (self._sums[name] / max(float(whole.sum()), 1e-300)))
+        return raw
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._schema)

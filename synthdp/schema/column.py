@@ -175,6 +175,18 @@ class Column(ABC):
         """Return for each step of a declared hierarchy, the coarsest first, the grid index of each group's first level."""
         return ()
 
+    def class_ends(self) -> tuple[float, ...]:
+        """Return the ends of the classes that values are always counted in, increasing; none for equal bins."""
+        return ()
+
+    def class_values(self) -> tuple[float, ...]:
+        """Return the one number that stands for all values of each class, or nothing if each stands for itself."""
+        return ()
+
+    def class_errors(self) -> tuple[float, ...]:
+        """Return the standard error of each of `class_values`."""
+        return ()
+
     def may_hold(self, value: object) -> bool:
         """Say whether a value, written as JSON has it, is one that a rule may name."""
         return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)

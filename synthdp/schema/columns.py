@@ -24,10 +24,11 @@ from synthdp.schema.column import (
 from synthdp.schema.labels import Boolean, Categorical, Identifier, Ordinal, Untyped
 from synthdp.schema.numbers import Continuous, Decimal, Integer
 from synthdp.schema.times import RESOLUTIONS, Date, Datetime, Duration, Time
+from synthdp.schema.weights import Weight
 
 __all__ = [
     "ALSO_DRAFTED", "COLUMN_TYPES", "DISCOVERED", "DRAFTED", "LONGEST_SOURCE", "RESOLUTIONS", "Boolean",
     "Categorical", "Column", "Continuous", "Date", "Datetime", "Decimal", "Duration", "Identifier", "Integer",
-    "Level", "Ordinal", "Time", "Untyped", "check_column", "is_complete", "is_drafted", "register",
+    "Level", "Ordinal", "Time", "Untyped", "Weight", "check_column", "is_complete", "is_drafted", "register",
     "with_drafted",
 ]  # fmt: skip

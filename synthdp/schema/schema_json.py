@@ -24,7 +24,7 @@ VERSION = 4
 
 _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,
-    "groups": 3, "format": 4, "words": 4,
+    "groups": 3, "format": 4, "words": 4, "weight": 4,
 }  # fmt: skip
 """The version that came with a setting or a type; a rule says it of itself."""
 FOR_THE_REVIEW = frozenset({"comment", "seen"})
@@ -173,7 +173,7 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
         raise SchemaError(f"column {name!r} of {source} needs {missing[0].name!r}")
     if not isinstance(given.get("nullable", False), bool):
         raise SchemaError(f"nullable must be true or false for column {name!r} of {source}")
-    for key in ("levels", "special", "groups"):
+    for key in ("levels", "special", "groups", "means", "errors"):
         if key in given and not (isinstance(given[key], list) or (given[key] is None and key == "levels")):
             raise SchemaError(f"{key} must be a list for column {name!r} of {source}")
     try:

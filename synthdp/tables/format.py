@@ -168,6 +168,11 @@ class TableFormat:
             rule, column = schema.derived.get(name), schema.outputs[name]
             if rule is None:
                 raw = without_misfits(columns[name])
+                if column.class_values() and isinstance(
+                    raw, Numbers
+                ):  # they add up to what their bounds say nothing of
+                    column = _without_bounds(column)
+                    raw = _keeping_sums(raw) if self._is_whole(name) else raw
             else:
                 raw, column = derive(schema, rule, shown if rule.expression else exact), _without_bounds(column)
             with instead_of(FormatError, say=partial(_not_makeable, name, types[name])):
@@ -177,6 +182,13 @@ class TableFormat:
             if name in computed_from:
                 shown[name] = _as_shown(library.frame({name: arrays[name]}), name, column)
         return library.frame({name: arrays[name] for name in types})
+
+    def _is_whole(self, name: str) -> bool:
+        """Say whether the type of a column of numbers holds none but whole ones."""
+        dtype, free = dict(self.dtypes)[name], Continuous(0, LARGEST_REAL)
+        built = library_named(self.library)
+        shown = _as_shown(built.frame({"x": built.array(free, Numbers(np.array([1.25])), dtype)}), "x", free)
+        return isinstance(shown, Numbers) and float(shown.values[0]) == round(float(shown.values[0]))
 
     def to_document(self) -> dict[str, Any]:
         """Return the format as a JSON document."""
@@ -205,6 +217,13 @@ def _without_bounds(column: Column) -> Column:
         return column
     form = getattr(column, "format", None) if column.quantity == "number" else None
     return Continuous(-LARGEST_REAL, LARGEST_REAL, nullable=column.nullable, format=form)
+
+
+def _keeping_sums(raw: Numbers) -> Numbers:
+    """Return numbers rounded so that the sum of the first n is that of the exact ones, rounded, for every n."""
+    missing = np.isnan(raw.values) if raw.missing is None else raw.missing
+    sums = np.rint(np.cumsum(np.where(missing, 0.0, raw.values)))
+    return replace(raw, values=np.where(missing, raw.values, np.diff(sums, prepend=0.0)))
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:

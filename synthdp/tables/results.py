@@ -8,6 +8,20 @@ from typing import Any
 import pandas as pd
 
 
+class AnswerTable(pd.DataFrame):
+    """A DataFrame of answers; one answer alone is a number, too."""
+
+    def __float__(self) -> float:
+        if len(self) != 1:
+            raise TypeError(f"only one answer is a number, not {len(self)}")
+        return float(self["estimate"].iloc[0])
+
+
+def answer_table(columns: Mapping[str, Any]) -> AnswerTable:
+    """Return the table of answers, as `dataframe` makes it."""
+    return AnswerTable(dataframe(columns))
+
+
 def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
     """Return a table of columns of one length; their names differ, as keys do."""
     return pd.DataFrame({name: _column(values) for name, values in columns.items()})

@@ -76,7 +76,7 @@ def struck(name: str, relation: str) -> sd.Release[Any]:
 
 def levels(release: sd.Release[Any]) -> np.ndarray:
     """The shares of the levels among all rows, by the release's own answers."""
-    answers = release.answer(sd.Marginals(DOMAINS["joined"], ((0,),)))
+    answers = release.output.answer(sd.Marginals(DOMAINS["joined"], ((0,),)))
     assert answers.sum() == pytest.approx(ROWS, rel=0.02)
     return np.asarray(answers / answers.sum())
 
@@ -115,7 +115,7 @@ def test_a_session_answers_as_its_table_does(domain: Domain, relation: str) -> N
     queries = one_ways(domain)
     answers = np.array([float(answer) for answer in [*session.ask(queries), *session.ask(queries)]][queries.k :])
     release = session.close()
-    np.testing.assert_allclose(answers, release.answer(queries), atol=100)
+    np.testing.assert_allclose(answers, release.output.answer(queries), atol=100)
     sample = release.sample(ROWS, random_state=0)
     np.testing.assert_allclose(answers[:3], sample["level"].value_counts()[list(PROPORTIONS)], atol=100)
 
@@ -140,5 +140,5 @@ def test_direct_answers_count_a_misfit_in_no_level_and_its_row_in_other_tables(
 @neighbors
 def test_a_table_of_which_no_row_fits_still_comes_out(name: str, table: pd.DataFrame, relation: str) -> None:
     release = DOORS[name](curator(table, relation))
-    answers = release.answer(sd.Marginals(DOMAINS["joined"], ((0,),)))
+    answers = release.output.answer(sd.Marginals(DOMAINS["joined"], ((0,),)))
     assert np.isfinite(answers).all()

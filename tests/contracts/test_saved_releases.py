@@ -8,10 +8,12 @@ import json
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from mechanism_cases import CANARY, CASES, SPARSE, outputs
 
+import synthdp as sd
 from synthdp import conjunction, load, marginal, save, smooth
 from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
@@ -215,14 +217,39 @@ def test_arrays_of_other_numbers_are_refused(released, tmp_path):
         load(folder)
 
 
-def test_the_command_line_draws_rows_of_any_table_and_refuses_the_rest_in_one_line(released, tmp_path):
-    for name in ("NetMechanism", "ParityRelease"):
+def test_the_command_line_draws_rows_of_any_table_asks_any_release_and_refuses_the_rest_in_one_line(released, tmp_path):
+    for name in ("NetMechanism", "ParityRelease", "StabilityHistogram"):
         save(released(name), tmp_path / name)
     run = CliRunner().invoke
-    drawn = run(main, ["sample", str(tmp_path / "NetMechanism"), "--rows", "5", "--out", str(tmp_path / "rows.csv")])
-    assert (drawn.exit_code, len((tmp_path / "rows.csv").read_text().splitlines())) == (0, 6)
-    refused = run(main, ["sample", str(tmp_path / "ParityRelease"), "--rows", "5", "--out", str(tmp_path / "no.csv")])
+    for name in ("NetMechanism", "ParityRelease"):
+        rows = tmp_path / f"{name}.csv"
+        drawn = run(main, ["sample", str(tmp_path / name), "--rows", "5", "--out", str(rows)])
+        assert (drawn.exit_code, len(rows.read_text().splitlines())) == (0, 6)
     asked = run(main, ["answer", str(tmp_path / "NetMechanism"), "--marginal", "b0"])
+    assert (asked.exit_code, "standard_error" in asked.output) == (0, True)
+    refused = run(
+        main, ["sample", str(tmp_path / "StabilityHistogram"), "--rows", "5", "--out", str(tmp_path / "no.csv")]
+    )
     shown = run(main, ["report", str(tmp_path / "NetMechanism"), "--out", str(tmp_path / "page.html")])
-    assert [one.exit_code for one in (refused, asked, shown)] == [2, 2, 2]
+    assert [one.exit_code for one in (refused, shown)] == [2, 2]
     assert not any("Traceback" in one.output for one in (refused, asked, shown))
+
+
+def test_the_command_line_releases_answers_without_a_table_and_asks_them(tmp_path):
+    pd.DataFrame({"a": [True, False] * 200, "n": range(400)}).to_csv(tmp_path / "t.csv", index=False)
+    sd.Schema({"a": sd.Boolean(), "n": sd.Integer(0, 399)}).write(tmp_path / "s.json")
+    release = ["release", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.json"), "--epsilon", "5"]
+    of_answers = [*release, "--mechanism", "smooth_summary", "--option", "degrees=3"]
+    ledger = ["--ledger", str(tmp_path / "l.sqlite"), "--dataset", "d"]
+    run = CliRunner().invoke
+    for wrong in ([*of_answers, *ledger], [*of_answers, "--out", "x.csv", "--save", "x", *ledger], [*release, *ledger]):
+        assert run(main, wrong).exit_code == 2
+    assert not (tmp_path / "l.sqlite").exists()
+    places = ["--save", str(tmp_path / "r"), "--receipt", str(tmp_path / "receipt.json")]
+    made = run(main, [*of_answers, *places, *ledger])
+    assert made.exit_code == 0, made.output
+    assert "total" in (tmp_path / "receipt.json").read_text()
+    answer = run(main, ["answer", str(tmp_path / "r"), "--mean", "n", "--json"])
+    (found,) = json.loads(answer.output)
+    assert found["lower"] <= found["estimate"] <= found["upper"]
+    assert run(main, ["answer", str(tmp_path / "r"), "--count", "n > 5"]).exit_code == 2

@@ -43,6 +43,19 @@ def of_facade(name: str, other: bool) -> Release[Any]:
     return made.fit(typed_frame(rows)).release_
 
 
+def of_weights(name: str, other: bool) -> Release[Any]:
+    rows = base(60)[::2] if other else base(60)
+    made = sd.SyntheticRelease(
+        schema=SCHEMA.part(["age", "city"]),
+        weight=name,
+        weight_bounds=(0.5, 1000),
+        epsilon=3.0,
+        delta=1e-6,
+        random_state=0,
+    )
+    return made.fit(typed_frame(rows)).release_
+
+
 def of_database(name: str, other: bool) -> Release[Any]:
     persons = list(every_person(rows=2, leaves=True))[: 30 if other else 60]
     return (
@@ -55,6 +68,7 @@ def of_database(name: str, other: bool) -> Release[Any]:
 KINDS: dict[str, tuple[Callable[[str, bool], Release[Any]], str]] = {
     **{f"mechanism {name}": (of_mechanism, name) for name in CASES},
     **{f"façade {name}": (of_facade, name) for name in MECHANISMS},
+    "façade with weights": (of_weights, "pay"),
     **{f"database {name}": (of_database, name) for name in DATABASES},
 }
 

@@ -39,7 +39,7 @@ def test_parity_answers_scatter_as_stated(mechanism, neighbors):
     scores = []
     for _ in range(TIMES):
         curator = Curator(FRAME, schema=SCHEMA, budget=ApproxDP(1.0, 1e-6), neighbors=neighbors)
-        answer = mechanism.release(curator).answer(QUERY)
+        answer = mechanism.release(curator).output.answer(QUERY)
         scores.append((float(answer) - truth) / answer.stderr)
     assert agrees(np.array(scores))
     assert not agrees(np.array(scores) * 1.3)
@@ -51,7 +51,7 @@ def test_decision_list_answers_scatter_as_stated(neighbors):
     scores = []
     for _ in range(TIMES):
         curator = Curator(ROWS, schema=LISTS, budget=ApproxDP(1.0, 1e-6), neighbors=neighbors)
-        answer = DecisionListRelease(2, 2).release(curator).answer({"a": 0, "b": 0, "c": 0})
+        answer = DecisionListRelease(2, 2).release(curator).output.answer({"a": 0, "b": 0, "c": 0})
         scores.append((float(answer) - 0.5) / answer.stderr)
     assert agrees(np.array(scores))
     assert not agrees(np.array(scores) * 1.3)
@@ -63,6 +63,6 @@ def test_brackets_hold_as_often_as_they_say_under_pure_noise():
     inside = 0
     for _ in range(300):
         curator = Curator(FRAME, schema=SCHEMA, budget=PureDP(1.0), neighbors="replace_one")
-        bracket = ParityRelease(2).release(curator).answer(QUERY, evaluator="interval", confidence=0.5)
+        bracket = ParityRelease(2).release(curator).output.answer(QUERY, evaluator="interval", confidence=0.5)
         inside += bracket.lower <= truth <= bracket.upper
     assert inside > 300 * 0.5 - 6 * np.sqrt(300 * 0.25)

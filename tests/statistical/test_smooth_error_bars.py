@@ -32,7 +32,7 @@ def test_errors_in_units_of_the_error_bar_are_standard_normal(neighbors):
     z = np.empty(RELEASES)
     for i in range(RELEASES):
         curator = Curator(table, schema=schema, budget=ZCDP(5.0), neighbors=neighbors)
-        answer = SmoothSummary(degrees=5).release(curator).answer(query)
+        answer = SmoothSummary(degrees=5).release(curator).output.answer(query)
         z[i] = (float(answer) - truth) / answer.stderr
     assert plausible(z)
     assert not plausible(1.3 * z)

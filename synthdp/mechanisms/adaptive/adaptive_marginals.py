@@ -53,7 +53,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
-from synthdp.mechanisms.workload import Wish, Workload, workload_of
+from synthdp.mechanisms.workload import Wish, Workload, weighted_too, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
@@ -135,6 +135,7 @@ class AdaptiveMarginals(Spender):
     """
 
     gaussian: ClassVar[bool] = True
+    keeps_classes: ClassVar[bool] = True
     workload: Workload | Mapping[Any, float] | Wish | None = None
     target: str | None = None
     spend: Spend = Remaining()
@@ -210,7 +211,7 @@ class AdaptiveMarginals(Spender):
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
         workload = workload_of(self.workload, schema.names, target=self.target)
         check_rules(schema)
-        return workload
+        return weighted_too(workload, schema)
 
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Count rows, measure every column, then select and measure tables until the budget is spent.

@@ -218,7 +218,7 @@ class OneWayTree:
         steps = self.steps(column)
         if steps:
             return len(steps)
-        if not grid.ordered or grid.regular <= 2 * bins:
+        if not grid.ordered or grid.regular <= 2 * bins or column.class_ends():
             return 1
         width, levels = -(-grid.regular // bins), 1
         while width > 1 and levels < self.levels:

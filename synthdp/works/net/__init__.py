@@ -4,7 +4,15 @@ from synthdp.registered import NamedPlace, Work
 
 WORK = Work(
     package=__name__,
-    mechanisms={"mwem": NamedPlace("mwem:MWEM", ("workload",))},
+    mechanisms={
+        "mwem": NamedPlace("mwem:MWEM", ("workload",)),
+        "net_mechanism": NamedPlace("net:NetMechanism", ()),
+        "private_boosting": NamedPlace("private_boosting:PrivateBoosting", ()),
+        "private_multiplicative_weights": NamedPlace(
+            "private_multiplicative_weights:PrivateMultiplicativeWeights", ("workload",)
+        ),
+        "median_mechanism": NamedPlace("median_mechanism:MedianMechanism", ("workload",)),
+    },
     saved={
         "BoostedTables": "private_boosting",
     },

@@ -14,12 +14,25 @@ from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, universe_size
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.net.net import check_candidates, multiset_count, multisets
-from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+from synthdp.works.net.online import (
+    OnlineBound,
+    OnlineSession,
+    check_guesses,
+    listed_columns,
+    online_bound,
+    open_session,
+    released,
+)
 from synthdp.works.net.private_multiplicative_weights import check_updates
 
 
@@ -43,6 +56,8 @@ class MedianMechanism(Spender):
         As there.
     spend
         What a session may cost.
+    workload
+        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
     """
 
     domain: Domain | Wish | None = None
@@ -53,6 +68,7 @@ class MedianMechanism(Spender):
     total_share: float = 0.05
     alarm_share: float = 0.8
     spend: Spend = Remaining()
+    workload: Wish | None = None
 
     def __post_init__(self) -> None:
         check_whole("size", self.size)
@@ -63,6 +79,25 @@ class MedianMechanism(Spender):
             check_updates(self.max_updates)
         if isinstance(self.domain, Domain):
             check_candidates(universe_size(self.domain), self.size)
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the domain.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or their cells are too many to list.
+        """
+        check_candidates(universe_size(domain_named(self.domain, schema)), self.size)
+        return listed_columns(self.domain, schema)
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Open a session, ask it the workload, and release what it knows.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        return released(curator, domain=self.domain, workload=self.workload, open_=self.open)
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.

@@ -190,11 +190,11 @@ class NetMechanism(Spender):
     >>> curator = sd.Curator(table, schema=sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()}), budget=sd.PureDP(1.0))
     >>> sd.required_size(4, alpha=0.3), sd.alpha_net_size(4, 4, alpha=0.3)  # rows, and how many such tables of four cells
     (12, 455)
-    >>> sd.NetMechanism([("a", "b")], alpha=0.3).release(curator).answer([("a",)]).shape
-    (2,)
+    >>> sd.NetMechanism([("a", "b")], alpha=0.3).release(curator).answer(["a"]).shape
+    (2, 6)
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | Wish | None = None
     size: int | None = None
     total_share: float = 0.1
     spend: Spend = Remaining()

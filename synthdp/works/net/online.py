@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -20,15 +20,17 @@ from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.iterative import IterativeConstruction, interact
-from synthdp.mechanisms.protocol import Spender, part_of
+from synthdp.mechanisms.protocol import Spender, left_out, part_of
 from synthdp.mechanisms.workload import Wish, domain_named, marginals_on
 from synthdp.privacy.above_threshold import WatchPlan, plan_watch
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.composed import FittingRows, Subset
 from synthdp.queries.linear import Total
+from synthdp.queries.marginals import Marginals, all_cliques
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.supports import DENOMINATOR
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import FittingTotal, fitting_total
 
 if TYPE_CHECKING:
@@ -177,6 +179,51 @@ class OnlineSession:
         step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
         value = step.guess if step.found is None else step.found.count
         return OnlineAnswer(value * each, learned=step.found is not None, checked=step.checked)
+
+
+def listed_columns(domain: Domain | Wish | None, schema: Schema) -> Schema:
+    """Return the columns of a session's cells, or refuse cells that cannot be listed.
+
+    Raises
+    ------
+    ParameterError
+        If the columns are not the schema's, or their cells are too many.
+    """
+    cells = domain_named(domain, schema)
+    check_size(cells)
+    return part_of(schema, cells.names)
+
+
+def released(
+    curator: Curator,
+    *,
+    domain: Domain | Wish | None,
+    workload: Wish | None,
+    open_: Callable[[Curator], OnlineSession],
+) -> Release[CellModel]:
+    """Ask all cells of a workload of one session, and return what it knows in the end.
+
+    Costs what opening the session costs, for the curator's neighbours.
+
+    Parameters
+    ----------
+    curator
+        Whom to ask.
+    domain
+        The session's columns.
+    workload
+        Marginals by the names of their columns; default: all pairs of the domain's.
+    open_
+        Opens the session.
+    """
+    cells = domain_named(domain, curator.schema)
+    output = listed_columns(cells, curator.schema)
+    whole = Marginals(cells, all_cliques(cells, min(2, len(cells))))
+    queries = whole if workload is None else marginals_on(workload, output, cells)
+    session = open_(curator)
+    session.ask(queries)
+    made = session.close()
+    return replace(made, receipt=made.receipt.noted(*left_out(curator.schema, output)))
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:

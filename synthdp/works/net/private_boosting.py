@@ -7,10 +7,16 @@ tables so far answer badly; the median over rounds answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import MODEL, Answers as Answered, with_intervals
+from synthdp.answers.questions import Count
 from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
 from synthdp.codec import check_saved, file_form
@@ -19,6 +25,7 @@ from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender, left_out
 from synthdp.mechanisms.workload import Wish, queries_of
 from synthdp.privacy.loss import ZCDP, PrivacyLoss, Remaining, Spend
@@ -34,6 +41,9 @@ from synthdp.queries.norms import (
 from synthdp.queries.protocol import LinearQueries, check_overflow
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema
+from synthdp.tables.source import RowSink
 from synthdp.works.net.listed_cells import CellFit, fitting_total
 
 
@@ -97,7 +107,7 @@ RESOLUTION = 2**10
 
 
 @file_form("BoostedTables")
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BoostedTables:
     """The tables of all rounds; a query's answer is the median of theirs.
 
@@ -111,6 +121,36 @@ class BoostedTables:
 
     def __repr__(self) -> str:
         return f"BoostedTables({len(self.tables)} rounds)"
+
+    @property
+    def model(self) -> SyntheticModel:
+        """What draws rows: the mean of the rounds' tables."""
+        return self._mean.model
+
+    @cached_property
+    def _mean(self) -> CellModel:
+        first = self.tables[0]
+        weights = np.mean([table.support.weights for table in self.tables], axis=0)
+        return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
+        """Draw rows from the mean of the tables; see `SyntheticModel.sample`."""
+        return self._mean.sample(rows, **options)
+
+    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
+        """Draw rows of the mean of the tables into a file; see `SyntheticModel.sample_to`."""
+        self._mean.sample_to(path, **options)
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
+        """Answer a question by the median of the tables' answers; see `Release.answer`.
+
+        How far it is off is not known: the tables were fitted to few queries each.
+        """
+        found = [table.answered(question) for table in self.tables]
+        estimate = np.median([one.estimate for one in found], axis=0)
+        if isinstance(question, Count) and not question.by and question.where is None:
+            return self.tables[0].answered(question, measurements)
+        return with_intervals(found[0].labels, estimate, np.full(len(estimate), np.nan), [MODEL] * len(estimate))
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
         """Return the (k,) medians of the tables' sums; parameters as in `CellModel.averages`."""
@@ -148,7 +188,7 @@ class PrivateBoosting(Spender):
         What it may cost.
     """
 
-    queries: LinearQueries | Wish | None
+    queries: LinearQueries | Wish | None = None
     rounds: int = 5
     drawn: int = 32
     accuracy: float = 0.02
@@ -166,6 +206,17 @@ class PrivateBoosting(Spender):
             check_share(name, share)
         check_share("total_share", self.total_share)
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the queries.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or their cells are too many to list.
+        """
+        return check_listed(queries_of(self.queries, schema), schema)
+
+    @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
         """Fit the tables.
 

@@ -12,12 +12,25 @@ from synthdp.checks import check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, check_size
 from synthdp.errors import ParameterError
+from synthdp.mechanisms.cell_model import CellModel
+from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.workload import Wish, domain_named
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.protocol import LinearQueries
+from synthdp.randomness import RandomState
+from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import CellFit
-from synthdp.works.net.online import OnlineBound, OnlineSession, check_guesses, online_bound, open_session
+from synthdp.works.net.online import (
+    OnlineBound,
+    OnlineSession,
+    check_guesses,
+    listed_columns,
+    online_bound,
+    open_session,
+    released,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,8 @@ class PrivateMultiplicativeWeights(Spender):
         Share of the rest for finding wrong guesses.
     spend
         What a session may cost.
+    workload
+        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
 
     Examples
     --------
@@ -66,6 +81,7 @@ class PrivateMultiplicativeWeights(Spender):
     total_share: float = 0.05
     alarm_share: float = 0.8
     spend: Spend = Remaining()
+    workload: Wish | None = None
 
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)
@@ -75,6 +91,24 @@ class PrivateMultiplicativeWeights(Spender):
         check_whole("replay", self.replay, least=0)
         if isinstance(self.domain, Domain):
             check_size(self.domain)
+
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns of the domain.
+
+        Raises
+        ------
+        ParameterError
+            If they are not the schema's, or their cells are too many to list.
+        """
+        return listed_columns(self.domain, schema)
+
+    @salvaged()
+    def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
+        """Open a session, ask it the workload, and release what it knows.
+
+        Costs ``spend``, for the curator's neighbours.
+        """
+        return released(curator, domain=self.domain, workload=self.workload, open_=self.open)
 
     def open(self, curator: Curator) -> OnlineSession:
         """Open a session.

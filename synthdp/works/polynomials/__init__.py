@@ -4,7 +4,12 @@ from synthdp.registered import NamedPlace, Work
 
 WORK = Work(
     package=__name__,
-    mechanisms={"fourier_marginals": NamedPlace("fourier_marginals:FourierMarginals", ("workload", "solver"))},
+    mechanisms={
+        "fourier_marginals": NamedPlace("fourier_marginals:FourierMarginals", ("workload", "solver")),
+        "parity_release": NamedPlace("parity_release:ParityRelease", ()),
+        "monomial_release": NamedPlace("monomial_release:MonomialRelease", ()),
+        "decision_list_release": NamedPlace("decision_list_release:DecisionListRelease", ()),
+    },
     saved={
         "AverageConjunctions": "polynomial_families",
         "AverageFamily": "polynomial_families",

@@ -332,7 +332,14 @@ def marginal_estimate(
         stderr=rows * np.array([float(cell.stderr) for cell in cells]),
         truncation=rows * np.array([float(cell.truncation) for cell in cells]),
         truncation_bound=rows * max(float(cell.truncation) for cell in cells),
+        range=(0.0, math.inf),
     )
+
+
+def marginal_labels(asked: Marginal, bits: Binarized) -> dict[str, list[Level | None]]:
+    """Return what the cells of `marginal_estimate` are about, in their order."""
+    cells = itertools.product(*(_levels_of(bits, name) for name in asked.columns))
+    return {name: list(values) for name, values in zip(asked.columns, zip(*cells, strict=True), strict=True)}
 
 
 def _levels_of(bits: Binarized, name: str) -> list[Level | None]:

@@ -10,10 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.questions import Count
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_whole
 from synthdp.codec import file_form
@@ -260,6 +262,16 @@ class DecisionListSummary:
         """(k,) the scale of each coefficient."""
         return np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
 
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer inputs, or how many lists there are, as every release does; see `Release.answer`."""
+        if isinstance(question, Count) and question.where is None and not question.by:
+            noise = 0.0 if self.public_rows is not None else self.measured.stddev / self.statistic.row_scale
+            return Estimate(estimate=self.rows, stderr=noise, range=(0.0, math.inf)).answers()
+        several = [question] if isinstance(question, Mapping) else question
+        found = self.answer(question)
+        labels = {name: [bool(one[name]) for one in several] for name in self.variables}
+        return found.answers(labels)
+
     def answer(self, inputs: Input | Sequence[Input]) -> Estimate:
         """Return the fraction of the lists that say yes on an input, or on each of several.
 
@@ -286,13 +298,16 @@ class DecisionListSummary:
         unknown = 0.0
         if self.public_rows is None:
             unknown = self.measured.stddev / self.statistic.row_scale / self.rows
-        answers, stderr = np.clip(0.5 + values, 0.0, 1.0), np.hypot(spread, values * unknown)
+        answers, stderr = 0.5 + values, np.hypot(spread, values * unknown)
         one = isinstance(inputs, Mapping)
         return Estimate(
             estimate=float(answers[0]) if one else answers,
             stderr=float(stderr[0]) if one else stderr,
             truncation=self.error,
             truncation_bound=self.error,
+            offset=0.5,
+            rows_error=unknown,
+            range=(0.0, 1.0),
         )
 
     def _parities(self, one: Input) -> FloatArray:

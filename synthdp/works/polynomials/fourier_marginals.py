@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import gammainccinv
 
+from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import Answers, Clique, Codes, Features, FloatArray, IntArray, Totals, Weights
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
@@ -34,6 +35,7 @@ from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
+from synthdp.queries.product_sums import ProductSums
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release
@@ -119,6 +121,30 @@ class CellParities(LinearFamily):
             words |= np.maximum(np.cumsum(axis.releasable) - 1, 0)[codes[:, j]] * axis.releasable[codes[:, j]]
         return words
 
+    def sums_of(
+        self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
+    ) -> ProductSums | None:
+        """Return what noisy answers say of the table of some columns; see `TellsTables`."""
+        if not set(names) <= set(self.domain.names):
+            return None
+        columns = self.domain.index(*names)
+        wanted = masks_below(self.domain, columns)
+        order = np.argsort(self.masks, kind="stable")
+        place = np.minimum(np.searchsorted(self.masks, wanted, sorter=order), self.k - 1)
+        there = self.masks[order[place]] == wanted
+        if not there[wanted != 0].all():
+            return None
+        values = np.where(there, answers[order[place]], rows[0])
+        variance = np.where(there, stddev**2, rows[1] ** 2)
+        axes = tuple(self.domain.axes[j] for j in columns)
+        shape = [1 << widths(self.domain)[j] for j in columns]
+        return ProductSums(
+            axes=axes,
+            features=tuple(_signs(axis) for axis in axes),
+            values=values.reshape(shape),
+            variance=variance.reshape(shape),
+        )
+
     def _missing(self, codes: Codes) -> IntArray:
         """Return the bits that each row does not have, as one whole number, (n,)."""
         words = np.zeros(len(codes), np.int64)
@@ -126,6 +152,14 @@ class CellParities(LinearFamily):
             words <<= width
             words |= np.where(axis.releasable[codes[:, j]], 0, (1 << width) - 1)
         return words
+
+
+def _signs(axis: Axis) -> FloatArray:
+    """Return the characters of one axis, (2^bits, cells): mask m, +1 or -1, and 0 in cells that are never released."""
+    codes = np.maximum(np.cumsum(axis.releasable) - 1, 0)
+    masks = np.arange(1 << int(axis.releasable.sum() - 1).bit_length())
+    odd = np.bitwise_count(masks[:, None] & codes) & 1
+    return np.asarray((1.0 - 2.0 * odd) * axis.releasable)
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
@@ -207,6 +241,10 @@ class FourierTable:
     ) -> Any:
         """Draw rows of the table."""
         return self.table.sample(rows, random_state=random_state, given=given)
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
+        """Answer a question as every release does: from the noisy parities where they tell; see `Release.answer`."""
+        return self.table.answered(question, measurements)
 
     def answer(self, queries: LinearQueries | Wish) -> Answers:
         """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""

@@ -10,11 +10,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.noisy_sums import NoisySums, answered
 from synthdp.answers.questions import Marginal
-from synthdp.arrays import AnyArray, Codes, Features, FloatArray, Totals
+from synthdp.arrays import Answers, AnyArray, Codes, Features, FloatArray, Totals
 from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
@@ -23,12 +26,16 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate
 from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.workload import asked_of_names
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.product_sums import ProductSums
 from synthdp.randomness import RandomState
 from synthdp.release import Release
-from synthdp.works.polynomials.binarized import Binarized, binarize, marginal_estimate, symmetric_query
+from synthdp.schema.schema import Schema
+from synthdp.works.polynomials.binarized import Binarized, binarize, marginal_estimate, marginal_labels, symmetric_query
+from synthdp.works.polynomials.column_sums import column_sums
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.parities import all_ones_counts
 from synthdp.works.polynomials.polynomials import (
@@ -101,6 +108,18 @@ class Monomials(LinearFamily):
         """Cut a vector of all counts into one per size."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
+    def sums_of(
+        self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
+    ) -> ProductSums | None:
+        """Return what noisy answers say of the table of some columns; see `TellsTables`.
+
+        A number of rows that is known better than its noisy count stands in its place.
+        """
+        levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
+        if rows[1] < stddev:
+            levels[0], variances[0] = np.array([rows[0]]), rows[1] ** 2
+        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: np.where(one, 0.0, 1.0))
+
 
 MAX_MONOMIALS = 5_000_000
 """Most counts of one release."""
@@ -148,6 +167,17 @@ class MonomialSummary:
         """Number of rows, public or estimated; at least 1."""
         return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
 
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a question as every release does; see `Release.answer` and `ParitySummary.answered`."""
+        question = asked_of_names(question)
+        if isinstance(question, SymmetricQuery):
+            return self.answer(question).answers()
+        if isinstance(question, Marginal) and len(question.columns) > self.order:
+            return self.answer(question).answers(marginal_labels(question, self.bits))
+        schema = Schema({axis.name: axis.column for axis in self.bits.domain.axes})
+        spread = 0.0 if self.public_rows else self.measured.stddev
+        return answered(NoisySums(schema, (self.measured,), (self.rows, spread)), question)
+
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
         """Answer a query as a fraction of the rows, with the noise that its coefficients gather; see `ParitySummary.answer`.
 
@@ -181,10 +211,13 @@ class MonomialSummary:
         variance = squares * self.measured.stddev**2 + ((value - _expanded(a, 0, len(negative))[0]) * rows_stddev) ** 2
         error = float(np.abs(values - np.array(query.values)).max())
         return Estimate(
-            estimate=min(max(value, min(query.values)), max(query.values)),
+            estimate=value,
             stderr=math.sqrt(variance) / self.rows,
             truncation=error,
             truncation_bound=error,
+            offset=float(_expanded(a, 0, len(negative))[0]),
+            rows_error=rows_stddev / self.rows,
+            range=(min(query.values), max(query.values)),
         )
 
 

@@ -16,15 +16,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from synthdp.arrays import AnyArray, Codes, Features, IntArray, Totals
+from synthdp.arrays import Answers, AnyArray, Codes, Features, IntArray, Totals
 from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
+from synthdp.queries.product_sums import ProductSums
 from synthdp.queries.protocol import check_overflow
 from synthdp.works.polynomials.binarized import Binarized
+from synthdp.works.polynomials.column_sums import column_sums
 from synthdp.works.polynomials.polynomials import level_sizes, odd_overlaps, subsets_of
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -256,3 +258,13 @@ class Parities(LinearFamily):
     def split(self, values: AnyArray | IntArray) -> list[AnyArray]:
         """Cut a vector of all parities into one per level, empty where a level is left out."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
+
+    def sums_of(
+        self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
+    ) -> ProductSums | None:
+        """Return what noisy answers say of the table of some columns; see `TellsTables`."""
+        levels = [part / max(scale, 1) for part, scale in zip(self.split(answers), self.scales, strict=True)]
+        variances = [(stddev / scale) ** 2 if scale else math.inf for scale in self.scales]
+        if not self.scales[0]:
+            levels[0], variances[0] = np.array([rows[0]]), rows[1] ** 2
+        return column_sums(self.bits, names, levels, variances, of_bit=lambda one: np.where(one, -1.0, 1.0))

@@ -18,13 +18,14 @@ from synthdp.checks import check_one_of, whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
-from synthdp.mechanisms.protocol import Spender
+from synthdp.mechanisms.protocol import Spender, check_declared, left_out, part_of
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, binarize
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.parity_summary import ParitySummary
@@ -109,6 +110,19 @@ class ParityRelease(Spender):
                 object.__setattr__(self, name, whole(name, value, least=1))
         check_one_of("weights", self.weights, ("optimal", "uniform"))
 
+    def output_schema(self, schema: Schema) -> Schema:
+        """Return the columns whose bits are released.
+
+        Raises
+        ------
+        ParameterError
+            If a column is open, there are fewer bits than ``order``, or too many parities.
+        """
+        check_declared(schema, why="its bits are made of them")
+        bits = binarize(schema, columns=self.columns, thresholds=self.thresholds)
+        self._check_size(bits)
+        return part_of(schema, bits.domain.names)
+
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002
         """Measure the parities.
 
@@ -128,7 +142,7 @@ class ParityRelease(Spender):
             mechanism="ParityRelease",
             output=ParitySummary(schema=curator.schema, measured=measured, public_rows=known),
             loss=loss,
-            receipt=curator.receipt(notes=bits.notes),
+            receipt=curator.receipt(notes=(*left_out(curator.schema, self.output_schema(curator.schema)), *bits.notes)),
             measurements=(measured,),
         )
 
@@ -142,16 +156,19 @@ class ParityRelease(Spender):
         rows
             The number of rows, if it is public.
         """
-        if self.order > bits.d:
-            raise ParameterError(f"order ({self.order}) must be at most the number of bits ({bits.d})")
-        count = sum(level_sizes(bits.d, self.order))
-        if count > MAX_PARITIES:
-            raise ParameterError(f"order ({self.order}) asks for {count} parities; at most {MAX_PARITIES} are allowed")
+        self._check_size(bits)
         uniform = LevelPlan((0 if adjacency.rows_are_public else 1, *[1] * self.order), None)
         if self.weights == "uniform":
             return uniform
         planner = _Planner(bits, adjacency, loss, self.order, self.width or self.order, rows or self.rows or 10_000)
         return planner.best(uniform)
+
+    def _check_size(self, bits: Binarized) -> None:
+        if self.order > bits.d:
+            raise ParameterError(f"order ({self.order}) must be at most the number of bits ({bits.d})")
+        count = sum(level_sizes(bits.d, self.order))
+        if count > MAX_PARITIES:
+            raise ParameterError(f"order ({self.order}) asks for {count} parities; at most {MAX_PARITIES} are allowed")
 
 
 @dataclass(frozen=True, slots=True)

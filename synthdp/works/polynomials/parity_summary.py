@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.noisy_sums import NoisySums, answered
 from synthdp.answers.questions import Marginal
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray, frozen
 from synthdp.checks import check_share
@@ -26,10 +30,13 @@ from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.moment_fits import Interval, average_range, max_entropy, max_entropy_sensitivity
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
-from synthdp.mechanisms.estimate import Estimate
+from synthdp.mechanisms.estimate import Estimate, bracketed
+from synthdp.mechanisms.workload import asked_of_names
 from synthdp.randomness import Generator, RandomState, generator
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
-from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, symmetric_query
+from synthdp.tables.source import RowSink
+from synthdp.works.polynomials.binarized import Binarized, marginal_estimate, marginal_labels, symmetric_query
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 from synthdp.works.polynomials.parities import Parities
 from synthdp.works.polynomials.polynomials import krawtchouk, optimal_coefficients, ranks, subsets_of
@@ -212,7 +219,7 @@ class Moments(NamedTuple):
 
 
 @file_form("ParitySummary")
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ParitySummary:
     """Noisy sums of all parities of at most ``order`` bits.
 
@@ -313,6 +320,26 @@ class ParitySummary:
                 return self.bracket(query, confidence=confidence)
         raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial', 'max_entropy' or 'interval'")
 
+    def answered(
+        self,
+        question: Any,
+        measurements: Sequence[Measurements] = (),  # noqa: ARG002
+        **options: Any,
+    ) -> Answered:
+        """Answer a question as every release does; see `Release.answer`, and `answer` for the options.
+
+        Counts, shares, sums, means and marginals of at most ``order`` columns are unbiased; cells of wider marginals are
+        conjunctions with a bias.  Conjunctions and their like are fractions of the rows.
+        """
+        question = asked_of_names(question)
+        if isinstance(question, SymmetricQuery | SubmodularQuery):
+            found = self.answer(question, **options)
+            return found.answers() if isinstance(found, Estimate) else bracketed(found)
+        if isinstance(question, Marginal) and len(question.columns) > self.order:
+            found = self._marginal(question, str(options.get("evaluator", "polynomial")))
+            return found.answers(marginal_labels(question, self.bits))
+        return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
+
     def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
@@ -337,10 +364,13 @@ class ParitySummary:
         variance = float(((b.values * spread) ** 2).sum())
         variance += ((value - float(b.values[0])) * float(self.stddevs[0]) / self.rows) ** 2
         return Estimate(
-            estimate=min(max(value, min(query.values)), max(query.values)),
+            estimate=value,
             stderr=math.sqrt(variance),
             truncation=b.error,
             truncation_bound=b.error,
+            offset=float(b.values[0]),
+            rows_error=float(self.stddevs[0]) / self.rows,
+            range=(min(query.values), max(query.values)),
         )
 
     def by_max_entropy(self, query: SymmetricQuery) -> Estimate:
@@ -368,6 +398,7 @@ class ParitySummary:
             estimate=value,
             stderr=float(np.linalg.norm(moved * spread)),
             truncation=max(bracket.upper - value, value - bracket.lower, 0.0),
+            range=(min(query.values), max(query.values)),
         )
 
     def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> Interval:
@@ -418,9 +449,22 @@ class ParitySummary:
             random_state=random_state,
         )
 
-    def sample(self, rows: int | None = None, *, random_state: RandomState = None) -> object:
-        """Draw rows from a fit; keep the result of `fit` to sample it more than once."""
-        return self.fit(random_state=random_state).sample(rows, random_state=random_state)
+    @property
+    def model(self) -> SyntheticModel:
+        """What draws the rows of a fit, always the same one."""
+        return self._fitted.model
+
+    @cached_property
+    def _fitted(self) -> CellModel:
+        return self.fit(random_state=0)
+
+    def sample(self, rows: int | None = None, **options: Any) -> Any:
+        """Draw rows from a fit; see `SyntheticModel.sample`."""
+        return self.model.sample(rows, **options)
+
+    def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
+        """Draw rows of a fit into a file; see `SyntheticModel.sample_to`."""
+        self.model.sample_to(path, **options)
 
 
 class _TruthTable(NamedTuple):

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.questions import Count, Question
 from synthdp.checks import check_share
 from synthdp.codec import check_saved, file_form
 from synthdp.curator.curator import Curator
@@ -53,6 +55,20 @@ class PolynomialSummary:
     def __repr__(self) -> str:
         return f"PolynomialSummary({len(self.measured.values)} coefficients of a {type(self.family).__name__})"
 
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer the family's queries, or how many rows there are, as every release does; see `Release.answer`."""
+        if isinstance(question, Count) and question.where is None and not question.by:
+            return Estimate(estimate=self.rows, stderr=self.rows_stddev, range=(0.0, math.inf)).answers()
+        if isinstance(question, Question):
+            raise ParameterError(
+                f"a release of a {type(self.family).__name__} answers the queries of its family, and sd.count() without a "
+                "condition: for other questions, release a synthetic table"
+            )
+        found = self.answer(question)
+        several = len(np.atleast_1d(found.estimate)) > 1
+        labels = {"query": list(range(len(np.atleast_1d(found.estimate))))} if several else {}
+        return found.answers(labels)
+
     def answer(self, query: Any) -> Estimate:
         """Return the average over rows of their functions at a query, or at each of a list of queries.
 
@@ -71,12 +87,15 @@ class PolynomialSummary:
         values = monomials @ self.measured.answers / self.rows
         noise = self.measured.stddev * np.linalg.norm(monomials, axis=1)
         stderr = np.hypot(noise, values * self.rows_stddev) / self.rows
-        answers = np.clip(self.family.constant + values, 0.0, 1.0)
+        answers = self.family.constant + values
         return Estimate(
             estimate=answers if several else float(answers[0]),
             stderr=stderr if several else float(stderr[0]),
             truncation=self.family.error,
             truncation_bound=self.family.error if self.family.proven else None,
+            offset=self.family.constant,
+            rows_error=self.rows_stddev / self.rows,
+            range=(0.0, 1.0),
         )
 
 

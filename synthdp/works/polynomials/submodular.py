@@ -177,10 +177,13 @@ def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estima
     variance = sum((size * spread[parity]) ** 2 for parity, size in coefficients.items())
     variance += (value * float(summary.stddevs[0]) / summary.rows) ** 2
     return Estimate(
-        estimate=min(max(constant + value, low), high),
+        estimate=constant + value,
         stderr=math.sqrt(variance),
         truncation=bias,
         truncation_bound=bias,
+        offset=constant,
+        rows_error=float(summary.stddevs[0]) / summary.rows,
+        range=(low, high),
     )
 
 

@@ -4,7 +4,10 @@ from synthdp.registered import NamedPlace, Work
 
 WORK = Work(
     package=__name__,
-    mechanisms={"smooth_synthesis": NamedPlace("synthesis:SmoothSynthesis", ("solver",))},
+    mechanisms={
+        "smooth_synthesis": NamedPlace("synthesis:SmoothSynthesis", ("solver",)),
+        "smooth_summary": NamedPlace("summary:SmoothSummary", ()),
+    },
     saved={
         "AverageMoment": "chebyshev",
         "ChebyshevTensor": "chebyshev",

@@ -6,19 +6,23 @@ NIPS 2013, Algorithm 2.  Post-processing of public numbers; knows neither curato
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.fft import dctn, idctn
 
-from synthdp.answers.questions import Smooth
+from synthdp.answers.answers import Answers as Answered
+from synthdp.answers.questions import Count, Mean, Question, Smooth, Sum, Variance
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_number, whole
 from synthdp.codec import file_form
+from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.estimate import Estimate
+from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels, SeparableQueries, kernel_truncation
 from synthdp.works.smooth.theory import truncation_bound
@@ -56,6 +60,8 @@ class TrigonometricSummary:
         K of the queries that the summary was planned for.
     cells
         Cells per column on which the table was read.
+    schema
+        The columns' declarations, for means in their own units.
 
     Raises
     ------
@@ -70,6 +76,7 @@ class TrigonometricSummary:
     rows_stddev: float = 0.0
     smoothness: int = 2
     cells: int = 2**15
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         averages = np.array(self.averages, np.float64)
@@ -135,11 +142,74 @@ class TrigonometricSummary:
             t = min(_sizes(t), key=lambda s: self._expected(coefficients, values, s))
         kept = coefficients[(slice(t),) * self.d]
         return Estimate(
-            estimate=float(np.clip((kept * self.averages[(slice(t),) * self.d]).sum(), values.min(), values.max())),
+            estimate=float((kept * self.averages[(slice(t),) * self.d]).sum()),
             stderr=self._stderr(kept),
             truncation=_gap(kept, values),
             truncation_bound=None if bound is None else self._proven(t, nodes=count, bound=bound),
+            offset=float(kept[(0,) * self.d]),
+            rows_error=self.rows_stddev / self.rows,
+            range=(float(values.min()), float(values.max())),
         )
+
+    def answered(
+        self,
+        question: Any,
+        measurements: Sequence[Measurements] = (),  # noqa: ARG002
+        **options: Any,
+    ) -> Answered:
+        """Answer a question as every release does; see `Release.answer`, and `answer` for the options.
+
+        Functions of points and `synthdp.smooth`; `synthdp.count` of all rows; `synthdp.mean`, `synthdp.sum` and
+        `synthdp.variance` of a column of numbers that is never missing, over all rows.
+        """
+        if isinstance(question, Smooth | SeparableQueries) or not isinstance(question, Question):
+            found = self.answer(question, **options)
+            several = np.ndim(found.estimate) > 0
+            return found.answers({"query": list(range(len(np.atleast_1d(found.estimate))))} if several else {})
+        whole = getattr(question, "where", None) is None and not getattr(question, "by", ())
+        if getattr(question, "weight", None) is None and whole:
+            if isinstance(question, Count):
+                return Estimate(estimate=self.rows, stderr=self.rows_stddev, range=(0.0, math.inf)).answers()
+            if isinstance(question, Mean | Sum | Variance):
+                return self._moment(question).answers()
+        raise ParameterError(
+            "a summary of smooth queries answers sd.smooth, and sd.count, sd.mean, sd.sum and sd.variance of all rows: for "
+            "conditions, groups and tables, release a synthetic table"
+        )
+
+    def _moment(self, question: Mean | Sum | Variance) -> Estimate:
+        """Answer the mean, the sum or the variance of a column by its Chebyshev averages of degree 1 and 2."""
+        place, lower, upper = self._numbers(question.column)
+        half = (upper - lower) / 2
+        first = self.averages[tuple(int(j == place) for j in range(self.d))] if self.degrees > 1 else 0.0
+        t = self.rows_stddev / self.rows
+        read = half / self.cells  # a value is read as that of its cell
+        if isinstance(question, Mean):
+            return Estimate(
+                estimate=lower + half * (1 + first), stderr=half * math.hypot(self.stddev, first * t), truncation=read,
+                offset=lower + half, rows_error=t, range=(lower, upper),
+            )  # fmt: skip
+        if isinstance(question, Sum):
+            return Estimate(
+                estimate=self.rows * (lower + half * (1 + first)), truncation=self.rows * read,
+                stderr=math.hypot(self.rows * half * self.stddev, (lower + half) * self.rows_stddev),
+            )  # fmt: skip
+        around = self.answer(lambda points: half**2 * (points[:, place] - first) ** 2)
+        return replace(around, range=(0.0, half**2), truncation=float(around.truncation) + 2 * half * read)
+
+    def _numbers(self, name: str) -> tuple[int, float, float]:
+        """Return a column's place and bounds, where it has a mean in this summary."""
+        if name not in self.names:
+            raise ParameterError(f"column {name!r} is not in this summary, which has: {', '.join(self.names)}")
+        column = None if self.schema is None else self.schema[name]
+        if column is None:
+            raise ParameterError("this summary was saved before it kept the bounds of its columns: ask sd.smooth")
+        if column.quantity != "number" or grid_of(column).releasable > grid_of(column).regular:
+            raise ParameterError(
+                f"column {name!r} must be one of numbers, never missing or special, to have a mean in this summary"
+            )
+        lower, upper = bounds_of(column)
+        return self.names.index(name), float(lower), float(upper)
 
     def _function(self, query: object) -> Query:
         """Return a function of points with all columns of the summary."""
@@ -182,12 +252,14 @@ class TrigonometricSummary:
         step = max(1, _NUMBERS_AT_ONCE // (terms * widest))
         blocks = [slice(i, min(i + step, queries.k)) for i in range(0, queries.k, step)]
         parts = [self._separable_block(queries, block, t=t, nodes=nodes) for block in blocks]
-        estimate, stderr, truncation = (np.concatenate(part) for part in zip(*parts, strict=True))
+        estimate, stderr, truncation, constant = (np.concatenate(part) for part in zip(*parts, strict=True))
         return Estimate(
             estimate=frozen(estimate),
             stderr=frozen(stderr),
             truncation=frozen(truncation),
             truncation_bound=self._proven_separable(queries, t=t, nodes=nodes, bound=bound),
+            offset=frozen(constant),
+            rows_error=self.rows_stddev / self.rows,
         )
 
     def _proven_separable(
@@ -200,7 +272,7 @@ class TrigonometricSummary:
 
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         x = chebyshev_nodes(nodes)
         table = chebyshev_table(x, t)
         weights = queries.weights[block]
@@ -227,7 +299,7 @@ class TrigonometricSummary:
         norm = np.einsum("qi,qij,qj->q", weights, gram, weights) - mean**2
         moved = (estimate - mean) * (self.rows_stddev / self.rows)
         stderr = np.sqrt(np.maximum(norm, 0.0) * self.stddev**2 + moved**2)
-        return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1)
+        return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1), mean
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
         if degrees is None or degrees == "auto":

@@ -22,6 +22,7 @@ from synthdp.privacy.loss import PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.linear import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.smooth.answers import TrigonometricSummary
 from synthdp.works.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
 from synthdp.works.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
@@ -176,6 +177,7 @@ def _summary(
     averages = np.concatenate([[1.0], measured.answers / count.rows])
     return TrigonometricSummary(
         names=basis.domain.names,
+        schema=Schema({axis.name: axis.column for axis in basis.domain.axes}),
         averages=averages.reshape((basis.t,) * len(basis.domain)),
         stddev=measured.stddev / count.rows,
         rows=count.rows,

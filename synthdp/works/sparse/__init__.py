@@ -1,9 +1,14 @@
 """Sparse queries over universes of any size."""
 
-from synthdp.registered import Work
+from synthdp.registered import NamedPlace, Work
 
 WORK = Work(
     package=__name__,
+    mechanisms={
+        "stability_histogram": NamedPlace("stability_histogram:StabilityHistogram", ()),
+        "sparse_projection": NamedPlace("projection:SparseProjection", ()),
+        "sparse_mwem": NamedPlace("sparse_mwem:SparseMWEM", ()),
+    },
     saved={
         "CountSketch": "sketches",
         "FrequentRecords": "stability_histogram",

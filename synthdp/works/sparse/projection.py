@@ -6,16 +6,19 @@ The projection is a public hash function, drawn before any row is read; a query 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
+from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of, check_share, whole
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.calibration import calibrate
@@ -24,8 +27,10 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP, Remaining, Spend
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.works.sparse.key_counts import KeyTotal
+from synthdp.works.sparse.questions import answered
 from synthdp.works.sparse.sketches import CountSketch, SignProjection, Sketch, check_dimension
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
@@ -70,7 +75,7 @@ class SparseProjection(Spender):
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
     >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
     >>> release = sd.SparseProjection(dimension=500).release(curator)
-    >>> bool(abs(release.answer(query).count - 1500) < 500)
+    >>> bool(abs(release.answer(query)["estimate"][0] - 1500) < 500)
     True
     """
 
@@ -125,8 +130,9 @@ class SparseProjection(Spender):
         )
         noisy = account.measure(sketch, spend=_quietest(sketch, rest, account), step="projection")
         output = ProjectedRecords(
-            sketch=sketch, values=noisy.answers, stddev=noisy.stddev, frequent=frequent, total=total
-        )
+            sketch=sketch, values=noisy.answers, stddev=noisy.stddev, frequent=frequent, total=total,
+            schema=curator.schema.part(columns), total_stddev=counted.stddev,
+        )  # fmt: skip
         return Release(mechanism=type(self).__name__, output=output, loss=loss, receipt=curator.receipt())
 
     def _peeled(
@@ -167,6 +173,8 @@ class ProjectedRecords:
         Counts of frequent records, which are not in the projection.
     total
         Number of rows, public or estimated.
+    schema, total_stddev
+        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
     """
 
     sketch: Sketch
@@ -174,6 +182,8 @@ class ProjectedRecords:
     stddev: float
     frequent: KeyCounts | None
     total: float
+    schema: Schema | None = None
+    total_stddev: float | None = None
 
     def __repr__(self) -> str:
         return f"ProjectedRecords({self.sketch.dimension} numbers, about {self.total:.0f} rows)"
@@ -189,6 +199,16 @@ class ProjectedRecords:
         norm = self.sketch.bounds.one.l2_squared
         noisy = float((self.values**2).sum()) - self.stddev**2 * len(self.values)
         return min(max(noisy / norm, self.total - counted, 0.0), self.total**2)
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        return answered(
+            question,
+            self.answer,
+            schema=self.schema,
+            columns=self.sketch.columns,
+            total=(self.total, self.total_stddev),
+        )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query.

@@ -34,7 +34,8 @@ class SparseMWEM(Spender):
     Parameters
     ----------
     queries
-        What the weights should answer: sparse queries, or marginals by the names of their columns, whose cells they are.
+        What the weights should answer: sparse queries, or marginals by the names of their columns, whose cells
+        they are; default: all pairs of columns.
     rounds
         How many queries are measured.
     slots
@@ -54,7 +55,7 @@ class SparseMWEM(Spender):
         If a setting is out of range, or the queries are about different columns.
     """
 
-    queries: Sequence[SparseQuery] | Wish
+    queries: Sequence[SparseQuery] | Wish | None = None
     rounds: int = 40
     slots: int | None = None
     sweeps: int = 10
@@ -106,7 +107,10 @@ class SparseMWEM(Spender):
             support = queries[worst].support()
             measured.append(touched(table, support, target=float(asked.answers[0]) / total))
             replay(table, measured, sweeps=self.sweeps, rows=total)
-        model = SparseModel(columns=counts.columns, table=table, total=total)
+        model = SparseModel(
+            columns=counts.columns, table=table, total=total, schema=curator.schema.part(counts.columns),
+            total_stddev=counted.stddev,
+        )  # fmt: skip
         return Release(mechanism=type(self).__name__, output=model, loss=loss, receipt=curator.receipt())
 
 

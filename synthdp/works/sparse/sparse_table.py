@@ -6,17 +6,22 @@ Public data: it changes by noisy answers only, and neither its time nor its memo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_whole
 from synthdp.codec import file_form
 from synthdp.errors import MechanismFailure, ParameterError
+from synthdp.measurements import Measurements
 from synthdp.queries.supports import SparseQuery, Support
+from synthdp.schema.schema import Schema
+from synthdp.works.sparse.questions import answered
 
 CONFIDENCE = 0.95
 """Of every error bound that is not a standard error."""
@@ -246,12 +251,16 @@ class SparseModel:
         Number of rows, public or estimated.
     error
         Bound in rows on the error of answers to the queries that were checked, or ``None``.
+    schema, total_stddev
+        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
     """
 
     columns: tuple[str, ...]
     table: SparseTable
     total: float
     error: float | None = None
+    schema: Schema | None = None
+    total_stddev: float | None = None
 
     def __repr__(self) -> str:
         return f"SparseModel({self.table!r}, about {self.total:.0f} rows)"
@@ -260,6 +269,12 @@ class SparseModel:
     def weights(self) -> Mapping[str, float]:
         """Normalised weight of every key that was asked about."""
         return dict(zip(self.table.place, self.table.touched_weights.tolist(), strict=True))
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        return answered(
+            question, self.answer, schema=self.schema, columns=self.columns, total=(self.total, self.total_stddev)
+        )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query.

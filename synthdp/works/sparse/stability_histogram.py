@@ -6,14 +6,17 @@ The right default for conjunctions of nearly all literals, whose answers live on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from synthdp.answers.answers import Answers as Answered
 from synthdp.checks import check_share
 from synthdp.codec import file_form
 from synthdp.curator.curator import Curator
+from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import Spender
 from synthdp.mechanisms.row_count import row_total
 from synthdp.privacy.key_histogram import KeyCounts, plan_histogram
@@ -21,7 +24,9 @@ from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.supports import SparseQuery, values_of
 from synthdp.randomness import RandomState
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.sparse.key_counts import KeyTotal
+from synthdp.works.sparse.questions import answered
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 
@@ -53,7 +58,7 @@ class StabilityHistogram(Spender):
     >>> curator = sd.Curator(table, schema=schema, budget=sd.ApproxDP(1.0, 1e-6))
     >>> query = sd.sparse_conjunction(schema, {"city": "Oslo"})
     >>> release = sd.StabilityHistogram().release(curator)
-    >>> bool(abs(release.answer(query).count - 1500) < 200)
+    >>> bool(abs(release.answer(query)["estimate"][0] - 1500) < 200)
     True
     """
 
@@ -84,7 +89,9 @@ class StabilityHistogram(Spender):
         histogram = account.histogram(columns, spend=rest)
         return Release(
             mechanism=type(self).__name__,
-            output=FrequentRecords(histogram=histogram, total=total),
+            output=FrequentRecords(
+                histogram=histogram, total=total, schema=curator.schema.part(columns), total_stddev=counted.stddev
+            ),
             loss=loss,
             receipt=curator.receipt(),
         )
@@ -101,10 +108,14 @@ class FrequentRecords:
         The counts by key.
     total
         Number of rows, public or estimated.
+    schema, total_stddev
+        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
     """
 
     histogram: KeyCounts
     total: float
+    schema: Schema | None = None
+    total_stddev: float | None = None
 
     def __repr__(self) -> str:
         return f"FrequentRecords({len(self.histogram.counts)} of about {self.total:.0f} rows)"
@@ -113,6 +124,16 @@ class FrequentRecords:
     def records(self) -> Mapping[tuple[str | None, ...], int]:
         """Count by the texts of a record's values."""
         return {values_of(key): count for key, count in self.histogram.counts.items()}
+
+    def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
+        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        return answered(
+            question,
+            self.answer,
+            schema=self.schema,
+            columns=self.histogram.columns,
+            total=(self.total, self.total_stddev),
+        )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
         """Answer a sparse query by the released counts; records that were not released count as none.

@@ -25,6 +25,7 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, from_d
 from synthdp.privacy.receipt import Receipt
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.works.sparse.bounds import SparseConstruction, Update, smallest_slots
 from synthdp.works.sparse.key_counts import KeyTotal
 from synthdp.works.sparse.sparse_table import (
@@ -195,6 +196,8 @@ class SparseWeights(Spender):
             construction=self.construction(SparseTable(slots), total, alpha, []),
             loss=loss,
             receipt=curator.receipt(),
+            schema=curator.schema.part(columns),
+            total_stddev=counted.stddev,
         )
 
     def construction(
@@ -229,6 +232,10 @@ class SparseSession:
         The public weights and the noisy answers so far.
     loss, receipt
         What it cost.
+    schema
+        The columns.
+    total_stddev
+        Of the number of rows; ``None`` if it is not known.
     """
 
     settings: SparseWeights
@@ -239,6 +246,8 @@ class SparseSession:
     construction: SparseConstruction
     loss: PrivacyLoss
     receipt: Receipt
+    schema: Schema
+    total_stddev: float | None = None
 
     def __repr__(self) -> str:
         return f"SparseSession({self.updates} of {self.settings.max_updates} updates, {self.table!r})"
@@ -301,7 +310,10 @@ class SparseSession:
         """
         self.watch.close()  # waits for the answers to other threads
         error = self.error
-        model = SparseModel(columns=self.columns, table=self.table.copy(), total=self.total, error=error)
+        model = SparseModel(
+            columns=self.columns, table=self.table.copy(), total=self.total, error=error, schema=self.schema,
+            total_stddev=self.total_stddev,
+        )  # fmt: skip
         return Release(mechanism=type(self.settings).__name__, output=model, loss=self.loss, receipt=self.receipt)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -383,6 +395,7 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
                 construction=mechanism.construction(table, total, alpha, measured),
                 loss=loss,
                 receipt=Receipt.from_document(document["receipt"]),
+                schema=curator.schema.part(document["columns"]),
             )
         except SynthDPError:
             raise

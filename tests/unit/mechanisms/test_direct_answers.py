@@ -41,8 +41,8 @@ def test_without_noise_the_answers_are_exact(monkeypatch, mechanism, budget, aim
     silence(monkeypatch)
     curator = curator_of(TABLE, SCHEMA, budget, neighbors)
     release = mechanism(TABLES, aim=aim).release(curator)
-    np.testing.assert_array_equal(release.answer(TABLES), TRUTH)
-    np.testing.assert_array_equal(release.answer(np.array([3, 0])), TRUTH[[3, 0]])
+    np.testing.assert_array_equal(release.output.answer(TABLES), TRUTH)
+    np.testing.assert_array_equal(release.output.answer(np.array([3, 0])), TRUTH[[3, 0]])
     assert curator.remaining is None
     assert release.loss == budget
 

@@ -132,7 +132,7 @@ def test_a_new_construction_answers_queries_named_by_columns_and_is_released():
     assert any(answer.learned for answer in answers)
     release = session.close()
     assert release.sample(10, random_state=0).shape == (10, 2)
-    assert release.answer([("a",)])[1] > release.answer([("a",)])[0]
+    assert release.output.answer([("a",)])[1] > release.output.answer([("a",)])[0]
 
 
 def test_the_number_of_updates_follows_from_the_bound():

@@ -8,7 +8,17 @@ import pytest
 
 from synthdp import Boolean, Categorical, Integer, Schema
 from synthdp.errors import SchemaError, SynthDPError
-from synthdp.page.answers import answer_of, column_of, from_document, in_words, number_of, rule_of
+from synthdp.page.answers import (
+    answer_of,
+    column_of,
+    date_of,
+    from_document,
+    from_short,
+    in_short,
+    in_words,
+    number_of,
+    rule_of,
+)
 
 TYPED = {
     "limits": ({"type": "integer", "lower": "0", "upper": "120", "source": "a law"}, "integer"),
@@ -88,7 +98,7 @@ BAD = {
     },
     "a comma of thousands or of decimals": {
         "how": "limits",
-        "type": "integer",
+        "type": "continuous",
         "lower": "0",
         "upper": "1,500",
         "source": "s",
@@ -137,6 +147,10 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(typed):
         ("0.125", 0.125),
         ("1.0000", 1.0),
         ("2500.125", 2500.125),
+        ("500,000", 500_000),
+        ("1,500,000", 1_500_000),
+        ("1.500.000", 1_500_000),
+        ("12'000", 12_000),
     ],
 )
 def test_numbers_are_read_as_people_write_them(text, number):
@@ -171,6 +185,54 @@ def test_what_a_document_says_can_be_read_and_changed_in_the_form(entry):
     )
     again = answer_of("c", {"source": "d", **made["typed"]}, [], {})
     assert column_of(again["entry"]) == column_of(made["entry"])
+
+
+def test_a_whole_number_has_no_decimals_so_that_one_group_is_thousands():
+    assert number_of("1.500", whole=True) == number_of("1,500", whole=True) == 1500
+
+
+def test_no_digits_after_the_point_make_a_whole_number():
+    typed = {"how": "limits", "type": "continuous", "lower": "0", "upper": "9", "decimals": "0", "source": "x"}
+    assert answer_of("c", typed, [], {})["entry"]["type"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("31.12.2024", "2024-12-31"),
+        ("1.2.2024", "2024-02-01"),
+        ("12/31/2024", "2024-12-31"),
+        ("31/12/2024 08:30", "2024-12-31 08:30"),
+        ("3/3/2024", "2024-03-03"),
+        ("2024-12-31", "2024-12-31"),
+        ("08:30", "08:30"),
+    ],
+)
+def test_dates_are_read_as_people_write_them(text, date):
+    assert date_of(text) == date
+
+
+def test_a_date_that_can_be_read_in_two_ways_is_not_guessed():
+    with pytest.raises(SchemaError, match="year first"):
+        date_of("3/4/2024")
+
+
+@pytest.mark.parametrize("typed", [TYPED[name][0] | {"how": TYPED[name][0].get("how", name)} for name in TYPED])
+def test_a_line_of_the_sheet_says_what_the_card_says(typed):
+    made = answer_of("c", typed, [], {})
+    again = answer_of("c", from_short(in_short(made), made["typed"]), [], {})
+    assert again["entry"] == made["entry"]
+
+
+@pytest.mark.parametrize("text", ["0 to 120", "0..120", "0 \u2013 120", " 0  to  120 "])
+def test_limits_are_two_ends(text):
+    assert from_short(text, {}) == {"how": "limits", "lower": "0", "upper": "120"}
+
+
+@pytest.mark.parametrize("text", ["120", "yes, no", "to", "anything"])
+def test_what_is_no_line_of_the_sheet_is_refused(text):
+    with pytest.raises(SchemaError, match="write limits such as"):
+        from_short(text, {})
 
 
 SCHEMA = Schema({

@@ -659,6 +659,56 @@ def test_nothing_is_spent_before_there_is_a_cap_that_covers_it(ready):
     assert ready.project.state["releases"] == []
 
 
+def test_all_columns_can_be_answered_in_one_sheet_with_one_source(tmp_path):
+    visitor = begun(tmp_path / "f")
+    visitor.post("people", protects="row")
+    names = [one["name"] for one in visitor.project.columns]
+    texts = {
+        "age": ("0 to 120", "integer"),
+        "ward": ("children | adults", "categorical"),
+        EVIL: ("yes | no", "categorical"),
+    }
+    lines = {
+        key: value
+        for i, name in enumerate(names)
+        if name in texts
+        for key, value in ((f"what-{i}", texts[name][0]), (f"type-{i}", texts[name][1]))
+    }
+    refused = visitor.post("sheet", **lines)
+    assert "age: Say how you know it" in visitor.said(refused)
+    assert 'value="0 to 120"' in refused.text  # what was typed is still there
+    assert visitor.project.state["answers"] == {}
+    assert "3 columns saved" in visitor.post("sheet", source="the codebook", **lines).text
+    assert not visitor.project.open_columns
+    assert {column.source for column in visitor.project.schema().values()} == {"the codebook"}
+    before = json.dumps(visitor.project.state)
+    assert "0 columns saved" in visitor.post("sheet", source="another", **lines).text
+    assert json.dumps(visitor.project.state) == before
+    visitor.post("sheet", **{**lines, "what-0": "0 to 99"})  # a changed answer keeps its source
+    assert visitor.project.schema()["age"] == sd.Integer(0, 99, nullable=True, source="the codebook")
+    assert "ward: write limits" in visitor.said(visitor.post("sheet", **{**lines, "what-1": "anything"}))
+
+
+def test_the_answers_of_last_year_answer_the_columns_that_both_tables_have(tmp_path):
+    visitor = prepared(tmp_path / "f")
+    visitor.post("rules", first="1", first_values="children", kind="implies", second="0", second_values="0 to 17")
+    visitor.post("missing", codes="-999")
+    text = (visitor.folder / "wards.csv").read_text().splitlines()
+    (visitor.folder / "next.csv").write_text("\n".join([text[0] + ",new", *(line + ",1" for line in text[1:])]))
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "next.csv"))
+    visitor.post("people", protects="row", same="0")
+    assert visitor.project.people == "wards.csv"
+    assert "Use the answers about wards.csv" in visitor.get("columns").text
+    assert "3 columns were answered as before" in visitor.post("recall", table="0").text
+    before = visitor.project.tables["wards.csv"]
+    assert visitor.project.state["answers"] == before["answers"]
+    assert visitor.project.state["rules"] == before["rules"]
+    assert visitor.project.state["missing"] == ["-999"]
+    assert [visitor.project.columns[i]["name"] for i in visitor.project.open_columns] == ["new"]
+    assert "no such table" in visitor.said(visitor.post("recall", table="9"))
+
+
 def test_a_code_that_means_missing_is_no_value(tmp_path):
     folder = tmp_path / "f"
     write_table(folder)

@@ -107,14 +107,14 @@ def test_a_release_samples_rows_and_answers_queries():
     assert len(sample) == 50
     sampled = QUERIES.sums(sample.to_numpy().astype(int))
     np.testing.assert_allclose(sampled, 50 * release.output.averages(QUERIES), atol=1)
-    np.testing.assert_allclose(release.answer(QUERIES), len(CODES) * release.output.averages(QUERIES))
+    np.testing.assert_allclose(release.output.answer(QUERIES), len(CODES) * release.output.averages(QUERIES))
 
 
 def test_queries_about_other_cells_are_refused():
     release = NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, PureDP(1.0)))
     _, other = binary_world(3)
     with pytest.raises(ParameterError, match="cells that were released"):
-        release.answer(Marginals(other, ((0,),)))
+        release.output.answer(Marginals(other, ((0,),)))
 
 
 def test_under_zcdp_the_exponential_mechanism_chooses_at_an_eighth_of_epsilon_squared(monkeypatch):

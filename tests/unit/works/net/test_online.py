@@ -75,7 +75,7 @@ def test_after_the_last_alarm_answers_are_unchecked_guesses(monkeypatch, name):
     assert not any(answer.checked for answer in answers[last + 1 :])
     np.testing.assert_allclose(
         [float(answer) for answer in answers[last + 1 :]],
-        session.close().answer(QUERIES)[last + 1 :],
+        session.close().output.answer(QUERIES)[last + 1 :],
         rtol=0.5,
         atol=2e4,
     )
@@ -98,7 +98,7 @@ def test_multiplicative_weights_learn_the_table():
     session = PrivateMultiplicativeWeights(DOMAIN, queries=150).open(curator_of(TABLE, SCHEMA, ApproxDP(2.0, 1e-6)))
     start = np.abs(universe_average() - TRUTH).max()
     session.ask(QUERIES)
-    assert np.abs(session.close().answer(QUERIES) - TRUTH).max() < start / 4
+    assert np.abs(session.close().output.answer(QUERIES) - TRUTH).max() < start / 4
 
 
 def universe_average() -> np.ndarray:

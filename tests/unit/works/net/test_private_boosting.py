@@ -24,8 +24,8 @@ def test_the_median_of_the_tables_answers(budget, neighbors):
     curator = curator_of(TABLE, SCHEMA, budget, neighbors)
     release = PrivateBoosting(QUERIES).release(curator, random_state=0)
     tables = [table.answer(QUERIES) for table in release.output.tables]
-    np.testing.assert_allclose(release.answer(QUERIES), np.median(tables, axis=0))
-    assert np.abs(release.answer(QUERIES) - TRUTH).max() / len(CODES) < 0.1
+    np.testing.assert_allclose(release.output.answer(QUERIES), np.median(tables, axis=0))
+    assert np.abs(release.output.answer(QUERIES) - TRUTH).max() / len(CODES) < 0.1
     assert curator.remaining is None
     assert release.loss == budget
 
@@ -43,7 +43,7 @@ def test_without_noise_the_worst_answered_queries_are_drawn_and_answered(monkeyp
     mechanism = PrivateBoosting(QUERIES, rounds=9, drawn=12, accuracy=0.005, replay=2000)
     release = mechanism.release(curator_of(TABLE, SCHEMA, PureDP(1e5)), random_state=1)
     assert len(drawn) == 8 * 12
-    assert np.abs(release.answer(QUERIES) - TRUTH).max() / len(CODES) <= 2 * boosting_bound(accuracy=0.005)
+    assert np.abs(release.output.answer(QUERIES) - TRUTH).max() / len(CODES) <= 2 * boosting_bound(accuracy=0.005)
 
 
 @pytest.mark.parametrize("margin", [1.0, 0.5, 0.2])

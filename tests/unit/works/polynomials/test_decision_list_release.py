@@ -43,16 +43,16 @@ def curator(frame=FRAME, loss=LOSSES[1], neighbors="add_remove") -> Curator:
 def test_without_noise_full_order_is_the_direct_evaluation_of_the_lists(neighbors, loss, monkeypatch):
     without_noise(monkeypatch)
     release = DecisionListRelease(3, 3).release(curator(loss=loss, neighbors=neighbors))
-    answer = release.answer(INPUTS)
+    answer = release.output.answer(INPUTS)
     np.testing.assert_allclose(answer.estimate, TRUTH, atol=1e-4)  # coefficients are rounded to scales
     assert answer.truncation_bound == 0
-    assert float(release.answer(INPUTS[0])) == answer.estimate[0]
+    assert float(release.output.answer(INPUTS[0])) == answer.estimate[0]
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_without_noise_a_lower_order_is_within_its_bias(order, monkeypatch):
     without_noise(monkeypatch)
-    answer = DecisionListRelease(3, order).release(curator(neighbors="replace_one")).answer(INPUTS)
+    answer = DecisionListRelease(3, order).release(curator(neighbors="replace_one")).output.answer(INPUTS)
     assert 0 < np.abs(answer.estimate - TRUTH).max() <= answer.truncation_bound + 1e-4
 
 
@@ -81,7 +81,7 @@ def test_more_rows_choose_a_higher_degree():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_planned_noise_is_that_of_the_answers(loss):
     plan = DecisionListRelease(3, 3).plan(VARIABLES, Adjacency(Neighbors.REPLACE_ONE), loss)
-    answer = DecisionListRelease(3, 3).release(curator(loss=loss, neighbors="replace_one")).answer(INPUTS[0])
+    answer = DecisionListRelease(3, 3).release(curator(loss=loss, neighbors="replace_one")).output.answer(INPUTS[0])
     assert answer.stderr == pytest.approx(plan.stddev / len(FRAME), rel=1e-6)
 
 
@@ -104,4 +104,4 @@ def test_settings_out_of_range_are_refused():
     with pytest.raises(ParameterError, match="lower order"):
         DecisionListRelease(4, 4).plan([f"v{j}" for j in range(300)], Adjacency(), PureDP(1.0))
     with pytest.raises(ParameterError, match="'v5' is missing"):
-        DecisionListRelease(3).release(curator()).answer(dict.fromkeys(VARIABLES[:5], 1))
+        DecisionListRelease(3).release(curator()).output.answer(dict.fromkeys(VARIABLES[:5], 1))

@@ -65,9 +65,9 @@ def test_without_noise_all_queries_within_the_order_are_exact(loss, neighbors, w
     frame = table(10**5)  # so that the announced noise hardly matters and exact polynomials are chosen
     release = ParityRelease(5, weights).release(curator(frame, loss, neighbors))
     for query in QUERIES:
-        answer = release.answer(query)
+        answer = release.output.answer(query)
         assert abs(float(answer) - truth(frame, query)) <= answer.truncation_bound + 1e-9
-    exact = [release.answer(query) for query in QUERIES if release.answer(query).truncation_bound == 0]
+    exact = [release.output.answer(query) for query in QUERIES if release.output.answer(query).truncation_bound == 0]
     assert exact
     assert release.output.rows == pytest.approx(len(frame))
 
@@ -80,7 +80,7 @@ def test_without_noise_the_error_is_within_the_stated_bias(order, mechanism, mon
     frame = table()
     release = mechanism(order).release(curator(frame))
     for query in QUERIES:
-        answer = release.answer(query)
+        answer = release.output.answer(query)
         assert abs(float(answer) - truth(frame, query)) <= answer.truncation_bound + 1e-9
 
 
@@ -91,7 +91,7 @@ def test_without_noise_monomials_of_full_order_are_exact(neighbors, monkeypatch)
     frame = table()
     release = MonomialRelease(5).release(curator(frame, neighbors=neighbors))
     for query in QUERIES:
-        answer = release.answer(query)
+        answer = release.output.answer(query)
         assert float(answer) == pytest.approx(truth(frame, query), abs=1e-12)
         assert answer.truncation_bound == 0
 
@@ -104,7 +104,7 @@ def test_without_noise_the_bracket_contains_the_truth(order, neighbors, monkeypa
     frame = table()
     release = ParityRelease(order).release(curator(frame, neighbors=neighbors))
     for query in QUERIES:
-        bracket = release.answer(query, evaluator="interval", confidence=0.5)
+        bracket = release.output.answer(query, evaluator="interval", confidence=0.5)
         assert bracket.lower - 1e-6 <= truth(frame, query) <= bracket.upper + 1e-6
 
 
@@ -116,7 +116,7 @@ def test_with_noise_the_bracket_contains_the_truth_and_shrinks_with_the_rows(los
     for rows in (500, 50_000):
         frame = table(rows)
         release = ParityRelease(5).release(curator(frame, loss, neighbors))
-        brackets = [release.answer(query, evaluator="interval", confidence=1 - 1e-9) for query in QUERIES]
+        brackets = [release.output.answer(query, evaluator="interval", confidence=1 - 1e-9) for query in QUERIES]
         truths = [truth(frame, query) for query in QUERIES]
         assert all(
             bracket.lower - 1e-6 <= t <= bracket.upper + 1e-6 for bracket, t in zip(brackets, truths, strict=True)
@@ -130,7 +130,7 @@ def test_without_noise_maximum_entropy_of_all_parities_is_the_truth(monkeypatch)
     frame = table(10**5)
     release = ParityRelease(5).release(curator(frame))
     for query in QUERIES:
-        answer = release.answer(query, evaluator="max_entropy")
+        answer = release.output.answer(query, evaluator="max_entropy")
         assert float(answer) == pytest.approx(truth(frame, query), abs=1e-3)
 
 
@@ -138,7 +138,7 @@ def test_maximum_entropy_of_few_parities_stays_in_its_own_bracket():
     frame = table(5000)
     release = ParityRelease(2).release(curator(frame))
     for query in QUERIES:
-        answer = release.answer(query, evaluator="max_entropy")
+        answer = release.output.answer(query, evaluator="max_entropy")
         assert abs(float(answer) - truth(frame, query)) < answer.truncation + 6 * answer.stderr
         assert answer.stderr > 0
 
@@ -163,7 +163,7 @@ def test_the_cost_is_what_the_ledger_lost_and_the_trace_is_the_same_on_neighbour
     other = type(mechanism)(**{**settings_of(mechanism), "spend": spend}).release(curator(again, loss, neighbors))
     assert first.draws == second.draws
     query = conjunction({"a": 1, "b": 0})
-    assert float(other.answer(query)) == float(release.answer(query))
+    assert float(other.output.answer(query)) == float(release.output.answer(query))
 
 
 def settings_of(mechanism) -> dict[str, object]:
@@ -181,7 +181,7 @@ def test_optimal_weights_beat_uniform_ones_for_what_they_are_planned_for():
     for neighbors in BOTH:
         for loss in LOSSES[1:]:
             errors = [
-                ParityRelease(4, weights).release(curator(frame, loss, neighbors)).answer(query).stderr
+                ParityRelease(4, weights).release(curator(frame, loss, neighbors)).output.answer(query).stderr
                 for weights in ("optimal", "uniform")
             ]
             assert errors[0] < errors[1]
@@ -193,7 +193,10 @@ def test_pure_weights_are_never_worse_than_uniform_ones(neighbors):
     frame, query = table(2000), conjunction({"b": 1, "c": 1, "d": 1})
     for order in (1, 2, 3):
         errors = [
-            ParityRelease(order, weights, width=3).release(curator(frame, PureDP(1.0), neighbors)).answer(query).stderr
+            ParityRelease(order, weights, width=3)
+            .release(curator(frame, PureDP(1.0), neighbors))
+            .output.answer(query)
+            .stderr
             for weights in ("optimal", "uniform")
         ]
         assert errors[0] <= errors[1] * 1.1  # one is planned before, the other answered after the noise
@@ -215,7 +218,7 @@ def test_mixed_columns_are_released_by_their_bits(monkeypatch):
     )
     curated = Curator(frame, schema=schema, budget=PureDP(1000.0), neighbors="replace_one")
     release = ParityRelease(4, thresholds={"age": [65]}).release(curated)
-    answer = release.answer(conjunction({"c": "y", "i": 0, "age>=65": 1, "s": None}))
+    answer = release.output.answer(conjunction({"c": "y", "i": 0, "age>=65": 1, "s": None}))
     expected = ((frame.c == "y") & (frame.i == 0) & (frame.age >= 65) & frame.s.isna()).mean()
     assert float(answer) == pytest.approx(expected, abs=1e-9)
 
@@ -270,9 +273,9 @@ def test_settings_out_of_range_are_refused():
         ParityRelease(4).release(Curator(frame, schema=many, budget=PureDP(1.0)))
     release = ParityRelease(1).release(curator(table(10)))
     with pytest.raises(ParameterError, match="evaluator"):
-        release.answer(QUERIES[0], evaluator="best")
+        release.output.answer(QUERIES[0], evaluator="best")
     with pytest.raises(ParameterError, match="confidence"):
-        release.answer(QUERIES[0], evaluator="interval", confidence=1.0)
+        release.output.answer(QUERIES[0], evaluator="interval", confidence=1.0)
 
 
 def test_wide_queries_are_answered_by_polynomials_only():
@@ -280,10 +283,10 @@ def test_wide_queries_are_answered_by_polynomials_only():
     frame = pd.DataFrame(np.ones((100, 12), bool), columns=list(schema))
     release = ParityRelease(2, width=12).release(Curator(frame, schema=schema, budget=PureDP(1.0)))
     query = conjunction(dict.fromkeys(schema, 1))
-    assert 0 <= float(release.answer(query)) <= 1
+    assert 0 <= float(release.output.answer(query)) <= 1
     for evaluator in ("max_entropy", "interval"):
         with pytest.raises(ParameterError, match=r"a query \(12 literals\) must have at most 10"):
-            release.answer(query, evaluator=evaluator)
+            release.output.answer(query, evaluator=evaluator)
 
 
 def test_planned_scales_are_the_levels_of_the_statistic():

@@ -63,7 +63,7 @@ def asked(variables):
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_any_functions_are_answered_within_their_polynomials_error(order, neighbors, monkeypatch):
     family = TabulatedFamily(COLOR_DOMAIN, ("p", "q", "r"), FUNCTIONS, order)
-    answer = release(family, monkeypatch, DRAWN, COLORS, neighbors).answer(asked(family.variables))
+    answer = release(family, monkeypatch, DRAWN, COLORS, neighbors).output.answer(asked(family.variables))
     truth = (0.5 * FUNCTIONS[0] + 0.3 * FUNCTIONS[1] + 0.2 * FUNCTIONS[2]).astype(float)
     assert np.abs(answer.estimate - truth).max() <= family.error + 1e-9
     assert answer.truncation_bound == family.error
@@ -77,9 +77,11 @@ def test_functions_at_full_order_have_no_error_but_rounding():
     "query", [conjunction({"a": 1, "b": 0}), disjunction({"c": 1, "d": 1}), r_of_k(dict.fromkeys("abd", 1), r=2)]
 )
 def test_symmetric_queries_are_a_family(query, monkeypatch):
-    found = release(SymmetricFamily(BITS, 3, 4), monkeypatch).answer(query)
+    found = release(SymmetricFamily(BITS, 3, 4), monkeypatch).output.answer(query)
     curator = Curator(TABLE, schema=SCHEMA, budget=PureDP(1.0), neighbors="replace_one")
-    assert float(found) == pytest.approx(float(ParityRelease(3, weights="uniform").release(curator).answer(query)))
+    assert float(found) == pytest.approx(
+        float(ParityRelease(3, weights="uniform").release(curator).output.answer(query))
+    )
     assert float(found.stderr) > 0
 
 
@@ -88,13 +90,13 @@ def test_decision_lists_are_a_family(monkeypatch):
     schema = decision_list_schema(variables, length=2)
     plan = plan_at(variables, 2, 2, Adjacency(Neighbors.REPLACE_ONE), PureDP(1.0))
     table = pd.DataFrame(decision_list_columns(text, length=2))
-    found = release(ListFamily(variables, plan.statistic, plan.error), monkeypatch, table, schema).answer(
+    found = release(ListFamily(variables, plan.statistic, plan.error), monkeypatch, table, schema).output.answer(
         asked(variables)
     )
     truth = [np.mean([DecisionList.parse(one)(values) for one in text]) for values in asked(variables)]
     np.testing.assert_allclose(found.estimate, truth, atol=1e-4)
     curator = Curator(table, schema=schema, budget=PureDP(1.0), neighbors="replace_one")
-    same = DecisionListRelease(2, 2).release(curator).answer(asked(variables))
+    same = DecisionListRelease(2, 2).release(curator).output.answer(asked(variables))
     np.testing.assert_allclose(found.estimate, same.estimate, atol=1e-6)
 
 
@@ -114,7 +116,7 @@ def test_the_average_learner_is_off_by_its_root_mean_square_at_most_over_its_que
         squares += chance * (error - TABLE[list(chosen)].all(axis=1).mean()) ** 2
         weight += chance
     assert math.sqrt(squares) <= family.error + 1e-3
-    assert found.answer(conjunction({"a": 1})).truncation_bound is None
+    assert found.output.answer(conjunction({"a": 1})).truncation_bound is None
 
 
 @pytest.mark.parametrize("order", [1, 3])

@@ -70,7 +70,7 @@ def test_each_true_literal_adds_no_more_to_a_larger_set_than_to_a_smaller(query)
 def test_without_noise_an_answer_is_off_by_no_more_than_its_stated_bias(monkeypatch, query, order):
     silence(monkeypatch)
     curator = Curator(table(), schema=SCHEMA, budget=ApproxDP(500.0, 1e-6), neighbors="replace_one")
-    answer = ParityRelease(order=order).release(curator).answer(query)
+    answer = ParityRelease(order=order).release(curator).output.answer(query)
     assert abs(float(answer) - truth(query, table())) <= answer.truncation_bound + 1e-6
     assert answer.truncation_bound <= 2 * max(1e-6, sum(query.weights) * max(max(b.values) for b in query.blocks))
 
@@ -79,7 +79,7 @@ def test_without_noise_an_answer_is_off_by_no_more_than_its_stated_bias(monkeypa
 def test_with_parities_as_wide_as_the_blocks_the_answer_is_unbiased(monkeypatch, query):
     silence(monkeypatch)
     curator = Curator(table(), schema=SCHEMA, budget=ApproxDP(500.0, 1e-6), neighbors="replace_one")
-    answer = ParityRelease(order=6).release(curator).answer(query)
+    answer = ParityRelease(order=6).release(curator).output.answer(query)
     assert answer.truncation == pytest.approx(0, abs=1e-6)
     assert float(answer) == pytest.approx(truth(query, table()), abs=1e-5)
 
@@ -92,7 +92,7 @@ def test_the_standard_error_is_that_of_the_noise_where_blocks_share_parities(nei
     frame, answers = table(300), []
     for _ in range(40):
         curator = Curator(frame, schema=SCHEMA, budget=ApproxDP(5.0, 1e-6), neighbors=neighbors)
-        answers.append(ParityRelease(order=4).release(curator).answer(query))
+        answers.append(ParityRelease(order=4).release(curator).output.answer(query))
     gaps = np.array([float(answer) - truth(query, frame) for answer in answers])
     ratio = float((gaps**2).sum() / sum(answer.stderr**2 for answer in answers))
     assert 0.25 < ratio < 2.7
@@ -136,5 +136,5 @@ def test_what_is_no_submodular_query_is_refused():
     curator = Curator(table(), schema=SCHEMA, budget=ApproxDP(1.0, 1e-6))
     released = ParityRelease(order=2).release(curator)
     with pytest.raises(ParameterError, match="of a submodular query must be 'polynomial'"):
-        released.answer(QUERIES[0], evaluator="interval")
+        released.output.answer(QUERIES[0], evaluator="interval")
     assert SubmodularQuery((symmetric(literals(0), [0, 1]),), (1.0,)).width == 1

@@ -47,14 +47,14 @@ def test_no_value_is_read_further_off_than_the_cells_say(kind, cells):
 def test_a_declared_bound_is_an_end_of_the_interval(kind, end):
     column, values = NUMBERS[kind]
     release = sd.SmoothSummary(degrees=2).release(curator_of(np.full(1000, values[-end]), column))
-    assert float(release.answer(lambda x: x[:, 0])) == pytest.approx(2 * end - 1, abs=1e-3)
+    assert float(release.output.answer(lambda x: x[:, 0])) == pytest.approx(2 * end - 1, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["whole", "hundredths"])
 def test_a_summary_and_a_synthetic_table_answer_the_same_question(kind):
     column, values = NUMBERS[kind]
     rows, question = np.repeat(values[: len(values) // 2], 20), sd.smooth(lambda x: x[:, 0], columns=["x"])
-    summary = sd.SmoothSummary(degrees=3).release(curator_of(rows, column)).answer(question)
+    summary = sd.SmoothSummary(degrees=3).release(curator_of(rows, column)).output.answer(question)
     table = sd.SmoothSynthesis(variant="exact", degrees=6, grid=600, lattice=10**6).release(curator_of(rows, column))
     assert float(summary) == pytest.approx(float(table.answer(question)["estimate"].iloc[0]), abs=0.01)
 
@@ -71,7 +71,7 @@ def test_the_widest_and_the_narrowest_kernels_are_answered_within_their_bound(si
     release = sd.SmoothSummary(degrees=12).release(curator_of(x, sd.Continuous(-1, 1)))
     kernels = GaussianKernels(centers=np.zeros((1, 1, 1)), weights=np.ones((1, 1)), sigma=sigma)
     with np.errstate(all="ignore"):
-        answer, truth = release.answer(kernels), kernels.averages(x[:, None])[0]
+        answer, truth = release.output.answer(kernels), kernels.averages(x[:, None])[0]
     assert abs(answer.estimate[0] - truth) <= answer.truncation_bound[0] + 12 * answer.stderr[0] + 1e-12
 
 
@@ -97,7 +97,7 @@ def test_degrees_for_the_narrowest_kernels_are_found_in_a_moment():
 def test_a_setting_of_an_answer_that_is_no_such_number_is_refused(setting):
     release = sd.SmoothSummary(degrees=4).release(curator_of(np.linspace(-1, 1, 500), sd.Continuous(-1, 1)))
     with pytest.raises(ParameterError, match=f"{next(iter(setting))} \\("):
-        release.answer(lambda x: x[:, 0], **setting)
+        release.output.answer(lambda x: x[:, 0], **setting)
 
 
 @pytest.mark.parametrize(

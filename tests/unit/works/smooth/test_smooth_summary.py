@@ -44,7 +44,7 @@ def test_without_noise_polynomials_are_answered_up_to_the_grid(monkeypatch, loss
     table = frame()
     released = SmoothSummary(degrees=4).release(curator(table, loss, neighbors))
     query = lambda p: 1 + p[:, 0] ** 3 - 2 * p[:, 0] * p[:, 1] ** 2  # noqa: E731
-    assert float(released.answer(query)) == pytest.approx(query(scaled(table)).mean(), abs=2e-5)
+    assert float(released.output.answer(query)) == pytest.approx(query(scaled(table)).mean(), abs=2e-5)
 
 
 def test_only_ordered_columns_are_summarised_unless_named():
@@ -104,14 +104,14 @@ def test_missing_values_count_as_spread_by_the_arcsine_law(monkeypatch):
     schema = Schema({"x": Continuous(-1, 1, nullable=True)})
     table = pd.DataFrame({"x": [0.5, np.nan, np.nan, np.nan]})
     asked = Curator(table, schema=schema, budget=PureDP(1.0), neighbors="replace_one")
-    answer = SmoothSummary(degrees=3).release(asked).answer(lambda p: p[:, 0] ** 2)
+    answer = SmoothSummary(degrees=3).release(asked).output.answer(lambda p: p[:, 0] ** 2)
     assert float(answer) == pytest.approx((0.25 + 3 * 0.5) / 4, abs=1e-4)
 
 
 def test_kernel_workloads_are_answered_within_their_error_bars():
     table = frame(5000)
     kernels = GaussianKernels.random(30, d=2, sigma=0.7, rng=np.random.default_rng(0))
-    answer = SmoothSummary(smoothness=6).release(curator(table)).answer(kernels)
+    answer = SmoothSummary(smoothness=6).release(curator(table)).output.answer(kernels)
     off = np.abs(answer.estimate - kernels.averages(scaled(table)))
     assert (off <= 8 * answer.stderr + answer.truncation + 1e-4).all()
 

@@ -114,7 +114,8 @@ def test_a_smooth_query_is_within_alpha_of_the_truth(loss):
     )
     alpha = accuracy(6, rows=2000, d=1, smoothness=2, loss=loss, beta=1e-6)
     answers = [
-        float(SmoothSummary(degrees=6).release(curator_of()).answer(lambda p: np.sin(p[:, 0]))) for _ in range(20)
+        float(SmoothSummary(degrees=6).release(curator_of()).output.answer(lambda p: np.sin(p[:, 0])))
+        for _ in range(20)
     ]
     assert np.abs(np.array(answers) - np.sin(data).mean()).max() <= alpha
 

@@ -57,7 +57,7 @@ def test_neighbours_with_the_same_noisy_answers_ask_for_noise_alike(name, neighb
 
     def run(table):
         release = MECHANISMS[name].release(curator(table, neighbors=neighbors), random_state=0)
-        return [release.answer(query).count for query in QUERIES]
+        return [release.output.answer(query).count for query in QUERIES]
 
     with pytest.MonkeyPatch.context() as patch:
         first = recorded(patch)
@@ -71,7 +71,7 @@ def test_neighbours_with_the_same_noisy_answers_ask_for_noise_alike(name, neighb
 def test_a_projection_without_noise_errs_by_no_more_than_its_own_spread(name, monkeypatch):
     without_noise(monkeypatch)
     release = MECHANISMS[name].release(curator(), random_state=1)
-    answers = [release.answer(query) for query in QUERIES]
+    answers = [release.output.answer(query) for query in QUERIES]
     spread = np.sqrt(2 * 101 * release.output.squared_counts / MECHANISMS[name].dimension)
     assert max(abs(answer.count - 400) for answer in answers) < 6.2 * spread
     assert all(answer.origin is Origin.RELEASED for answer in answers)
@@ -108,7 +108,7 @@ def test_error_bars_of_a_projection_cover_the_truth():
     covered, runs = 0, 30
     for seed in range(runs):
         release = MECHANISMS["count sketch"].release(curator(), random_state=seed)
-        covered += sum(abs(a.count - 400) <= a.error for a in map(release.answer, QUERIES[::10]))
+        covered += sum(abs(a.count - 400) <= a.error for a in map(release.output.answer, QUERIES[::10]))
     assert covered >= 0.75 * 2 * runs
 
 
@@ -135,7 +135,7 @@ def test_projection_settings_out_of_range_are_refused(setting):
 def test_a_histogram_answers_from_frequent_records_and_bounds_the_hidden_ones(neighbors):
     release = StabilityHistogram().release(curator(neighbors=neighbors))
     assert set(release.output.records) == {("often",), ("also",)}
-    answer = release.answer(QUERIES[0])
+    answer = release.output.answer(QUERIES[0])
     assert abs(answer.count - 300) <= 40
     assert abs(answer.count - 400) <= answer.error
     assert 0 < answer.stddev < 4
@@ -154,9 +154,9 @@ def test_a_histogram_answers_conjunctions_over_several_columns(monkeypatch):
     rows = [(True, "x", False)] * 100 + [(True, "y", True)] * 50 + [(False, "x", True)] * 70
     table = pd.DataFrame(rows, columns=list(schema))
     release = StabilityHistogram().release(Curator(table, schema=schema, budget=LOSS))
-    assert release.answer(sparse_conjunction(schema, {"sick": 1})).count == 150
-    assert release.answer(sparse_conjunction(schema, {"sick": 1, "city": "y"})).count == 50
-    assert release.answer(sparse_conjunction(schema, {"smoker": True, "city": "x"})).count == 70
+    assert release.output.answer(sparse_conjunction(schema, {"sick": 1})).count == 150
+    assert release.output.answer(sparse_conjunction(schema, {"sick": 1, "city": "y"})).count == 50
+    assert release.output.answer(sparse_conjunction(schema, {"smoker": True, "city": "x"})).count == 70
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -164,7 +164,7 @@ def test_mwem_without_noise_learns_its_queries(neighbors, monkeypatch):
     without_noise(monkeypatch)
     queries = [KeyList.of(("person",), RARE[:200]), KeyList.of(("person",), ["often", "p399"]), *QUERIES[:3]]
     release = SparseMWEM(queries, rounds=8, sweeps=30).release(curator(neighbors=neighbors))
-    np.testing.assert_allclose([release.answer(q).count for q in queries], [200, 301, 400, 400, 400], atol=1.0)
+    np.testing.assert_allclose([release.output.answer(q).count for q in queries], [200, 301, 400, 400, 400], atol=1.0)
     assert release.output.total == N
 
 
@@ -203,7 +203,7 @@ def test_sparse_queries_are_named_by_columns_and_are_the_cells_of_their_marginal
     release = SparseMWEM([("city",), ("member", "city")], rounds=6).release(curator)
     assert release.output.columns == ("city", "member")
     oslo = sparse_conjunction(schema, {"city": "o"}, columns=("city", "member"))
-    assert abs(release.answer(oslo).count - 700) < 100
+    assert abs(release.output.answer(oslo).count - 700) < 100
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_session_saved_before_its_first_slot_answers_and_learns(update, tmp_pa
     resumed = resume_session(tmp_path / "s", curator)
     assert resumed.ask(study(0, 300)).count == 300
     assert len(resumed.table.place) == 300
-    assert resumed.close().answer(study(2 * N, 2 * N + 10)).count >= 0
+    assert resumed.close().output.answer(study(2 * N, 2 * N + 10)).count >= 0
 
 
 @pytest.mark.parametrize("asked", [0, 3])
@@ -231,8 +231,8 @@ def test_a_released_session_answers_any_query_and_names_no_row(monkeypatch):
     _, session = opened(accuracy=0.01)
     session.ask(study(0, 300))
     release = session.close()
-    assert release.answer(study(0, 300)).count == pytest.approx(300, rel=1e-6)
-    assert release.answer(study(0, 150)).fraction == pytest.approx(0.15, rel=1e-6)
+    assert release.output.answer(study(0, 300)).count == pytest.approx(300, rel=1e-6)
+    assert release.output.answer(study(0, 150)).fraction == pytest.approx(0.15, rel=1e-6)
     assert set(release.output.weights) == {f"p{i}" for i in range(300)}
     assert repr(session) == "SparseSession(1 of 5 updates, SparseTable(300 of 10000 slots touched))"
 

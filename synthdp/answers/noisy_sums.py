@@ -1,0 +1,322 @@
+"""Questions answered from noisy sums alone, without a model: counts, shares, sums and means with exact standard errors.
+
+What a release measured (a table, parities, monomials) says the table of some columns as a linear function of noisy numbers
+with independent noise.  A question is a linear function of that table, or the ratio of two.  Knows no row and no mechanism.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from synthdp.answers.answers import MEASURED, Answers, with_intervals
+from synthdp.answers.expressions import Node, columns_of, comparisons_of, points_where, truth
+from synthdp.answers.grouping import groups_of, numbers_of
+from synthdp.answers.questions import Count, Marginal, Mean, Share, Sum
+from synthdp.arrays import AnyArray, BoolArray, FloatArray
+from synthdp.domain.axis import Axis
+from synthdp.errors import ParameterError
+from synthdp.measurements import Measurements
+from synthdp.queries.product_sums import ProductSums, TellsTables
+from synthdp.schema.schema import Schema
+
+MOST_NUMBERS = 2**24
+"""Most numbers of one question, answers times cells.  Safety limit: 128 MB."""
+
+EXACT = 1e-6
+"""Tolerance: a function of a column's cells that least squares reproduces this nearly is one of what was measured."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisySums:
+    """The noisy answers of a release, as far as they say what tables of its columns are.
+
+    Parameters
+    ----------
+    schema
+        The columns that can be asked about.
+    measurements
+        The noisy answers.
+    row_count
+        The number of rows, and the standard deviation of its error.
+    """
+
+    schema: Schema
+    measurements: tuple[Measurements, ...]
+    row_count: tuple[float, float]
+
+    def sums_of(self, names: Sequence[str]) -> ProductSums:
+        """Return what is known of the table of some columns, by the measurement with the least noise.
+
+        Raises
+        ------
+        ParameterError
+            If nothing was measured of them together.
+        """
+        known = [
+            sums
+            for measured in self.measurements
+            if isinstance(measured.queries, TellsTables)
+            and (sums := measured.queries.sums_of(names, measured.answers, measured.stddev, rows=self.row_count))
+            is not None
+        ]
+        if not known:
+            if len(names) > 1:
+                raise ParameterError(f"{', '.join(names)} were not measured together: ask about fewer columns")
+            raise ParameterError(f"no table of column {names[0]!r} was measured: ask about other columns")
+        return min(known, key=lambda sums: sums.noise)
+
+
+def answered(source: NoisySums, question: object) -> Answers:
+    """Answer a count, a share, a sum, a mean or a marginal.
+
+    A sum or a mean of a column that was released in cells takes the middle of each; half its width is the bias.
+
+    Raises
+    ------
+    ParameterError
+        If it is another question, or what it asks is no function of what was measured.
+    """
+    match question:
+        case Marginal():
+            return _counts(source, question.columns, None, dict(question.bins))
+        case Count(None, (), None):
+            total, stddev = source.row_count
+            return with_intervals({}, np.array([total]), np.array([stddev]), [MEASURED], lowest=0.0)
+        case Count(weight=None):
+            return _counts(source, question.by, question.where, {})
+        case Share(weight=None) | Sum(weight=None) | Mean(weight=None):
+            return _ratio_or_sum(source, question)
+    raise ParameterError(
+        "a release of noisy sums answers count, share, sum, mean and marginal, without weight: for other questions, "
+        "release a synthetic table"
+    )
+
+
+def missing_rows(sums: ProductSums, rows: float) -> float:
+    """Return how many rows are missing from a table of one column, by noisy sums."""
+    basis = _Basis.of(sums.features[0], sums.axes[0])
+    counted = basis.solved[sums.axes[0].releasable].sum(axis=0) @ sums.values
+    return rows - float(counted)
+
+
+class _Asked(NamedTuple):
+    """The columns of a question, and which rows go to which answer."""
+
+    sums: ProductSums
+    names: tuple[str, ...]
+    labels: dict[str, list[Any]]
+    groups: tuple[FloatArray, ...]
+    """For each column (groups_j, cells_j), one group of all cells for a column that groups nothing."""
+    inside: FloatArray | None
+    """(cells_1, ..., cells_d) which cells meet the condition; all where there is none."""
+
+
+def _asked(
+    source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any], *, more: Sequence[str] = ()
+) -> _Asked:
+    names = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ()), *more]))
+    for name in names:
+        if name not in source.schema.outputs:
+            raise ParameterError(f"there is no column {name!r}; this release has: {', '.join(source.schema.outputs)}")
+    sums = source.sums_of(names)
+    groups, labels = [], []
+    for name, axis in zip(names, sums.axes, strict=True):
+        if name not in by:
+            groups.append(np.ones((1, axis.size)))
+            continue
+        of_point, named = groups_of(axis.column, axis, bins.get(name))
+        of_cell = _of_cells(axis, of_point)
+        groups.append((of_cell == np.arange(len(named))[:, None]).astype(np.float64))
+        labels.append(list(named))
+    cells = itertools.product(*labels)
+    shown = {name: list(of_name) for name, of_name in zip(by, zip(*cells, strict=True), strict=True)} if labels else {}
+    return _Asked(sums, names, shown, tuple(groups), None if where is None else _inside(source, sums, names, where))
+
+
+def _counts(source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any]) -> Answers:
+    asked = _asked(source, by, where, bins)
+    estimate, stddev = _linear(asked, asked.inside)
+    return with_intervals(asked.labels, estimate, stddev, [MEASURED] * len(estimate), lowest=0.0)
+
+
+def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
+    if isinstance(question, Share):
+        more: tuple[str, ...] = tuple(sorted(columns_of(question.condition)))
+        asked = _asked(source, question.by, question.where, {}, more=more)
+        values, there, half = _inside(source, asked.sums, asked.names, question.condition), np.ones(()), 0.0
+        column = None
+    else:
+        column = source.schema.outputs.get(question.column)
+        if column is None or column.quantity == "label" or column.temporal:
+            what = "sum" if isinstance(question, Sum) else "mean"
+            raise ParameterError(f"column {question.column!r} must be one of numbers of this release to have a {what}")
+        asked = _asked(source, question.by, question.where, {}, more=(question.column,))
+        place = asked.names.index(question.column)
+        middle, there, half = _numbers(asked.sums.axes[place])
+        shape = [-1 if i == place else 1 for i in range(len(asked.names))]
+        values, there = middle.reshape(shape), there.reshape(shape)
+    inside = there if asked.inside is None else asked.inside * there
+    inside = np.broadcast_to(inside, [axis.size for axis in asked.sums.axes])
+    numerator, noise = _linear(asked, inside * values)
+    denominator, _ = _linear(asked, inside)
+    basis = [MEASURED] * len(numerator)
+    if isinstance(question, Sum):
+        of_sum = half * np.maximum(denominator, 0.0) if half else None
+        return with_intervals(asked.labels, numerator, noise, basis, bias=of_sum)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(denominator > 0, numerator / denominator, np.nan)
+        # the first-order error of N / D is that of N - r D, over D
+        noise = np.array(
+            [_linear(asked, inside * (values - r), only=i)[1][0] for i, r in enumerate(np.nan_to_num(ratio))]
+        )
+        stddev = noise / denominator
+    numbers = values[there > 0] if values.shape == there.shape else values
+    lowest, highest = (0.0, 1.0) if column is None else (float(numbers.min()), float(numbers.max()))
+    bias = np.full(len(ratio), half) if half else None
+    return with_intervals(asked.labels, ratio, stddev, basis, lowest=lowest, highest=highest, bias=bias)
+
+
+def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the sums over the cells of each answer of what a row in them counts, and their standard deviations.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    weights
+        (cells_1, ..., cells_d) what a row counts; 1 where ``None``.
+    only
+        The one answer that is wanted; default: all.
+    """
+    sums, shape = asked.sums, tuple(len(group) for group in asked.groups)
+    groups = asked.groups
+    if only is not None:
+        at = np.unravel_index(only, shape)
+        groups = tuple(group[[i]] for group, i in zip(groups, at, strict=True))
+        shape = (1,) * len(shape)
+    bases = [_Basis.of(features, axis) for features, axis in zip(sums.features, sums.axes, strict=True)]
+    if weights is None:  # the function of a cell is a product over columns
+        used = [
+            basis.of_functions(group, axis)
+            for basis, group, axis in zip(bases, groups, sums.axes, strict=True)
+        ]  # fmt: skip
+        estimate, variance = sums.values, sums.variance
+        for coefficients in used:  # the first axis becomes the last one
+            estimate = np.tensordot(estimate, coefficients, axes=(0, 1))
+            variance = np.tensordot(variance, coefficients**2, axes=(0, 1))
+        return np.asarray(estimate).ravel(), np.sqrt(np.asarray(variance).ravel())
+    cells = math.prod(axis.size for axis in sums.axes)
+    if math.prod(shape) * cells > MOST_NUMBERS:
+        raise ParameterError(
+            f"this question has {math.prod(shape)} answers from {cells} cells each: name fewer columns, or ask without "
+            "a condition"
+        )
+    table = np.asarray(weights, np.float64)[None]
+    for j, group in enumerate(groups):  # (answers so far, cells_1, ..., cells_d)
+        spread = group.reshape(1, len(group), *(-1 if i == j else 1 for i in range(len(groups))))
+        table = (table[:, None] * spread).reshape(-1, *table.shape[1:])
+    for basis, axis in zip(bases, sums.axes, strict=True):
+        table = np.tensordot(table, basis.solved, axes=(1, 0))
+        if basis.projection is not None and np.abs(_off(asked, weights, axis)).max() > EXACT:
+            raise _undecided(axis)
+    flat = table.reshape(len(table), -1)
+    estimate, variance = flat @ sums.values.ravel(), flat**2 @ sums.variance.ravel()
+    return np.asarray(estimate), np.sqrt(np.asarray(variance))
+
+
+def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
+    """Return what is lost of a function of the cells if one column is only known by what was measured of it."""
+    place = next(i for i, one in enumerate(asked.sums.axes) if one is axis)
+    basis = _Basis.of(asked.sums.features[place], axis)
+    kept = np.moveaxis(np.asarray(weights, np.float64), place, -1) * axis.releasable
+    grouped = kept[..., None, :] * asked.groups[place]
+    return np.asarray(grouped if basis.projection is None else grouped @ basis.projection - grouped)
+
+
+class _Basis(NamedTuple):
+    """How functions of a column's cells are combinations of what was measured."""
+
+    solved: FloatArray
+    """(cells, f) each cell's indicator as a combination of the functions, by least squares."""
+    projection: FloatArray | None
+    """(cells, cells) what least squares makes of the cells' indicators; ``None`` if nothing is lost."""
+
+    @classmethod
+    def of(cls, features: FloatArray, axis: Axis) -> _Basis:
+        solved = np.zeros((axis.size, len(features)))
+        if features.shape[0] == features.shape[1] and np.array_equal(features, np.eye(len(features))):
+            solved[axis.releasable] = features[axis.releasable]
+            return cls(solved, None)
+        solved[axis.releasable] = np.linalg.pinv(features[:, axis.releasable])
+        projection = solved @ features
+        exact = np.diag(axis.releasable.astype(np.float64))
+        projection[:, ~axis.releasable] = 0.0
+        return cls(solved, None if np.abs(projection - exact).max() < EXACT else projection)
+
+    def of_functions(self, functions: FloatArray, axis: Axis) -> FloatArray:
+        """Return functions of the cells, (q, cells), as combinations of what was measured, (q, f), or refuse them."""
+        kept = functions * axis.releasable
+        if self.projection is not None and np.abs(kept @ self.projection - kept).max() > EXACT:
+            raise _undecided(axis)
+        return np.asarray(kept @ self.solved)
+
+
+def _undecided(axis: Axis) -> ParameterError:
+    return ParameterError(
+        f"what was released of column {axis.name!r} does not tell apart the values that the question tells apart"
+    )
+
+
+def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: Node) -> FloatArray:
+    """Return which cells meet a condition, (cells_1, ..., cells_d)."""
+    found: dict[Any, BoolArray] = {}
+    for comparison in comparisons_of(where):
+        place = names.index(comparison.column)
+        of_cell = _of_cells(sums.axes[place], points_where(comparison, source.schema).astype(np.int64)) > 0
+        found[comparison] = of_cell.reshape([-1 if i == place else 1 for i in range(len(names))])
+    shape = [axis.size for axis in sums.axes]
+    if math.prod(shape) > MOST_NUMBERS:
+        raise ParameterError(f"this condition is about {math.prod(shape)} cells: name fewer columns")
+    allowed = [
+        axis.releasable.reshape([-1 if i == j else 1 for i in range(len(shape))]) for j, axis in enumerate(sums.axes)
+    ]
+    holds = np.broadcast_to(truth(where, found), shape) & reduce(np.logical_and, allowed)
+    return np.asarray(holds, np.float64)
+
+
+def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
+    """Return a whole number of each cell, where all its grid points have the same; -1 in cells that are never released."""
+    low, high = _ends(axis, of_point.astype(np.float64))
+    if (low[axis.releasable] != high[axis.releasable]).any():
+        raise ParameterError(
+            f"column {axis.name!r} was released in {int(axis.releasable.sum())} cells, and the question cuts one of them: "
+            "ask about whole cells"
+        )
+    return np.asarray(np.where(axis.releasable, low, -1)).astype(np.int64)
+
+
+def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest number of the grid points of each cell; infinite in cells without any."""
+    there = axis.starts < len(of_point)
+    low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
+    np.minimum.at(low, axis.cells[there], np.minimum.reduceat(of_point, axis.starts[there]))
+    np.maximum.at(high, axis.cells[there], np.maximum.reduceat(of_point, axis.starts[there]))
+    return low, high
+
+
+def _numbers(axis: Axis) -> tuple[FloatArray, FloatArray, float]:
+    """Return the middle of each cell's numbers, 1 where there are numbers, and how far any is from its middle."""
+    values, present = numbers_of(axis.column)
+    there = _of_cells(axis, present)
+    low, high = _ends(axis, values)
+    some = there > 0
+    middle = np.where(some, (low + np.where(some, high, 0.0)) / 2, 0.0) if some.any() else np.zeros(axis.size)
+    half = float((high[some] - low[some]).max(initial=0.0)) / 2
+    return np.nan_to_num(middle), some.astype(np.float64), half

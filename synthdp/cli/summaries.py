@@ -1,0 +1,91 @@
+"""``synthdp release`` with a mechanism that yields answers and no table: it is saved, and asked by ``synthdp answer``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+import synthdp
+from synthdp.cli.reading import read_as, table_at
+from synthdp.errors import ParameterError, tell_of_budget
+from synthdp.schema.csv_format import CsvFormat
+
+
+def release_summary(
+    table: Path,
+    schema: synthdp.Schema,
+    *,
+    told: CsvFormat,
+    mechanism: str,
+    options: Mapping[str, Any],
+    epsilon: float,
+    delta: float,
+    save: Path | None,
+    receipt: Path | None,
+    unsupported: Mapping[str, bool],
+    as_json: bool,
+    **people: Any,
+) -> None:
+    """Release answers and save them.
+
+    Costs (epsilon, delta), for the neighbours that are named.
+
+    Parameters
+    ----------
+    table, told
+        The private rows, and how their file is read.
+    schema
+        Declared.
+    mechanism, options
+        By name.
+    epsilon, delta
+        What it costs.
+    save
+        The folder of the release; needed, since nothing else comes of it.
+    receipt
+        Its file; text, or JSON by ending.
+    unsupported
+        Options of the command that need a synthetic table, and whether each was given.
+    as_json
+        Print JSON.
+    people
+        Settings of the `Curator`: neighbours, units, ledger.
+
+    Raises
+    ------
+    ParameterError
+        If there is no place to save it, or an option needs a table; nothing is spent then.
+    """
+    from synthdp.mechanisms.named import UNSET, mechanism_named
+    from synthdp.privacy.loss import loss_of
+    from synthdp.publishing import check_places, whole_file
+    from synthdp.storage import check_place
+
+    wrong = [option for option, given in unsupported.items() if given]
+    if wrong:
+        raise ParameterError(f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave it out")
+    if save is None:
+        raise ParameterError(f"{mechanism} yields answers alone: say with --save where the release goes, to be asked")
+    check_places((save, receipt), inputs=(table, people["ledger"]))
+    check_place(save)
+    made = mechanism_named(mechanism, options=options, **UNSET)
+    source = table_at(table, told, schema.csv)
+    with synthdp.Curator(source, schema=read_as(schema, told), budget=loss_of(epsilon, delta), **people) as curator:
+        release = made.release(curator)
+    try:
+        release.save(save)
+        if receipt is not None:
+            with whole_file(receipt) as scratch:
+                document = json.dumps(release.receipt.to_document(), ensure_ascii=False)
+                scratch.write_text(f"{document if receipt.suffix == '.json' else release.receipt}\n", encoding="utf-8")
+    except Exception as error:
+        tell_of_budget(error, f"{release.receipt.total} is spent, {release.receipt.record}")
+        raise
+    if as_json:
+        click.echo(json.dumps({"release": str(save), "receipt": release.receipt.to_document()}))
+    else:
+        click.echo(f"{release.receipt}\n\nanswers, to be asked by synthdp answer: {save}")

@@ -1,0 +1,169 @@
+"""What the rows of each class of a survey weight stand for: asked before a table is made, and then known of its column.
+
+A release with weights is an ordinary one of a table whose weight is a column in classes.  What is measured besides is the
+mean of each class, from two noisy histograms of its own.  No amplification by the design of the survey is claimed
+(arXiv 2408.07006): rows are protected as if everybody knew who was asked.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.curator.curator import Curator
+from synthdp.domain.domain import Domain, axis_of
+from synthdp.errors import ParameterError, SalvageWarning, SchemaError
+from synthdp.measurements import Measurements
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.queries.marginals import one_ways
+from synthdp.queries.protocol import Statistic
+from synthdp.schema.schema import Schema
+from synthdp.schema.weights import Weight
+
+SHARE = 0.02
+"""Share of a budget for the means of the classes of all weights.  Tuned: `benchmarks/utility/weights.py --sweep share`."""
+
+EVENLY = 1 / 3
+"""Variance of a number that may be anything from -1 to 1: what is known of a class of which noise tells nothing."""
+
+
+def weights_of(schema: Schema) -> dict[str, Weight]:
+    """Return the columns of a schema that are survey weights whose means nobody has measured."""
+    return {name: column for name, column in schema.items() if isinstance(column, Weight) and not column.means}
+
+
+def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
+    """Refuse survey weights that a mechanism does not keep in their classes, or that a rule names.
+
+    Raises
+    ------
+    ParameterError, SchemaError
+        With one sentence that says what to do.
+    """
+    names = weights_of(schema)
+    if names and not getattr(mechanism, "keeps_classes", False):
+        raise ParameterError(
+            f"mechanism {type(mechanism).__name__} knows no survey weights ({', '.join(names)}): use 'auto' or "
+            "'adaptive_marginals', or declare the column as Continuous"
+        )
+    for rule in schema.constraints:
+        for name in set(rule.names) & set(names):
+            raise SchemaError(f"no rule may name the survey weight {name!r}: {rule.in_words()}")
+
+
+def measure_weights(account: Curator) -> tuple[Measurements, ...]:
+    """Measure what the rows of each class of the survey weights stand for, and complete the account's schema with it.
+
+    Returns the noisy answers.
+
+    Costs `SHARE` of the account's budget, for the curator's neighbours, where there are weights; nothing else.
+    """
+    columns = weights_of(account.schema)
+    if not columns:
+        return ()
+    from synthdp.queries.class_offsets import ClassOffsets, axis_of_offsets
+
+    queries: list[Statistic] = []
+    steps = []
+    for name, column in columns.items():
+        queries += [
+            one_ways(Domain((axis_of(name, column),))), ClassOffsets(Domain((axis_of_offsets(name, column),)))
+        ]  # fmt: skip
+        steps += [f"rows in each class of weight {name!r}", f"mean of each class of weight {name!r}"]
+    part, _ = BudgetAllocation.of(account).take(SHARE / len(queries))
+    answers = account.measure_each(queries, spends=[part.loss] * len(queries), steps=steps)
+    try:
+        known = {
+            name: column.measured_as(*class_means(column, *answers[2 * i : 2 * i + 2]))
+            for i, (name, column) in enumerate(columns.items())
+        }
+        account.know(known)
+    except Exception as error:  # noqa: BLE001 - it is paid for: the middles of the classes will do
+        note = f"SALVAGED: the means of the classes of a weight failed ({type(error).__name__}); rows have the middles"
+        warnings.warn(note, SalvageWarning, stacklevel=2)
+    return tuple(answers)
+
+
+def class_means(
+    column: Weight, counted: Measurements, offsets: Measurements
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the mean of each class and its standard error, from how many rows it has and their summed offsets.
+
+    The posterior mean of an offset that may lie anywhere in its class beforehand, of variance 1/3 in halves of its width:
+    with N rows and a sum S of noise s it is ``N S / (N^2 + 3 s^2)``, of variance ``1 / (3 + N^2 / s^2)``, to which the
+    error of N adds.
+
+    Parameters
+    ----------
+    column
+        The weight.
+    counted
+        Rows in each cell of its axis: classes first.
+    offsets
+        `ClassOffsets` of it.
+    """
+    from synthdp.queries.class_offsets import class_middles
+
+    middle, half = class_middles(column)
+    rows = np.maximum(counted.answers[: len(middle)], 0.0)
+    sums, noise = np.asarray(offsets.answers, np.float64), max(offsets.stddev, 1e-9)
+    offset = np.clip(rows * sums / (rows**2 + noise**2 / EVENLY), -1.0, 1.0)
+    of_count = (offset * counted.stddev) ** 2 / np.maximum(rows, 1.0) ** 2
+    variance = np.minimum(1 / (1 / EVENLY + (rows / noise) ** 2) + of_count, EVENLY)
+    return _numbers(middle + half * offset), _numbers(half * np.sqrt(variance))
+
+
+def _numbers(values: FloatArray) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def weight_notes(schema: Schema) -> tuple[str, ...]:
+    """Return what a receipt says of survey weights."""
+    return tuple(
+        f"weight {name!r}: synthetic rows have the mean of their class, times a factor that makes them add up to the "
+        "estimated population; intervals hold for these rows and weights, not for the design of the survey"
+        for name, column in schema.items()
+        if isinstance(column, Weight)
+    )
+
+
+def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
+    """Return a schema in which a column is a survey weight with public bounds.
+
+    Parameters
+    ----------
+    schema
+        Of the table.
+    name
+        Of the column, declared or not; ``None`` for none.
+    bounds
+        Its lower and upper bound, 0 < lower < upper; ``None`` if the schema declares it as a `Weight`.
+
+    Raises
+    ------
+    ParameterError
+        If there are no bounds, or no column to bound.
+    SchemaError
+        If the bounds contradict each other, or the column is computed from others.
+    """
+    if name is None:
+        if bounds is not None:
+            raise ParameterError("weight_bounds are those of a weight: name its column, or leave both out")
+        return schema
+    if not isinstance(name, str):
+        raise ParameterError("weight must be the name of a column")
+    declared = schema.get(name)
+    if bounds is None:
+        if isinstance(declared, Weight):
+            return schema
+        raise ParameterError(f"weight_bounds must be given for weight {name!r}: its public bounds, as in (1, 2000)")
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ParameterError("weight_bounds must be a pair of numbers, as in (1, 2000)")
+    if name in schema.derived:
+        raise SchemaError(f"the survey weight {name!r} must not be computed from other columns")
+    source = None if declared is None else declared.source
+    return schema.replace({name: Weight(*bounds, source=source)})

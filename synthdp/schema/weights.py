@@ -1,0 +1,119 @@
+"""The weight of a survey: how many units of a population each row stands for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from synthdp.errors import SchemaError
+from synthdp.figures import in_figures
+from synthdp.schema.column import Interval, Known, Quantity, register, values_as_tuple
+
+CLASSES = 16
+"""Classes of a weight.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
+
+MOST_CLASSES = 64
+"""A limit: so many classes of a weight are as many cells of every table with it."""
+
+
+@register
+@dataclass(frozen=True, slots=True, repr=False)
+class Weight(Known):
+    """The survey weight of a row, lower <= w <= upper; weights beyond are clipped.
+
+    It is counted in classes whose bounds have one ratio, ``(upper / lower) ** (1 / classes)``.  A release measures what the
+    rows of a class stand for on average, and a synthetic row has the mean of its class, times a factor that makes all
+    weights of a synthetic table add up to the estimated population, however many rows are drawn.
+
+    Parameters
+    ----------
+    lower, upper
+        Public bounds, 0 < lower < upper.
+    nullable
+        Whether a row may have no weight.
+    classes
+        How many classes, from 2 to 64.
+    means, errors
+        The mean of each class and its standard error: found by a release under noise, never declared.
+
+    Examples
+    --------
+    >>> from synthdp import Weight
+    >>> [round(end) for end in Weight(1, 10_000, classes=4).class_ends()]
+    [1, 10, 100, 1000, 10000]
+    """
+
+    quantity: ClassVar[Quantity] = "number"
+    lower: float
+    upper: float
+    nullable: bool = False
+    classes: int = field(default=CLASSES, kw_only=True)
+    means: tuple[float, ...] = field(default=(), kw_only=True)
+    errors: tuple[float, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "classes"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, value.item() if isinstance(value, np.generic) else value)
+        for name in ("means", "errors"):
+            object.__setattr__(self, name, values_as_tuple(name, getattr(self, name)))
+
+    @property
+    def is_complete(self) -> bool:
+        """True: a weight without bounds cannot be declared."""
+        return True
+
+    def support(self) -> Interval:
+        """Return the interval between the bounds."""
+        return Interval(float(self.lower), float(self.upper))
+
+    def check(self, where: str) -> None:
+        """Check the bounds, the classes and their means."""
+        for name in ("lower", "upper"):
+            if not _is_number(getattr(self, name)):
+                raise SchemaError(f"{name} must be a finite number {where}")
+        if not 0 < self.lower < self.upper:
+            raise SchemaError(
+                f"the bounds of a weight must be above 0 and increase, not {self.lower} and {self.upper}, {where}"
+            )
+        if not math.isfinite(self.upper / self.lower) or self.upper / self.lower <= 1:
+            raise SchemaError(f"the bounds of a weight are too far apart, or too near to each other, {where}")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 2 <= self.classes <= MOST_CLASSES:
+            raise SchemaError(f"classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES} {where}")
+        found = (*self.means, *self.errors)
+        if len(self.means) != len(self.errors) or not all(_is_number(one) and one >= 0 for one in found):
+            raise SchemaError(f"means and errors of a weight must be numbers of at least 0, as many of each, {where}")
+
+    def example(self) -> Self:
+        """Return the column itself."""
+        return self
+
+    def class_ends(self) -> tuple[float, ...]:
+        """Return the bounds of the classes, one more than there are classes."""
+        ratio = math.log(self.upper / self.lower)
+        inner = (self.lower * math.exp(ratio * i / self.classes) for i in range(1, self.classes))
+        return (float(self.lower), *inner, float(self.upper))
+
+    def class_values(self) -> tuple[float, ...]:
+        """Return what a row of each class stands for, or nothing as long as no release has measured it."""
+        return self.means
+
+    def class_errors(self) -> tuple[float, ...]:
+        """Return the standard error of the mean of each class."""
+        return self.errors
+
+    def measured_as(self, means: tuple[float, ...], errors: tuple[float, ...]) -> Self:
+        """Return the weight whose classes have these means."""
+        return replace(self, means=means, errors=errors)
+
+    def in_words(self) -> str:
+        """Return the bounds and how they are divided."""
+        low, high = (in_figures(bound, digits=6) for bound in (self.lower, self.upper))
+        return f"survey weight, {low} to {high}, in {self.classes} classes"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
