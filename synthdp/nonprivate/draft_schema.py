@@ -97,8 +97,8 @@ OF_HEAPS = (
 )
 OF_PERSONS = (
     " WHO IS A PERSON HERE? Values repeat, in about {rows:.1f} rows each, as those of persons, patients or customers do. If "
-    "this column names whom the table is about, leave it out of the schema and name it as privacy_unit, with max_rows_per_unit: "
-    "otherwise each row is protected by itself, and a person with many rows less."
+    "this column names whom the table is about, leave it out of the schema and name it as privacy_unit, with "
+    "max_rows_per_unit: otherwise each row is protected by itself, and a person with many rows less."
 )
 OF_SPELLINGS = " Levels that differ only in blanks or capital letters are different levels here: {levels}."
 OF_FAR = (
