@@ -42,6 +42,9 @@ _NAMES_ROWS = re.compile(
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
 
+FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
+"""A tolerance: values of fewer than so many, or in more rows each on average, are levels rather than persons."""
+
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 
 ABOUT = (
@@ -92,6 +95,12 @@ OF_HEAPS = (
     "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
+OF_PERSONS = (
+    " WHO IS A PERSON HERE? Values repeat, in about {rows:.1f} rows each, as those of persons, patients or customers do. If "
+    "this column names whom the table is about, leave it out of the schema and name it as privacy_unit, with "
+    "max_rows_per_unit: otherwise each row is protected by itself, and a person with many rows less."
+)
+OF_SPELLINGS = " Levels that differ only in blanks or capital letters are different levels here: {levels}."
 OF_FAR = (
     " A few values lie far beyond these bounds, and come out at them: most of a range with room for all would be empty, and "
     "noise in its empty part moves averages further than a few values do. Put wider bounds here if the far values matter."
@@ -203,7 +212,7 @@ def _entry(name: str, kind: Column, seen: Seen) -> Entry:
     if isinstance(kind, Integer) and kind.cells is None and (days := days_as_numbers(seen.counts)) is not None:
         kind, seen = days, seen.read_as(days)
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
-    comment = entry.pop("comment") + _about_format(kind, seen)
+    comment = entry.pop("comment") + _about_format(kind, seen) + _about_persons(name, seen) + _about_spellings(entry)
     if entry["type"] != "identifier" and seen.missing:
         entry["nullable"] = True
     return entry | {"source": DRAFTED, "reviewed": False, "seen": _said(kind, seen), "comment": comment}
@@ -277,6 +286,23 @@ def _is_dense(seen: Seen) -> bool:
 
 def _order(level: Any) -> tuple[bool, Any]:
     return (True, str(level)) if isinstance(level, str) else (False, level)
+
+
+def _about_persons(name: str, seen: Seen) -> str:
+    """Return what to say of a column whose name and repeated values are like those of persons."""
+    different = len(seen.counts)
+    repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
+    return OF_PERSONS.format(rows=seen.present / different) if repeats and _NAMES_ROWS.search(name) else ""
+
+
+def _about_spellings(entry: Entry) -> str:
+    """Return what to say of levels that differ only in blanks or in capital letters."""
+    alike: dict[str, list[str]] = {}
+    for level in entry.get("levels") or ():
+        if isinstance(level, str):
+            alike.setdefault(" ".join(level.casefold().split()), []).append(level)
+    pairs = [" and ".join(map(repr, levels)) for levels in alike.values() if len(levels) > 1]
+    return OF_SPELLINGS.format(levels="; ".join(pairs)) if pairs else ""
 
 
 def _written(kind: Column) -> Entry:

@@ -131,3 +131,21 @@ def test_a_german_file_is_drafted_reviewed_and_released_as_it_was(tmp_path) -> N
     assert synthetic["Tag"].str.fullmatch(r"\d\d\.\d\d\.20\d\d").all()
     assert synthetic["Betrag"].str.fullmatch(r"(\d{1,3})(\.\d{3})*,\d\d €").all()
     assert set(synthetic["bezahlt"]) == {"ja", "nein"}
+
+
+def test_a_draft_asks_who_a_person_is_where_ids_repeat_and_names_levels_that_are_spelt_alike() -> None:
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame(
+        {
+            "subject_id": np.repeat(np.arange(1000, 1300), 3),
+            "row_id": np.arange(900),
+            "visit": np.tile([1, 2, 3], 300),
+            "city": rng.choice(["Oslo", "Oslo ", "oslo", "Bergen"], 900),
+        }
+    )
+    comments = {one["name"]: one["comment"] for one in drafted(table)._document["columns"]}
+    assert "privacy_unit, with" in comments["subject_id"]
+    assert "3.0 rows each" in comments["subject_id"]
+    assert not any("WHO IS A PERSON" in comments[name] for name in ("row_id", "visit", "city"))
+    assert "'Oslo' and 'Oslo ' and 'oslo'" in comments["city"]
+    assert "Bergen" not in comments["city"]
