@@ -30,6 +30,8 @@ from synthdp.schema.schema import Schema
 KindT = TypeVar("KindT", bound=type[Any])
 
 KIND = "kind"
+ADDED: Mapping[str, bool] = {"added": True}
+"""Metadata of a field that earlier versions did not have: absent in a file it has its default, which is not written."""
 """The field that names a value's class."""
 
 HOMES: Mapping[str, str] = {
@@ -311,7 +313,9 @@ class Store:
 
     def fields(self, value: Any) -> dict[str, Any]:
         """Return the fields that the class of a value is made from."""
-        return {name: self.write(getattr(value, name)) for name in constructor_fields(type(value))}
+        of = type(value)
+        absent = {one.name for one in fields(of) if one.metadata == ADDED and getattr(value, one.name) is one.default}
+        return {name: self.write(getattr(value, name)) for name in constructor_fields(of) if name not in absent}
 
 
 @dataclass(slots=True)
@@ -355,9 +359,13 @@ class Source:
         return self._plain(document, expected)
 
     def fields(self, kind: Any, document: Mapping[str, Any]) -> Any:
-        """Return the object of a class by the fields that it is made from."""
-        hints = _hints(kind)
-        return kind(**{name: self.read(document[name], hints[name]) for name in constructor_fields(kind)})
+        """Return the object of a class by the fields that it is made from.
+
+        One that was `ADDED` later may be absent.
+        """
+        hints, later = _hints(kind), {one.name for one in fields(kind) if one.metadata == ADDED}
+        kept = [name for name in constructor_fields(kind) if name in document or name not in later]
+        return kind(**{name: self.read(document[name], hints[name]) for name in kept})
 
     def _choice(self, document: Any, parts: tuple[Any, ...]) -> Any:
         refusal = FormatError(_WRONG_TYPE)

@@ -164,7 +164,6 @@ TABLELESS: dict[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: sd.LaplaceAnswers(None),
     "GaussianAnswers": lambda: sd.GaussianAnswers(None),
     "PrivateBoosting": lambda: sd.PrivateBoosting(None),
-    "ParityRelease": lambda: sd.ParityRelease(1),
     "MonomialRelease": lambda: sd.MonomialRelease(1),
     "DecisionListRelease": lambda: sd.DecisionListRelease(2),
     "SmoothSummary": sd.SmoothSummary,

@@ -109,11 +109,11 @@ _FORMS = {
         "ListCoefficients": "domain m order scales tables row_scale",
         "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "ClassOffsets": "domain", "TrigonometricSummary": "names smoothness cells schema",
+        "Total": "domain", "TrigonometricSummary": "names smoothness cells schema",
         "CellParities": "domain masks",
     },
     NOISY: {
-        "AverageMoment": "domain degree denominator",
+        "AverageMoment": "domain degree denominator", "ClassOffsets": "domain",
         "BoostedTables": "tables", "tables": "total domain", "CellModel": "total",
         "DecisionListSummary": "error public_rows",
         "DirectAnswers": "measurements", "FourierTable": "answers", "FrequentRecords": "total total_stddev",

@@ -276,7 +276,7 @@ def test_a_fault_after_the_charge_ends_in_a_table_or_in_a_returned_entry(name, t
         ("estimator, MWEM", ("synthdp.release:Release.salvaged", 1), "a release that is kept"),
         ("estimator, nothing declared", ("synthdp.mechanisms.preflight:release_of", 1), "an entry returned"),
         ("estimator, nothing declared", ("synthdp.mechanisms.preflight:release_of", 2), "a table with a note"),
-        ("database", ("synthdp.mechanisms.preflight:first_that_works", 2), "a release that is kept"),
+        ("database", ("synthdp.mechanisms.preflight:first_that_works", 3), "a release that is kept"),
         ("database", ("synthdp.curator.curator:Curator.__exit__", 1), "a release that is kept"),
         ("command line", ("synthdp.curator.curator:Curator.__exit__", 1), "a release that is saved"),
         ("command line, database", ("synthdp.curator.curator:Curator.__exit__", 1), "a release that is saved"),

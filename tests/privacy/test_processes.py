@@ -113,6 +113,7 @@ ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.skip_discovery": lambda w: w.undeclared.skip_discovery("why"),
     "Curator.give_up": lambda w: w.account.give_up(),
     "Curator.give_back": lambda w: w.curator.give_back(),
+    "Curator.know": lambda w: w.curator.know({}),
     "Curator.rows": lambda w: w.curator.rows,
     "Curator.resume_watch": lambda w: through(w.curator, w.folder / "s"),
     "SparseVector.ask": lambda w: w.watch.ask(KEY.support(), guess=0.0),
@@ -141,8 +142,8 @@ PUBLIC = {
     },
     "SparseVector": {"alarms", "columns", "continued", "exhausted", "plan", "silence_bound", "threshold", "threshold_rows"},
     "SparseSession": {
-        "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "settings", "table", "total",
-        "updates", "watch",
+        "alpha", "columns", "construction", "error", "loss", "measured", "receipt", "schema", "settings", "table", "total",
+        "total_stddev", "updates", "watch",
     },
     "OnlineSession": {
         "asked", "cells", "construction", "curator", "domain", "exhausted", "loss", "mechanism", "total", "watch",

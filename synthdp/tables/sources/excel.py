@@ -130,4 +130,6 @@ def _text(cell: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, dt.datetime) and value.time() == dt.time():
+        value = value.date()  # Excel has no days: a day is its midnight
     return value.isoformat() if isinstance(value, (dt.datetime, dt.date, dt.time)) else str(value)

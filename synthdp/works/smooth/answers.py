@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from synthdp.answers.answers import Answers as Answered
 from synthdp.answers.questions import Count, Mean, Question, Smooth, Sum, Variance
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_number, whole
-from synthdp.codec import file_form
+from synthdp.codec import ADDED, file_form
 from synthdp.domain.grid import bounds_of, grid_of
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
@@ -80,7 +80,7 @@ class TrigonometricSummary:
     rows_stddev: float = 0.0
     smoothness: int = 2
     cells: int = 2**15
-    schema: Schema | None = None
+    schema: Schema | None = field(default=None, metadata=ADDED)
 
     def __post_init__(self) -> None:
         averages = np.array(self.averages, np.float64)

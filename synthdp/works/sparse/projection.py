@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of, check_share, whole
-from synthdp.codec import file_form
+from synthdp.codec import ADDED, file_form
 from synthdp.curator.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -182,8 +182,8 @@ class ProjectedRecords:
     stddev: float
     frequent: KeyCounts | None
     total: float
-    schema: Schema | None = None
-    total_stddev: float | None = None
+    schema: Schema | None = field(default=None, metadata=ADDED)
+    total_stddev: float | None = field(default=None, metadata=ADDED)
 
     def __repr__(self) -> str:
         return f"ProjectedRecords({self.sketch.dimension} numbers, about {self.total:.0f} rows)"

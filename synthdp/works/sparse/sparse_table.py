@@ -16,7 +16,7 @@ import numpy as np
 from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_whole
-from synthdp.codec import file_form
+from synthdp.codec import ADDED, file_form
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.queries.supports import SparseQuery, Support
@@ -259,8 +259,8 @@ class SparseModel:
     table: SparseTable
     total: float
     error: float | None = None
-    schema: Schema | None = None
-    total_stddev: float | None = None
+    schema: Schema | None = field(default=None, metadata=ADDED)
+    total_stddev: float | None = field(default=None, metadata=ADDED)
 
     def __repr__(self) -> str:
         return f"SparseModel({self.table!r}, about {self.total:.0f} rows)"

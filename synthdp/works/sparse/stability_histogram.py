@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from synthdp.answers.answers import Answers as Answered
 from synthdp.checks import check_share
-from synthdp.codec import file_form
+from synthdp.codec import ADDED, file_form
 from synthdp.curator.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -114,8 +114,8 @@ class FrequentRecords:
 
     histogram: KeyCounts
     total: float
-    schema: Schema | None = None
-    total_stddev: float | None = None
+    schema: Schema | None = field(default=None, metadata=ADDED)
+    total_stddev: float | None = field(default=None, metadata=ADDED)
 
     def __repr__(self) -> str:
         return f"FrequentRecords({len(self.histogram.counts)} of about {self.total:.0f} rows)"
