@@ -14,15 +14,21 @@ from synthdp.errors import ParameterError
 from synthdp.mechanisms.named import UNSET, mechanism_named, named, yields_tables
 
 ROWS = 400
-RNG = np.random.default_rng(5)
-TABLE = pd.DataFrame(
-    {
-        "a": RNG.random(ROWS) < 0.3,
-        "c": RNG.choice(list("xyz"), ROWS, p=[0.2, 0.3, 0.5]),
-        "e": RNG.random(ROWS) < 0.5,
-        "n": RNG.integers(0, 5, ROWS),
-    }
-)
+
+
+def rows_of_all():
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "a": rng.random(ROWS) < 0.3,
+            "c": rng.choice(list("xyz"), ROWS, p=[0.2, 0.3, 0.5]),
+            "e": rng.random(ROWS) < 0.5,
+            "n": rng.integers(0, 5, ROWS),
+        }
+    )
+
+
+TABLE = rows_of_all()
 SCHEMA = sd.Schema({"a": sd.Boolean(), "c": sd.Categorical(list("xyz")), "e": sd.Boolean(), "n": sd.Integer(0, 4)})
 LABELS = ["a", "c", "e"]
 OPTIONS = {

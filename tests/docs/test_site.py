@@ -87,6 +87,7 @@ def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
     missing = [
         str(page.relative_to(ROOT))
         for page in (ROOT / "docs").rglob("*.md")
-        if not (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists()
+        if page.parent.name != "paper"  # which its journal builds
+        and not (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists()
     ]
     assert missing == []

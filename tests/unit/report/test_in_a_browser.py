@@ -93,6 +93,8 @@ addEventListener('load', () => {
   const round = b => [b.left, b.top, b.right, b.bottom].map(v => Math.round(10 * v) / 10);
   const found = [...document.querySelectorAll('iframe')].map(frame => {
     const d = frame.contentDocument;
+    // charts lie side by side on a phone, in a part of the page that is swiped
+    const swiped = e => !!e && (/auto|scroll/.test(frame.contentWindow.getComputedStyle(e).overflowX) || swiped(e.parentElement));
     return {
       width: d.documentElement.scrollWidth,
       smallest: Math.min(...[...d.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)),
@@ -105,7 +107,7 @@ addEventListener('load', () => {
         level: [...s.querySelectorAll('text:not([transform])')].map(t => round(t.getBoundingClientRect())),
       })),
       outside: [...d.querySelectorAll('main p, main h1, main h2, main h3, main dd, main summary')].filter(
-        e => e.getBoundingClientRect().right > frame.clientWidth + 1).map(e => e.textContent),
+        e => e.getBoundingClientRect().right > frame.clientWidth + 1 && !swiped(e)).map(e => e.textContent),
     };
   });
   document.body.innerHTML = '<pre>' + JSON.stringify(found).replace(/[<&]/g, '?') + '</pre>';
@@ -201,7 +203,7 @@ def test_no_chart_is_larger_than_its_place_and_no_page_scrolls_sideways(seen: An
 
 def test_letters_are_large_enough_to_read(seen: Any) -> None:
     _, found = seen
-    assert min(page["smallest"] for page in found.values()) >= 9
+    assert round(min(page["smallest"] for page in found.values()), 2) >= 9
 
 
 def test_no_two_texts_of_a_line_overlap(seen: Any) -> None:

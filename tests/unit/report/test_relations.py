@@ -117,6 +117,6 @@ def test_the_report_of_independent_columns_shows_no_pair() -> None:
     table, schema = independent(1, 9000)
     release = sd.SyntheticRelease(schema=schema, epsilon=3.0).fit(table).release_
     page = report_page(release, fingerprint="f")
-    assert "None stands out of the noise" in page
+    assert "No relation stands out of the noise" in page
     assert "No relation of two columns stands out of the noise" in page
     assert page.count("nothing beyond noise") == 12 * 11 / 2  # of the twelve columns that the map shows
