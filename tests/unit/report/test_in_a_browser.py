@@ -94,7 +94,8 @@ addEventListener('load', () => {
   const found = [...document.querySelectorAll('iframe')].map(frame => {
     const d = frame.contentDocument;
     // charts lie side by side on a phone, in a part of the page that is swiped
-    const swiped = e => !!e && (/auto|scroll/.test(frame.contentWindow.getComputedStyle(e).overflowX) || swiped(e.parentElement));
+    const style = e => frame.contentWindow.getComputedStyle(e);
+    const swiped = e => !!e && (/auto|scroll/.test(style(e).overflowX) || swiped(e.parentElement));
     return {
       width: d.documentElement.scrollWidth,
       smallest: Math.min(...[...d.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)),
