@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
@@ -29,7 +30,7 @@ from synthdp.privacy.loss import ApproxDP, PrivacyLoss, Remaining, Spend, compon
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import CuratorTerms, Item, Receipt, assumptions
-from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.queries.protocol import Bounded, KeyStatistic, Statistic, noise_range, unit_of
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema, finished
 
@@ -282,7 +283,7 @@ class Curator:
         loss = self.cost(spend)
         answering = self._vault.answering
         plan = answering.plan(queries, loss, adjacency=self.adjacency, law=law)
-        item = plan.item(step, loss, denominator=queries.denominator)
+        item = _in_its_unit(plan.item(step, loss, denominator=queries.denominator), queries)
 
         def answer(table: PrivateTable) -> list[Measurements]:
             return [answering.measured(plan, queries, table.exact(queries))]
@@ -331,7 +332,7 @@ class Curator:
             for one, loss in zip(queries, losses, strict=True)
         ]
         items = [
-            plan.item(step, loss, denominator=one.denominator)
+            _in_its_unit(plan.item(step, loss, denominator=one.denominator), one)
             for plan, step, loss, one in zip(plans, steps, losses, queries, strict=True)
         ]
 
@@ -467,7 +468,7 @@ class Curator:
         self.check(scores)
         loss = self.cost(spend)
         plan = plan_selection(self.adjacency.sensitivity(scores).linf, loss, law=law)
-        item = plan.item(step, loss, denominator=scores.denominator)
+        item = _in_its_unit(plan.item(step, loss, denominator=scores.denominator), scores)
         return self._spend(item, lambda table: plan.chosen(table.exact(scores)))
 
     def discover(
@@ -761,6 +762,11 @@ class Curator:
             if self._ledger is not None and entry is not None:
                 self._ledger.give_back(entry)
         del self._vault.items[items:], self._vault.measured[measured:], self._vault.entries[entries:]
+
+
+def _in_its_unit(item: Item, queries: Bounded) -> Item:
+    """Return a receipt's line with the noise in what the answers count: rows, persons or another unit."""
+    return replace(item, noise=noise_range(queries, item.stddev), unit=unit_of(queries))
 
 
 def open_series(

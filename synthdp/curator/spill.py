@@ -49,7 +49,8 @@ class SpillBuffer:
         self._file: IO[bytes] | None = None
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "_file"):  # not where an interrupt ended the constructor
+            self.close()
 
     @property
     def spilled(self) -> int:

@@ -67,6 +67,26 @@ def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
     return Numbers(raw.values[rows], None if raw.missing is None else raw.missing[rows])
 
 
+def together(parts: Sequence[RawColumn]) -> RawColumn:
+    """Return raw values one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    labels = [one for one in parts if isinstance(one, Labels)]
+    if labels:
+        if all(one.levels == labels[0].levels for one in labels):
+            return Labels(labels[0].levels, np.concatenate([one.codes for one in labels]))
+        ends = np.cumsum([0, *(len(one.levels) for one in labels)])
+        codes = [np.where(one.codes < 0, -1, one.codes + start) for one, start in zip(labels, ends, strict=False)]
+        return Labels([level for one in labels for level in one.levels], np.concatenate(codes))
+    numbers = [one for one in parts if isinstance(one, Numbers)]
+    missing = None
+    if any(one.missing is not None for one in numbers):
+        missing = np.concatenate(
+            [np.zeros(len(one.values), np.bool_) if one.missing is None else one.missing for one in numbers]
+        )
+    return Numbers(np.concatenate([one.values for one in numbers]), missing)
+
+
 @np.errstate(all="ignore")  # a floating-point warning would tell of one value, an error where those are errors the more
 def encode(column: Column, raw: RawColumn) -> GridIndices:
     """Return the grid index of every value, (n,) in the narrowest unsigned type."""

@@ -53,8 +53,9 @@ from synthdp.tables.sources.resolve import is_spark, source_of
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.analysis import Analysis
     from synthdp.curator.curator import Discovered
+    from synthdp.mechanisms.public_knowledge import PublicKnowledge
     from synthdp.pictures.picture import Picture
-    from synthdp.planning import Plan
+    from synthdp.planning import Plan, Plans
 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are."""
@@ -139,6 +140,15 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Name of the column that says for how many units of a population a row stands, as surveys have it, and its public
         bounds ``(lower, upper)``, above 0; see `Weight`, which a schema may name in their place.  Weights of synthetic rows
         add up to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
+    public
+        A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
+        a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
+        from it, as far as they bear it out.  It is never asked through the curator, and the receipt names it.
+    public_weight
+        The most that ``public`` counts for, in parts of its rows, above 0 and at most 1.
+    public_totals
+        Exact numbers of rows that are public, by column or tuple of columns, as ``{("region",): series}``: a Series or a
+        mapping from values, or tuples of them, to rows; a value that is not in it has none.  Synthetic rows keep them.
     ledger, dataset
         Path of a ledger, or a `Ledger`, that records the spend before data is read, and the data's name in it.
     random_state
@@ -197,6 +207,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_rows_per_unit: int = 1,
         weight: str | None = None,
         weight_bounds: tuple[float, float] | None = None,
+        public: Any = None,
+        public_weight: float = 1.0,
+        public_totals: Mapping[Any, Any] | None = None,
         ledger: str | PathLike[str] | Ledger | None = None,
         dataset: str | None = None,
         random_state: RandomState = None,
@@ -219,6 +232,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_rows_per_unit = max_rows_per_unit
         self.weight = weight
         self.weight_bounds = weight_bounds
+        self.public = public
+        self.public_weight = public_weight
+        self.public_totals = public_totals
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -263,6 +279,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         schema = with_weight(schema, self.weight, self.weight_bounds)
         check_weights(mechanism, schema)
+        if self.public is not None or self.public_totals is not None or self.public_weight != 1:
+            mechanism = self._mechanism(public=self._public(X, schema))
         output = mechanism.output_schema(schema)
         format = TableFormat.of(source, output)  # noqa: A001
         schema = format.without_impossible_nulls(schema)
@@ -543,7 +561,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         save(self.release_, path)
 
-    def plan(self, *, rows: int | None = None, epsilon: float | Sequence[float] | None = None) -> Plan | list[Plan]:
+    def plan(self, *, rows: int | None = None, epsilon: float | Sequence[float] | None = None) -> Plan | Plans:
         """Say what ``fit`` will cost and how good it will be, before any spend; reads no row.
 
         Parameters
@@ -599,8 +617,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         told = on_progress or self.on_progress or silent
         write_report(self.release_, path, title=title, target=target, on_progress=told)
 
-    def plot(self, column: str, *, by: str | None = None) -> Picture:
-        """Return a picture of a column of the release, as the report has it, or of its shares by another column.
+    def plot(self, column: str | None = None, *, by: str | None = None) -> Picture:
+        """Return a picture of all columns of the release, of one as the report has it, or of its shares by another.
 
         See `Release.plot`; publishable as all that is made from the release.
         """
@@ -677,9 +695,18 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return loss
 
-    def _mechanism(self) -> TableMechanism:
+    def _public(self, X: Any, schema: Schema) -> PublicKnowledge:
+        """Read what is public, or refuse it."""
+        from synthdp.estimators.public_table import check_public, public_knowledge
+
+        check_public(self.public, self.public_weight, X)
+        return public_knowledge(self.public, self.public_totals, schema, weight=self.public_weight)
+
+    def _mechanism(self, *, public: PublicKnowledge | None = None) -> TableMechanism:
         """Return the mechanism that the settings name, or refuse what it does not take."""
-        settings = {"workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins}
+        settings = {
+            "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins, "public": public,
+        }  # fmt: skip
         options = self.mechanism_options
         if isinstance(self.mechanism, str):
             progress = self.on_progress or silent

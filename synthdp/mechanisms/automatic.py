@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from synthdp.curator.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.mechanisms.adaptive.knowledge import NothingPublic, Public
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import salvaged
@@ -44,7 +45,7 @@ class Automatic(HasPrivacyCost):
 
     Parameters
     ----------
-    workload, target, one_ways, on_progress
+    workload, target, one_ways, public, on_progress
         As for `AdaptiveMarginals`.
     spend
         The whole cost.
@@ -56,6 +57,7 @@ class Automatic(HasPrivacyCost):
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
+    public: Public = field(default_factory=NothingPublic)
     on_progress: ProgressCallback = silent
 
     def output_schema(self, schema: Schema) -> Schema:
@@ -80,7 +82,8 @@ class Automatic(HasPrivacyCost):
         loss = curator.cost(self.spend)
         rng = generator(random_state)
         adaptive = self._adaptive(loss)
-        if not (may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP, GaussianDP))):
+        alone = isinstance(self.public, NothingPublic)  # smooth synthesis takes nothing that is public
+        if not (alone and may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP, GaussianDP))):
             return adaptive.release(curator, random_state=rng)
         adaptive.output_schema(curator.schema)  # what may be refused is refused before the number of rows is paid for
         account = curator.open_account(loss, currency=type(loss))
@@ -98,8 +101,9 @@ class Automatic(HasPrivacyCost):
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
         return AdaptiveMarginals(
-            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, on_progress=self.on_progress
-        )
+            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, public=self.public,
+            on_progress=self.on_progress,
+        )  # fmt: skip
 
 
 def may_be_smooth(schema: Schema) -> bool:

@@ -140,11 +140,13 @@ def _described(hint: Any) -> str:
 AUTO = "auto"
 MAXENT = "maxent"
 
-UNSET: Mapping[str, Any] = MappingProxyType({"workload": None, "target": None, "solver": AUTO, "bins": 32})
+UNSET: Mapping[str, Any] = MappingProxyType(
+    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "public": None}
+)
 """The settings that not every mechanism takes, each with the value that stands for "not said"."""
 
-SET_ELSEWHERE = ("spend", "on_progress")
-"""Fields that no option sets: the first is epsilon and delta."""
+SET_ELSEWHERE = ("spend", "on_progress", "public")
+"""Fields that no option sets: the first is epsilon and delta, the last a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,7 @@ def _one_ways(bins: Any) -> dict[str, Any]:
 
 
 _WORKLOAD = {"workload": _as("workload")}
-_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways}
+_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "public": _as("public")}
 _FITTER = {"solver": _as("solver")}
 
 OWN: Mapping[str, Named] = MappingProxyType(

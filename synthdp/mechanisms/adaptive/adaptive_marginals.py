@@ -19,6 +19,7 @@ import numpy as np
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.consistency import gls_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
@@ -26,7 +27,7 @@ from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
-from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
@@ -113,6 +114,9 @@ class AdaptiveMarginals(HasPrivacyCost):
     wide
         Tables of more columns than this are screened at few cells a column, planned in one round, and fitted one group of
         related columns after the other, >= 1.
+    public
+        Rows of a public table, and exact totals: what noisy answers do not tell is taken from them, as far as these bear the
+        rows out.
     on_progress
         Called at the start of each stage, with public numbers only.
 
@@ -147,6 +151,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
     wide: int = WIDE
+    public: Public = field(default_factory=NothingPublic)
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
@@ -193,19 +198,24 @@ class AdaptiveMarginals(HasPrivacyCost):
         loss = curator.cost(self.spend)
         known, stopped = last_of(self._learn(curator.open_account(loss), workload, rng))
         self._tell("fit")
-        distribution, failed = first_that_works(
-            lambda: fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng),
-            lambda: fit_tree(known, self.fit),
-        )
+        distribution, failed = first_that_works(lambda: self._fitted(known, rng), lambda: fit_tree(known, self.fit))
         model = SyntheticModel(
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
             total=known.total, format=TableFormat.default(curator.schema),
         )  # fmt: skip
-        receipt = curator.receipt(notes=model.notes)
+        receipt = curator.receipt(notes=(*model.notes, *self.public.notes(curator.schema)))
         release = Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
         return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
+
+    def _fitted(self, known: Knowledge, rng: Generator) -> Distribution:
+        """Return the model of all answers and of what is public."""
+
+        def alone() -> Distribution:
+            return fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
+
+        return self.public.fitted(known, alone=alone, rng=rng)
 
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
@@ -286,15 +296,17 @@ class AdaptiveMarginals(HasPrivacyCost):
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)
+        columns = self.public.columns(columns, total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target
         target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
         known = Knowledge.of_columns(
-            schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
+            schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
+            pinned=self.public.pinned(columns), measured=(*count.measurements, *answers, *counted),
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
-        return known, rounds
+        return self.public.added_to(known), rounds
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best way to measure all interactions of the groups, where it applies."""

@@ -67,7 +67,9 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
     return Refinement(one_way.axis, np.unique(groups, return_inverse=True)[1], one_way.weights, one_way.rounding)
 
 
-def coarsen_columns(schema: Schema, columns: Sequence[OneWay], target: float) -> tuple[Refinement, ...]:
+def coarsen_columns(
+    schema: Schema, columns: Sequence[OneWay], target: float, *, pinned: Sequence[AbstractSet[int]] = ()
+) -> tuple[Refinement, ...]:
     """Group the leaves of every column; values that a rule names get groups of their own.
 
     Parameters
@@ -78,9 +80,12 @@ def coarsen_columns(schema: Schema, columns: Sequence[OneWay], target: float) ->
         What is known of each column.
     target
         How many rows a group should hold.
+    pinned
+        For each column, more leaves that must have groups of their own.
     """
-    pinned = pinned_leaves(schema, [column.axis for column in columns])
-    return tuple(coarsen(column, target, pinned=leaves) for column, leaves in zip(columns, pinned, strict=True))
+    named = pinned_leaves(schema, [column.axis for column in columns])
+    both = [one | more for one, more in zip(named, pinned or [frozenset()] * len(named), strict=True)]
+    return tuple(coarsen(column, target, pinned=leaves) for column, leaves in zip(columns, both, strict=True))
 
 
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:

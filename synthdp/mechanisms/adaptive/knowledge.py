@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable, project_to_simplex
+from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_total
@@ -22,6 +24,7 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
 
@@ -96,6 +99,7 @@ class Knowledge:
         rows: int | None,
         left: BudgetAllocation,
         measured: tuple[Measurements, ...],
+        pinned: Sequence[AbstractSet[int]] = (),
     ) -> Knowledge:
         """Return what is known when every column was measured on its own.
 
@@ -109,8 +113,10 @@ class Knowledge:
             How many rows a group should hold.
         rows
             The number of rows where it is public; ``None`` to estimate it from the one-way tables.
+        pinned
+            For each column, leaves that must have groups of their own beside those that rules name.
         """
-        refinements = coarsen_columns(schema, columns, target)
+        refinements = coarsen_columns(schema, columns, target, pinned=pinned)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
         known = cls(
             left=left, measured=measured, total=1.0, columns=columns, refinements=refinements, domain=domain,
@@ -219,3 +225,60 @@ class Knowledge:
             tree=tuple(dict.fromkeys([*self.tree, *tree])),
             off_tree=tuple(dict.fromkeys([*self.off_tree, *off_tree])),
         )
+
+
+class Public(Protocol):
+    """What is public; post-processing of noisy answers, which costs nothing."""
+
+    def notes(self, schema: Schema, /) -> tuple[str, ...]:
+        """Return what a receipt says of it."""
+        ...
+
+    def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:
+        """Return what is known of each column with what is public of it."""
+        ...
+
+    def rows_per_group(self, target: float, /, *, total: float) -> float:
+        """Return how many rows a group should hold, where noise alone would have ``target``."""
+        ...
+
+    def pinned(self, columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
+        """Return for each column the leaves that must stay groups of their own; none for no column."""
+        ...
+
+    def added_to(self, known: Knowledge, /) -> Knowledge:
+        """Return what is known with public tables of several columns."""
+        ...
+
+    def fitted(self, known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
+        """Return the model of all answers with what is public; ``alone`` makes that of the answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NothingPublic:
+    """Nothing is public: every hook returns what it was given."""
+
+    def notes(self, _schema: Schema, /) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()
+
+    def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:  # noqa: ARG002
+        """Return the columns."""
+        return columns
+
+    def rows_per_group(self, target: float, /, *, total: float) -> float:  # noqa: ARG002
+        """Return the target."""
+        return target
+
+    def pinned(self, _columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
+        """Return nothing."""
+        return ()
+
+    def added_to(self, known: Knowledge, /) -> Knowledge:
+        """Return what is known."""
+        return known
+
+    def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
+        """Return the model of the answers."""
+        return alone()

@@ -1,0 +1,83 @@
+"""The rows of a public table, read as a schema says; nothing in them is protected, and nothing private is in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.domain.encoder import RawColumn, encode
+from synthdp.schema.columns import Column
+from synthdp.schema.schema import Schema
+
+UNKNOWN = -1
+"""The code of a value that the table does not have, or that no released row may have.  Derived: below all codes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublicRows:
+    """The columns that a public table shares with a schema.
+
+    Parameters
+    ----------
+    name
+        What a receipt calls the table.
+    columns
+        The raw values of each shared column.
+    rows
+        How many rows there are.
+    weight
+        The most that the table counts for, in parts of its rows, 0 < weight <= 1.
+    """
+
+    name: str
+    columns: Mapping[str, RawColumn]
+    rows: int
+    weight: float = 1.0
+
+    def __repr__(self) -> str:
+        return f"PublicRows({self.name!r}, {self.rows} rows, {len(self.columns)} columns)"
+
+    @property
+    def effective(self) -> float:
+        """The most rows that the table counts for, at least 1."""
+        return max(1.0, self.weight * self.rows)
+
+    def codes(self, domain: Domain) -> IntArray:
+        """Return the cell of every value, (rows, d); `UNKNOWN` where there is none that a released row may have."""
+        found = np.full((self.rows, len(domain)), UNKNOWN, np.int64, order="F")
+        for j, axis in enumerate(domain.axes):
+            if axis.name in self.columns:
+                cells = axis.cells_of(encode(axis.column, self.columns[axis.name])).astype(np.int64)
+                found[:, j] = np.where(axis.releasable[cells], cells, UNKNOWN)
+        return found
+
+    def counts(self, axis: Axis) -> IntArray | None:
+        """Return how many rows lie in each cell of an axis, (cells,); ``None`` if its column is not in the table."""
+        if axis.name not in self.columns:
+            return None
+        return np.bincount(axis.cells_of(encode(axis.column, self.columns[axis.name])), minlength=axis.size)
+
+    def digest(self, schema: Schema) -> str:
+        """Return the SHA-256 of the shared columns as a schema reads them: names, then grid indices row by row."""
+        found = hashlib.sha256()
+        for name in sorted(self.columns):
+            column: Column = schema[name]
+            found.update(
+                name.encode() + b"\0" + np.ascontiguousarray(encode(column, self.columns[name]), "<u8").tobytes()
+            )
+        return found.hexdigest()
+
+    def note(self, schema: Schema) -> str:
+        """Return what a receipt says of the table."""
+        shared = "all columns" if set(self.columns) == set(schema) else ", ".join(self.columns)
+        bound = "" if self.weight == 1 else f", counted for at most {self.weight:g} of its rows"
+        return (
+            f"public: {self.name}, {self.rows} rows of {shared}{bound}, sha256 {self.digest(schema)[:16]}; it was "
+            "declared public, nothing protects its rows, and the promise is for the private table alone"
+        )

@@ -1,0 +1,165 @@
+"""What is public of a release, read before anything is spent: rows that nobody protects, and exact totals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synthdp.arrays import IntArray
+from synthdp.checks import check_number
+from synthdp.domain.encoder import Labels, RawColumn, encode, together
+from synthdp.domain.grid import grid_of, labels_of
+from synthdp.domain.public_rows import PublicRows
+from synthdp.domain.public_totals import PublicTotals
+from synthdp.errors import DataError, ParameterError
+from synthdp.mechanisms.public_knowledge import PublicKnowledge
+from synthdp.schema.schema import Schema
+from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.resolve import source_of
+
+DIGITS = 6
+"""Decimals of a number of rows that must agree.  A numerical tolerance."""
+
+UNNAMED = "a table without a name"
+
+WHOLE = 1.0
+"""The weight of a public table that counts with all its rows.  Derived: a share."""
+
+
+def check_public(public: Any, weight: Any, private: Any = None) -> None:
+    """Refuse settings of a public table that cannot be meant; reads no row.
+
+    Raises
+    ------
+    ParameterError
+        If the weight is not above 0 and at most 1, or set without a table; or if the table is the private one.
+    """
+    check_number("public_weight", weight, above=0, most=WHOLE)
+    if public is None and weight != WHOLE:
+        raise ParameterError("public_weight is that of a public table: give public, too, or leave both out")
+    if public is not None and public is private:
+        raise ParameterError("public is the private table itself: leave it out; its rows would be released as they are")
+
+
+def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> PublicRows:
+    """Read the columns that a public table shares with a schema.
+
+    Parameters
+    ----------
+    public
+        A dataframe, a source, or the path of a file.
+    schema
+        Of the private table; columns may be open.
+    weight
+        The most that the table counts for, in parts of its rows, 0 < weight <= 1.
+
+    Raises
+    ------
+    DataError
+        If it is no table, has no rows, or shares no column with the schema.
+    """
+    source = source_of(source_at(public) if isinstance(public, (str, PathLike)) else public, schema)
+    shared = {name: column for name, column in schema.items() if name in source.names and not column.names_rows}
+    if not shared:
+        raise DataError(f"the public table shares no column with the schema, which has: {', '.join(schema)}")
+    blocks = list(source.blocks(shared))
+    columns = {name: together([block[name] for block in blocks]) for name in shared if blocks}
+    rows = _rows(next(iter(columns.values()))) if columns else 0
+    if not rows:
+        raise DataError("the public table has no rows")
+    place = getattr(source, "path", None)
+    name = UNNAMED if place is None else Path(place).name
+    return PublicRows(name=name, columns=columns, rows=rows, weight=float(weight))
+
+
+def public_knowledge(public: Any, totals: Any, schema: Schema, *, weight: float = WHOLE) -> PublicKnowledge:
+    """Return what is public; errors as of `read_public` and `read_totals`."""
+    rows = None if public is None else read_public(public, schema, weight=weight)
+    return PublicKnowledge(rows=rows, totals=() if totals is None else read_totals(totals, schema))
+
+
+def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
+    """Return exact numbers of rows, checked.
+
+    Parameters
+    ----------
+    totals
+        A mapping from columns, a name or a tuple of names, to numbers of rows: a Series or a mapping, by values of the
+        column or tuples of values.
+    schema
+        Of the private table; it declares the columns with their values.
+
+    Raises
+    ------
+    ParameterError
+        If a column is not in the schema, a value is none of its levels, a number is negative or not finite, or two totals
+        contradict each other.
+    """
+    if not isinstance(totals, Mapping):
+        raise ParameterError('public_totals must map columns to totals, as in {("region",): series}')
+    found = tuple(_totals(key, given, schema) for key, given in totals.items())
+    if len({frozenset(one.names) for one in found}) < len(found):
+        raise ParameterError("public_totals names the same columns twice")
+    for one, other in itertools.combinations(found, 2):
+        shared = [name for name in one.names if name in other.names]
+        if _margin(one, shared) != _margin(other, shared):
+            which = f"of {', '.join(shared)} " if shared else ""
+            raise ParameterError(
+                f"public_totals of {one.names} and of {other.names} contradict each other: the rows {which}differ"
+            )
+    return found
+
+
+def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
+    names = (key,) if isinstance(key, str) else tuple(key)
+    for name in names:
+        if name not in schema:
+            raise ParameterError(f"public_totals: there is no column {name!r}; the schema has: {', '.join(schema)}")
+        if not schema[name].labelled or not schema[name].is_complete:
+            raise ParameterError(f"public_totals: the levels of column {name!r} must be declared; totals are by level")
+    if not names or len(set(names)) < len(names):
+        raise ParameterError("public_totals: each total needs one or more different columns")
+    if not isinstance(given, Mapping) and not hasattr(given, "items"):
+        raise ParameterError(f"public_totals of {names} must map values to numbers of rows, as a Series does")
+    items = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
+    if not items or any(len(value) != len(names) for value, _ in items):
+        raise ParameterError(f"public_totals of {names} must have a value of each column for every number of rows")
+    counts = np.array([float(count) for _, count in items])
+    if not np.isfinite(counts).all() or (counts < 0).any() or not counts.sum() > 0:
+        raise ParameterError(f"public_totals of {names} must be finite, at least 0 and not all 0")
+    points = np.column_stack([_points(name, [value[i] for value, _ in items], schema) for i, name in enumerate(names)])
+    if len(np.unique(points, axis=0)) < len(points):
+        raise ParameterError(f"public_totals of {names} lists a combination of values twice")
+    return PublicTotals(names=names, points=points, counts=counts)
+
+
+def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
+    column = schema[name]
+    levels: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values]
+    indices = encode(column, Labels(levels, np.arange(len(levels)))).astype(np.int64)
+    missing = [level is None or level != level for level in levels]
+    grid = grid_of(column)
+    for level, index, null in zip(levels, indices, missing, strict=True):
+        if (null and grid.null is None) or (not null and level not in labels_of(column)):
+            raise ParameterError(f"public_totals: {level!r} is no level of column {name!r}")
+        if index >= grid.releasable:
+            raise ParameterError(f"public_totals: no released row may have {level!r} in column {name!r}")
+    return indices
+
+
+def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], float]:
+    """Return the rows of each combination of some columns' values, without those that have none."""
+    found: dict[tuple[int, ...], float] = {}
+    places = [one.names.index(name) for name in names]
+    for point, count in zip(one.points[:, places].tolist(), one.counts.tolist(), strict=True):
+        found[tuple(point)] = found.get(tuple(point), 0.0) + count
+    return {point: round(count, DIGITS) for point, count in found.items() if count > 0}
+
+
+def _rows(raw: RawColumn) -> int:
+    return len(raw.codes if isinstance(raw, Labels) else raw.values)

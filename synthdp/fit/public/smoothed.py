@@ -1,0 +1,217 @@
+"""A distribution from public rows alone: the rows themselves, and rows of a model of their pairs, as weighted rows.
+
+Nothing private enters, so nothing is noisy but the public sample.  `fit.graphical.raking` then moves the weights to what
+was measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, contingency, table_size
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.distribution.markov_random_field import Graphical
+from synthdp.domain.public_rows import UNKNOWN
+from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.fit.graphical.raking import RakedTable, rake_rows
+from synthdp.fit.public.shrinkage import share_kept, shrunk_to
+from synthdp.randomness import Generator
+
+TREE_CELLS = 2e5
+"""Most cells of the junction tree of public pairs.  A safety limit."""
+
+MODEL_ROWS = 50_000
+"""Rows drawn from the tree.  Tuned: 30 000 and 100 000 differ by less than a hundredth."""
+
+MOST_PAIRS = 400
+"""Most pairs of columns whose tables are raked.  A safety limit."""
+
+MOST_CELLS = 2**20
+"""Most cells of a pair's or a triple's table that is looked at.  A safety limit."""
+
+SWEEPS = 6
+"""Rounds over the pairs.  Tuned with the two above."""
+
+RIDGE, RIDGE_PART = 5.0, 1 / 600
+"""Most ridge of a pair's potential, in public rows, and in parts of them.  Tuned: 1, 3 and 10 on Adult's published sample,
+.079, .078, .077."""
+
+HELD_OUT = 0.25
+"""Part of the rows that decides how many of the others are kept as they are.  Tuned; a half finds the same."""
+
+ONE_WAY_RIDGE = 0.05
+"""Ridge of a one-way's potential, in public rows.  Derived: as in a fit of noisy tables."""
+
+TRIPLES = 60
+"""Tables of three columns that tell how much of the rows themselves is kept.  A safety limit of time."""
+
+SETTLED = MaxEntropy(max_sweeps=12, ridge_one_way=0.05)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SmoothedRows:
+    """Weighted rows that stand for a public table.
+
+    Parameters
+    ----------
+    shape
+        Number of codes of each column.
+    codes
+        (m, d) rows.
+    weights
+        (m,) >= 0, with sum 1.
+    related
+        How many pairs of columns are related in the public table, beyond chance.
+    """
+
+    shape: Shape
+    codes: Codes
+    weights: FloatArray
+    related: int
+
+    def distribution(self) -> Explicit:
+        """Return the rows as a distribution."""
+        return Explicit(shape=self.shape, codes=self.codes, weights=self.weights)
+
+
+def smoothed_rows(
+    codes: IntArray,
+    shape: Shape,
+    margins: list[FloatArray],
+    *,
+    zeros: Mapping[Clique, BoolArray],
+    rng: Generator,
+) -> SmoothedRows:
+    """Return a smooth distribution from public rows.
+
+    A tree of their pairs by maximum entropy, raked to all pairs that are related beyond chance; and the rows themselves, for
+    the share of what three columns show beyond pairs that chance does not explain.
+
+    Parameters
+    ----------
+    codes
+        (n, d) public rows; `UNKNOWN` where a value is not known.
+    shape
+        Number of codes of each column.
+    margins
+        (k_j,) shares that unknown values of each column are drawn from.
+    zeros
+        For some cliques, which combinations may occur.
+    rng
+        Source of the rows.
+    """
+    rows = _filled(codes, margins, zeros, shape, rng)
+    held_out = rng.permutation(len(rows)) < HELD_OUT * len(rows)
+    part = _model_of_pairs(rows[~held_out], shape, zeros, rng)
+    share = _share_of_rows(rows[~held_out], rows[held_out], part, shape, rng)
+    model = _model_of_pairs(rows, shape, zeros, rng)
+    whole = np.concatenate([np.full(len(rows), share / max(len(rows), 1)), model.weights * (1 - share)])
+    return SmoothedRows(
+        shape=shape, codes=np.vstack([rows, model.codes]), weights=whole / whole.sum(), related=model.related
+    )
+
+
+def _model_of_pairs(rows: IntArray, shape: Shape, zeros: Mapping[Clique, BoolArray], rng: Generator) -> SmoothedRows:
+    """Return rows of the tree by maximum entropy, raked to the tables of all related pairs."""
+    pairs, ridge = _public_pairs(rows, shape), min(RIDGE, max(len(rows), 1) * RIDGE_PART)
+    one_ways = [contingency(rows, shape, (j,)) for j in range(len(shape))]
+    chosen = _tree(pairs, shape, list(zeros))
+    tables = [NoisyTable(clique=(j,), counts=counts, stddev=1.0) for j, counts in enumerate(one_ways)]
+    tables += [NoisyTable(clique=clique, counts=pairs[clique].counts, stddev=ridge) for clique in chosen]
+    model: Graphical = SETTLED.fit(tables, shape, total=float(max(len(rows), 1)), allowed=zeros).model
+    drawn = model.sample(MODEL_ROWS, rng)
+    weights = np.full(len(drawn), max(len(rows), 1) / len(drawn))
+    raked = [_target(drawn, shape, clique, one.counts, ridge) for clique, one in list(pairs.items())[:MOST_PAIRS]]
+    raked += [_target(drawn, shape, (j,), counts, ONE_WAY_RIDGE) for j, counts in enumerate(one_ways)]
+    for _ in range(SWEEPS if pairs else 0):
+        weights = rake_rows(weights, raked, total=float(len(rows)))
+    return SmoothedRows(shape=shape, codes=drawn, weights=weights / weights.sum(), related=len(pairs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """A pair's shrunk table, and how far it is from independence beyond chance, in rows."""
+
+    counts: FloatArray
+    excess: float
+
+
+def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
+    """Return the tables of all related pairs, drawn towards independence, the farthest first."""
+    found = {}
+    margins = [contingency(rows, shape, (j,)) for j in range(len(shape))]
+    for a, b in itertools.combinations(range(len(shape)), 2):
+        if table_size(shape, (a, b)) > MOST_CELLS:
+            continue
+        counts = contingency(rows, shape, (a, b))
+        expected = np.outer(margins[a], margins[b]).ravel() / max(len(rows), 1)
+        chance = np.minimum(math.sqrt(2 / math.pi) * np.sqrt(expected), 2 * expected).sum()
+        excess = float(np.abs(counts - expected).sum() - chance)
+        if excess > 0 and share_kept(counts, expected) > 0:
+            found[a, b] = _Pair(shrunk_to(counts, expected), excess)
+    return dict(sorted(found.items(), key=lambda item: -item[1].excess))
+
+
+def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> list[Clique]:
+    """Return the pairs of a junction tree of few cells: first those that join columns (Chow and Liu 1968)."""
+    planner, chosen, taken = TreePlanner(shape), list[Clique](), list(base)
+    group = list(range(len(shape)))
+    joining = []
+    for a, b in pairs:
+        if group[a] != group[b]:
+            joining.append((a, b))
+            group = [group[a] if one == group[b] else one for one in group]
+    others = [clique for clique in list(pairs)[:MOST_PAIRS] if clique not in set(joining)]
+    for clique in [*joining, *others]:
+        if planner.cells([*taken, clique]) <= TREE_CELLS:
+            chosen.append(clique)
+            taken.append(clique)
+    return chosen
+
+
+def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
+    """Return the share of rows themselves, beside those of the model, that comes nearest to rows held out.
+
+    Least squares over some tables of three columns; a cell weighs the less the more rows it has, as the square root, between
+    squares, in which few cells count, and multiples of chance, in which all cells do.
+    """
+    triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
+    if not triples or not model.related or not len(held_out):
+        return 0.0
+    product = square = 0.0
+    for i in rng.permutation(len(triples))[:TRIPLES]:
+        clique = triples[i]
+        modelled = contingency(model.codes, shape, clique, model.weights)
+        gap = contingency(rows, shape, clique) / len(rows) - modelled
+        missed = contingency(held_out, shape, clique) / len(held_out) - modelled
+        weight = 1 / np.sqrt(modelled + 1 / len(rows))
+        product += float((weight * gap * missed).sum())
+        square += float((weight * gap**2).sum())
+    return min(max(product / square, 0.0), 1.0) if square > 0 else 0.0
+
+
+def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
+    cells = cell_index(rows, shape, clique)
+    return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
+
+
+def _filled(
+    codes: IntArray, margins: list[FloatArray], zeros: Mapping[Clique, BoolArray], shape: Shape, rng: Generator
+) -> IntArray:
+    """Return the rows with unknown values drawn, without those that a rule forbids."""
+    filled = codes.copy()
+    for j, margin in enumerate(margins):
+        at = np.flatnonzero(filled[:, j] == UNKNOWN)
+        if len(at):
+            filled[at, j] = rng.choice(len(margin), size=len(at), p=margin / margin.sum())
+    allowed = np.ones(len(filled), np.bool_)
+    for clique, mask in zeros.items():
+        allowed &= mask[cell_index(filled, shape, clique)]
+    return filled[allowed]

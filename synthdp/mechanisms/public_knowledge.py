@@ -1,0 +1,180 @@
+"""What is public already, as the adaptive plan asks for it: rows of another table, and exact totals.
+
+The plan's only door to both.  Without either every method returns what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
+from synthdp.distribution.contingency import NoisyTable, cell_index
+from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.public_rows import PublicRows
+from synthdp.domain.public_totals import PublicTotals
+from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.public_prior import PUBLIC_GROUPS, fit_with_public, with_public_columns
+from synthdp.randomness import Generator
+from synthdp.schema.schema import Schema
+
+EXACT = 0.01
+"""Error of a public total, in rows, where a positive one is needed.  A numerical tolerance."""
+
+TREE_CELLS = 1e5
+"""Most cells of a junction tree that public totals of several columns join.  A safety limit."""
+
+ROWS = 100_000
+"""Rows drawn from a model that is no weighted rows, to be raked to totals.  Tuned; not measured."""
+
+SWEEPS, SETTLED = 500, 1e-9
+"""Most rounds of raking, and the change of a total, in parts of all rows, that ends it.  Numerical tolerances."""
+
+SPARE = 1e-3
+"""Share of weight of rows that are made where totals have rows and the model has none.  Tuned; not measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublicKnowledge:
+    """Public rows and public totals; see `synthdp.mechanisms.adaptive.knowledge.Public`.
+
+    Parameters
+    ----------
+    rows
+        Of a public table.
+    totals
+        Exact numbers of rows.
+    """
+
+    rows: PublicRows | None = None
+    totals: tuple[PublicTotals, ...] = ()
+
+    def notes(self, schema: Schema) -> tuple[str, ...]:
+        """Return what a receipt says of both."""
+        return (*([] if self.rows is None else [self.rows.note(schema)]), *(one.note() for one in self.totals))
+
+    def columns(self, columns: tuple[OneWay, ...], *, total: float) -> tuple[OneWay, ...]:
+        """Return what is known of each column with what is public of it."""
+        if self.rows is not None:
+            columns = with_public_columns(columns, self.rows, total=total)
+        exact = {one.names[0]: one for one in self.totals if len(one.names) == 1}
+        return tuple(
+            _exactly(column, exact[column.axis.name]) if column.axis.name in exact else column for column in columns
+        )
+
+    def rows_per_group(self, target: float, *, total: float) -> float:
+        """Return how many rows a group should hold: public rows tell of more groups than noise lets measure."""
+        return target if self.rows is None else min(target, total / PUBLIC_GROUPS)
+
+    def pinned(self, columns: Sequence[OneWay]) -> list[frozenset[int]]:
+        """Return for each column the leaves that must stay groups of their own: totals of several columns name them."""
+        found: list[frozenset[int]] = []
+        for column in columns:
+            points = [
+                one.points[:, one.names.index(column.axis.name)]
+                for one in self.totals
+                if len(one.names) > 1 and column.axis.name in one.names
+            ]
+            leaves = column.axis.cells_of(np.concatenate(points).astype(np.uint32)) if points else np.zeros(0, np.int64)
+            found.append(frozenset(int(leaf) for leaf in leaves))
+        return found
+
+    def added_to(self, known: Knowledge) -> Knowledge:
+        """Return what is known with the totals: the number of rows, and exact tables of several columns."""
+        if not self.totals:
+            return known
+        known = replace(known, total=max(1.0, self.totals[0].rows))
+        planner = TreePlanner(known.domain.shape)
+        for one in self.totals:
+            clique, counts = one.table(known.domain)
+            if len(clique) > 1:
+                fits = planner.cells([*known.zeros, *known.tree, clique]) <= TREE_CELLS
+                known = known.with_table(NoisyTable(clique=clique, counts=counts, stddev=EXACT), ridge=1.0)
+                known = known.with_cliques(tree={clique: 0.0} if fits else {}, off_tree={} if fits else {clique: 0.0})
+        return known
+
+    def fitted(self, known: Knowledge, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
+        """Return the model of all answers with what is public.
+
+        Parameters
+        ----------
+        known
+            What was learned, with the totals.
+        alone
+            Fits the noisy answers without public rows.
+        rng
+            Source of rows.
+        """
+        found = alone() if self.rows is None else fit_with_public(known, self.rows, alone=alone, rng=rng)
+        if not self.totals:
+            return found
+        return raked_exactly(found, [one.table(known.domain) for one in self.totals], zeros=known.zeros, rng=rng)
+
+
+def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
+    """Return a column whose leaves hold what totals say."""
+    return replace(
+        column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
+    )  # fmt: skip
+
+
+def raked_exactly(
+    model: Distribution,
+    totals: Sequence[tuple[Clique, FloatArray]],
+    *,
+    zeros: Mapping[Clique, BoolArray],
+    rng: Generator,
+) -> Explicit:
+    """Return weighted rows of a model whose tables are the totals, by iterative proportional fitting.
+
+    Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a rule
+    forbids it.
+
+    Parameters
+    ----------
+    model
+        What to keep as near as possible, in relative entropy.
+    totals
+        For some cliques the (cells,) rows, which agree with each other; all sums are the same.
+    zeros
+        For some cliques, which combinations may occur.
+    rng
+        Source of rows, where the model is no list of them.
+    """
+    shape = model.shape
+    if isinstance(model, Explicit):
+        codes, weights = np.asarray(model.codes), np.asarray(model.weights)
+    else:
+        codes = np.asarray(model.sample(ROWS, rng))
+        weights = np.full(ROWS, 1 / ROWS)
+    for clique, counts in totals:
+        there = np.bincount(cell_index(codes, shape, clique), weights, minlength=len(counts)) > 0
+        empty = np.flatnonzero((counts > 0) & ~there)
+        if len(empty):
+            each = -(-len(codes) // (10 * len(empty)))
+            made = codes[rng.choice(len(codes), size=each * len(empty), p=weights)].astype(np.int64)
+            values = np.unravel_index(np.repeat(empty, each), [shape[j] for j in clique])
+            for j, value in zip(clique, values, strict=True):
+                made[:, j] = value
+            allowed = np.ones(len(made), np.bool_)
+            for rule, mask in zeros.items():
+                allowed &= mask[cell_index(made, shape, rule)]
+            made = made[allowed]
+            weights = np.concatenate([weights * (1 - SPARE), np.full(len(made), SPARE / max(len(made), 1))])
+            codes = np.vstack([codes, made.astype(codes.dtype)])
+    cells: list[IntArray] = [np.asarray(cell_index(codes, shape, clique), np.int64) for clique, _ in totals]
+    for _ in range(SWEEPS):
+        moved = 0.0
+        for (_, counts), cell in zip(totals, cells, strict=True):
+            wanted = counts / counts.sum()
+            now = np.bincount(cell, weights, minlength=len(counts))
+            moved = max(moved, float(np.abs(wanted - now).max()))
+            weights = weights * np.divide(wanted, now, out=np.zeros(len(now)), where=now > 0)[cell]
+        if moved < SETTLED:
+            break
+    return Explicit(shape=shape, codes=codes, weights=weights)
