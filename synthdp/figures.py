@@ -1,15 +1,23 @@
-"""Numbers as people read them, round steps of axes, and about how wide a text is.  Knows no table and no page."""
+"""Numbers as people read them, lines of a terminal, round steps of axes, and about how wide a text is."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
 FIRST_GROUPED = 10_000
 """From here on digits stand in groups of three; a year or a small count has no comma."""
+
+WIDTH = 80
+"""Characters of a line on a terminal.  A convention."""
+
+LEAST_NAME = 20
+"""Fewest characters for the first cell of a row of a table, however wide the others are.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
@@ -43,6 +51,39 @@ def precise_to(value: float, error: float) -> str:
 def in_per_cent(share: float) -> str:
     """Return a share that is given in per cent: 69.7 %, or that it is less than the last digit shows."""
     return "< 0.1\u00a0%" if 0 < share < 0.05 else f"{share:.1f}\u00a0%"
+
+
+def entry(name: str, text: str) -> list[str]:
+    """Return the lines of an entry on a terminal: its name, and its text wrapped beside it, at most `WIDTH` wide."""
+    starts = {"initial_indent": f"  {name:<10}  ", "subsequent_indent": " " * 14}
+    return wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False, **starts)  # type: ignore[arg-type]
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
+    """Return a table for a terminal: the first cell of a row is wrapped where the line would be wider than `WIDTH`.
+
+    Parameters
+    ----------
+    heads
+        (k,) heads; the first names the entry.
+    rows
+        Rows of k cells.
+    left
+        Positions of cells that are set flush left; the others are flush right.
+    """
+    widths = [max(map(len, column)) for column in zip(heads[1:], *(row[1:] for row in rows), strict=True)]
+    most = max(WIDTH - 4 - sum(widths) - 2 * len(widths), LEAST_NAME)
+    names = [wrap(row[0], most, break_long_words=False, break_on_hyphens=False) or [""] for row in rows]
+    first = max([len(heads[0]) - 2, *(len(part) + 2 * (i > 0) for name in names for i, part in enumerate(name))])
+
+    def line(cells: Sequence[str]) -> str:
+        sides = ["<" if j in left else ">" for j in range(1, len(cells) + 1)]
+        return "".join(f"  {cell:{side}{width}}" for cell, side, width in zip(cells, sides, widths, strict=True))
+
+    lines = [f"  {heads[0]:<{first + 2}}{line(heads[1:])}".rstrip()]
+    for (head, *rest), row in zip(names, rows, strict=True):
+        lines += [f"    {head:<{first}}{line(row[1:])}".rstrip(), *(f"      {part}" for part in rest)]
+    return lines
 
 
 def round_step(least: float) -> float:

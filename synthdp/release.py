@@ -337,13 +337,15 @@ class Release(Generic[OutputT_co]):
 
         write(self, path)
 
-    def plot(self, column: str, *, by: str | None = None) -> Picture:
-        """Return a picture of a column, as the report has it; a notebook shows it, and ``save`` writes it.
+    def plot(self, column: str | None = None, *, by: str | None = None) -> Picture:
+        """Return a picture of a column, or of all, as the report has it; a notebook shows it, and ``save`` writes it.
+
+        ``figure`` makes a matplotlib figure of it.
 
         Parameters
         ----------
         column
-            Its name.
+            Its name; default: all columns.
         by
             Another column: the shares of ``column`` within its groups.
 

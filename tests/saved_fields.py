@@ -57,7 +57,7 @@ _RELEASE = {
     NOISY: {
         "release": "total domain arrays_sha256 content_sha256",
         "receipt": "notes entries assumptions",
-        "items": "step mechanism answers sensitivity stddev kind epsilon delta rho mu",
+        "items": "step mechanism answers sensitivity stddev noise unit kind epsilon delta rho mu",
         "columns": (
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
             " classes means errors"

@@ -40,7 +40,8 @@ def ledger(
     Examples:
       synthdp ledger hospital.sqlite
       synthdp ledger hospital.sqlite --dataset patients --cap 3 --cap-delta 1e-6
-      synthdp ledger hospital.sqlite --dataset visits --cap 3 --privacy-unit patient
+      synthdp ledger hospital.sqlite --dataset visits --cap 3 \\
+          --privacy-unit patient
       synthdp ledger old.sqlite --dataset patients --neighbors add_remove
     """
     given = {"--cap": cap, "--cap-delta": cap_delta, "--neighbors": neighbors, "--privacy-unit": privacy_unit}

@@ -15,12 +15,13 @@ from typing import Any
 import click
 
 import synthdp
+from synthdp.cli.help import WholeHelp
 from synthdp.cli.installation import audit, doctor
 from synthdp.cli.ledger import ledger as ledger_command
 from synthdp.cli.page import page
 from synthdp.cli.plan import plan
 from synthdp.cli.publish import publish as publish_command
-from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at
+from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at, totals_at
 from synthdp.cli.results import answer, nonprivate_evaluate, report, risk
 from synthdp.cli.schema import schema
 from synthdp.cli.series import series
@@ -34,8 +35,16 @@ MOST_NAMES = 10
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
-class OneLine(click.Group):
+class OneLine(WholeHelp):
     """A group whose errors are one line on standard error, with exit code 2."""
+
+    headings = (
+        ("Start here", ("demo", "page")),
+        ("From a table to a release", ("schema", "plan", "release", "publish", "series")),
+        ("With a release, at no cost", ("sample", "answer", "report")),
+        ("Budget and checks", ("ledger", "doctor", "audit")),
+        ("With real rows (not private)", ("nonprivate-evaluate", "risk")),
+    )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn what went wrong into one sentence."""
@@ -75,7 +84,7 @@ def _told(error: BaseException) -> str:
     return "" if told is None else f" ({told})"
 
 
-@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(synthdp.__version__, prog_name="synthdp")
 def main() -> None:
     """Turn a private table into a synthetic one that can be shared."""
@@ -174,6 +183,14 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
 @click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
 @click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
+@click.option("--public", type=click.Path(path_type=Path), help="A table that is public, as the prior; see the docs.")
+@click.option(
+    "--public-weight", type=float, default=1.0, show_default=True, help="Most it counts, in parts of its rows."
+)
+@click.option(
+    "--public-totals", "totals", type=click.Path(path_type=Path), multiple=True, metavar="FILE",
+    help="CSV of exact public totals: columns of the table and a last one of rows; repeatable.",
+)  # fmt: skip
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in.")
 @click.option("--dataset", help="The table's name in the ledger.")
 @click.option("--escape-formulas", is_flag=True, help="Defuse cells that a spreadsheet would run.")
@@ -201,6 +218,9 @@ def release(
     max_rows_per_unit: int,
     weight: str | None,
     weight_bounds: tuple[float, float] | None,
+    public: Path | None,
+    public_weight: float,
+    totals: tuple[Path, ...],
     ledger: Path | None,
     dataset: str | None,
     escape_formulas: bool,
@@ -214,11 +234,18 @@ def release(
 
     \b
     Examples:
-      synthdp release table.csv --schema schema.json --epsilon 1 --out synthetic.csv --save table.release
-      synthdp release survey.csv --schema schema.json --weight perwt --weight-bounds 1 2000 --out synthetic.csv
-      synthdp release table.csv --schema schema.json --out numbers.csv --mechanism smooth_synthesis --option variant=exact
-      synthdp release table.csv --schema schema.json --save parities.release --mechanism parity_release --option order=3
-      synthdp release db/ --schema db.json --out synthetic/ --save db.release      several tables of a folder, into a folder
+      synthdp release table.csv --schema schema.json --epsilon 1 \\
+          --out synthetic.csv --save table.release
+      synthdp release survey.csv --schema schema.json --weight perwt \\
+          --weight-bounds 1 2000 --out synthetic.csv
+      synthdp release table.csv --schema schema.json --public last_year.csv \\
+          --out synthetic.csv
+      synthdp release table.csv --schema schema.json --out numbers.csv \\
+          --mechanism smooth_synthesis --option variant=exact
+      synthdp release table.csv --schema schema.json --save parities.release \\
+          --mechanism parity_release --option order=3
+      synthdp release db/ --schema db.json --out synthetic/ \\
+          --save db.release  # several tables, into a folder
     """
     from synthdp.cli.database import is_database, release_database
     from synthdp.cli.summaries import release_summary
@@ -235,7 +262,8 @@ def release(
             "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas, "--weight": weight is not None,
-            "--weight-bounds": weight_bounds is not None,
+            "--weight-bounds": weight_bounds is not None, "--public": public is not None,
+            "--public-totals": bool(totals),
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
@@ -253,7 +281,8 @@ def release(
         needs_table = {
             "--out": out is not None, "--report": page is not None, "--rows": rows is not None,
             "--target": target is not None, "--solver": solver != "auto", "--escape-formulas": escape_formulas,
-            "--weight": weight is not None,
+            "--weight": weight is not None, "--public": public is not None,
+            "--public-totals": bool(totals),
         }  # fmt: skip
         release_summary(
             table, declared, told=told, mechanism=mechanism, options=chosen, epsilon=epsilon, delta=delta, save=folder,
@@ -261,12 +290,18 @@ def release(
         )  # fmt: skip
         return
     places = Places(table=out, release=folder, receipt=receipt, report=page)
-    places.check(inputs=(table, schema_path, ledger))
+    places.check(inputs=(table, schema_path, ledger, public, *totals))
+    if public is not None and public.resolve() == table.resolve():
+        raise ParameterError(
+            "--public is the private table itself: leave it out; its rows would be released as they are"
+        )
     source = table_at(table, told, declared.csv)
     made = SyntheticRelease(
         schema=read_as(declared, told), epsilon=epsilon, delta=delta, n_rows=rows, target=target, mechanism=mechanism,
         solver=solver, mechanism_options=chosen, domain_budget=domain_budget, undiscovered=undiscovered,
-        weight=weight, weight_bounds=weight_bounds, random_state=seed, **people,
+        weight=weight, weight_bounds=weight_bounds, public_weight=public_weight, random_state=seed, **people,
+        public=None if public is None else table_at(public, told, declared.csv),
+        public_totals=totals_at(totals, declared) or None,
     )  # fmt: skip
     count: int | None = None
     try:
@@ -324,7 +359,8 @@ def sample(
 
     \b
     Example:
-      synthdp sample table.release --rows 1000 --given "age > 30 and income == '>50K'" --out more.csv
+      synthdp sample table.release --rows 1000 \\
+          --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.expressions import allowed_by
     from synthdp.cli.database import sample_database

@@ -46,8 +46,10 @@ def plan(
     \b
     Examples:
       synthdp plan schema.json --rows 30000 --epsilon 1
-      synthdp plan schema.json --rows 30000 --epsilon 0.1 --epsilon 1 --epsilon 3 --json
-      synthdp plan schema.json --sql postgres --privacy-unit patient --max-rows-per-unit 3
+      synthdp plan schema.json --rows 30000 --epsilon 0.1 --epsilon 1 \\
+          --epsilon 3 --json
+      synthdp plan schema.json --sql postgres --privacy-unit patient \\
+          --max-rows-per-unit 3
     """
     if sql is not None:
         click.echo(_statements(schema_path, sql, privacy_unit, max_rows_per_unit))

@@ -38,6 +38,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--region", help="Which region it describes.")
 @click.option("--sector", help="One of the registry's: Government, Healthcare, Education, Finance, Energy, Technology.")
 @click.option("--use", help="What it is meant for, one sentence.")
+@click.option("--dictionary", type=PATH, help="A CSV file with column, unit and meaning, for the report.")
 @click.option("--date", help="Of publication, YYYY-MM-DD; default: today.")
 @click.option("--sign", "key", type=PATH, help="A private key of ssh-keygen or minisign to sign the checksums with.")
 @click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
@@ -65,6 +66,7 @@ def publish(
     region: str | None,
     sector: str | None,
     use: str | None,
+    dictionary: Path | None,
     date: str | None,
     key: Path | None,
     seed: int | None,
@@ -78,18 +80,21 @@ def publish(
     \b
     Examples:
       synthdp publish table.csv --schema schema.json --epsilon 1 --out folder
-      synthdp publish table.release --out folder --title "Survey of 2026" --publisher "Office of Statistics"
+      synthdp publish table.release --out folder --title "Survey of 2026" \\
+          --publisher "Office of Statistics"
     """
     from synthdp.dossier import is_release, publish_folder, write_folder
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import check_places
+    from synthdp.report.dictionary import read_descriptions
     from synthdp.report.guidelines import PUBLISHER, About
 
-    check_places((folder,), inputs=(table, schema_path, ledger, key))
+    check_places((folder,), inputs=(table, schema_path, ledger, key, dictionary))
     today = dt.datetime.now(dt.UTC).date().isoformat()
+    units, meanings = ({}, {}) if dictionary is None else read_descriptions(dictionary)
     about = About(
         title=title, publisher=publisher or PUBLISHER, region=region or PUBLISHER, sector=sector, use=use or PUBLISHER,
-        date=date or today,
+        date=date or today, units=units, meanings=meanings,
     )  # fmt: skip
     ending = f".{form}"
     if is_release(table):

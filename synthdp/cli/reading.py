@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synthdp.errors import ParameterError
-from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.progress import Progress, ProgressCallback, TimeLeft, silent
 from synthdp.schema.csv_format import CsvFormat
 
 if TYPE_CHECKING:
@@ -21,20 +22,39 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """Draw progress on a terminal, nothing in a pipe."""
+    """Draw progress with the time left on a terminal, nothing in a pipe."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress as Bar,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield silent
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    left = TimeLeft()
+
+    class Left(ProgressColumn):
+        """The time left, forecast anew whenever the line is drawn."""
+
+        def render(self, task: Task) -> Text:
+            task.completed = left.share
+            return Text(str(left))
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), Left())
     with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
+        task = bar.add_task("reading", total=1.0)
 
         def show(progress: Progress) -> None:
-            bar.update(task, description=progress.stage, completed=progress.done, total=progress.total)
+            left.enter(progress)
+            bar.update(task, description=progress.stage)
 
         yield show
 
@@ -96,6 +116,42 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
         if said:
             click.echo(f"synthdp: '{path}' is read with {said}, as its first line suggests; see --help", err=True)
     return source
+
+
+def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], dict[tuple[Any, ...], float]]:
+    """Return public totals from CSV files: each of some columns of the table, and a last column of rows.
+
+    Raises
+    ------
+    ParameterError
+        If a file has another form.
+    """
+    found: dict[tuple[str, ...], dict[tuple[Any, ...], float]] = {}
+    for path in paths:
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                header, *lines = [line for line in csv.reader(file) if line]
+            names = tuple(header[:-1])
+            levels = {name: {str(level): level for level in _levels(schema, name)} for name in names}
+            rows = {
+                tuple(levels[name].get(text, text or None) for name, text in zip(names, line[:-1], strict=True)): float(
+                    line[-1]
+                )
+                for line in lines
+            }
+        except (OSError, ValueError, UnicodeDecodeError):
+            raise ParameterError(
+                f"'{path}' must be a CSV file of columns of the table and a last one of rows"
+            ) from None
+        found[names] = rows
+    return found
+
+
+def _levels(schema: Schema, name: str) -> Iterable[Any]:
+    """Return the levels of a column; none where there is no such column, or it has no levels."""
+    from synthdp.domain.grid import labels_of
+
+    return labels_of(schema[name]) if name in schema and schema[name].labelled and schema[name].is_complete else ()
 
 
 def read_as(schema: Schema, told: CsvFormat) -> Schema:

@@ -57,12 +57,14 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
     Examples:
       synthdp answer table.release --marginal age income
       synthdp answer table.release --count "age >= 40 and income == '>50K'"
-      synthdp answer table.release --mean hours-per-week --where "sex == 'Female'" --by income
+      synthdp answer table.release --mean hours-per-week \\
+          --where "sex == 'Female'" --by income
       synthdp answer table.release --quantile age --q 0.1 --q 0.9 --json
       synthdp answer table.release --sum hours-per-week --weight fnlwgt
       synthdp answer table.release --correlation age hours-per-week
       synthdp answer table.release --regression "hours-per-week ~ age + sex"
-      synthdp answer db.release --count "sex == 'f' and visits.year == 2019" --of persons
+      synthdp answer db.release --count "sex == 'f' and visits.year == 2019" \\
+          --of persons
       synthdp answer db.release --share "visits.rows >= 2" --by sex
     """
     asked = [kind for kind in KINDS if told[kind] not in (None, False)]
@@ -112,9 +114,21 @@ def _question(kind: str, told: dict[str, Any], columns: tuple[str, ...]) -> Any:
 @FOLDER
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page, HTML.")
 @click.option("--title", help="Of the page.")
+@click.option("--publisher", help="Who publishes the table.")
+@click.option("--use", help="What the table is meant for, one sentence.")
+@click.option("--dictionary", type=click.Path(path_type=Path), help="A CSV file with column, unit and meaning.")
 @click.option("--target", help="A column whose relations are shown first.")
 @AS_JSON
-def report(folder: Path, out: Path, title: str | None, target: str | None, as_json: bool) -> None:
+def report(
+    folder: Path,
+    out: Path,
+    title: str | None,
+    publisher: str | None,
+    use: str | None,
+    dictionary: Path | None,
+    target: str | None,
+    as_json: bool,
+) -> None:
     """Write a publishable page about a saved release: rows, distributions, associations, accuracy, its privacy card.
 
     Made from the release alone; needs no network; prints to PDF from any browser.
@@ -125,10 +139,14 @@ def report(folder: Path, out: Path, title: str | None, target: str | None, as_js
     """
     from synthdp.estimators.report_file import write_report
     from synthdp.publishing import whole_file
+    from synthdp.report.dictionary import read_descriptions
+    from synthdp.report.guidelines import PUBLISHER, About
 
+    units, meanings = ({}, {}) if dictionary is None else read_descriptions(dictionary)
+    about = About(publisher=publisher or PUBLISHER, use=use or PUBLISHER, units=units, meanings=meanings)
     release = synthdp.load(folder)
     with whole_file(out) as scratch, progress_bar() as on_progress:
-        write_report(release, scratch, title=title, target=target, on_progress=on_progress)
+        write_report(release, scratch, title=title, target=target, about=about, on_progress=on_progress)
     click.echo(json.dumps({"report": str(out)}) if as_json else f"report: {out}")
 
 
@@ -156,7 +174,8 @@ def nonprivate_evaluate(
 
     \b
     Example:
-      synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json --target income
+      synthdp nonprivate-evaluate table.csv synthetic.csv --schema schema.json \\
+          --target income
     """
     from synthdp.publishing import check_places, whole_file
 
@@ -223,7 +242,8 @@ def risk(
 
     \b
     Example:
-      synthdp risk in.csv synthetic.csv --holdout out.csv --keys age,sex,education --target income --json
+      synthdp risk in.csv synthetic.csv --holdout out.csv \\
+          --keys age,sex,education --target income --json
     """
     from synthdp.publishing import check_places, whole_file
 

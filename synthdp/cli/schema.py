@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from synthdp.cli.help import WholeHelp
 from synthdp.cli.reading import csv_options, table_at
 from synthdp.cli.review import review
 from synthdp.errors import FormatError, ParameterError
@@ -22,7 +23,7 @@ LOUD = (
 )
 
 
-@click.group()
+@click.group(cls=WholeHelp)
 def schema() -> None:
     """Make a schema: what is publicly known about a table."""
 

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 import synthdp
+from synthdp.cli.help import WholeHelp
 from synthdp.cli.reading import csv_options, read_as, table_at
 from synthdp.errors import DataError
 from synthdp.schema.csv_format import CsvFormat
 
 
-@click.group()
+@click.group(cls=WholeHelp)
 def series() -> None:
     """Release a table every period (month, week, ...), all under one promise that is paid for once."""
 
@@ -48,7 +49,8 @@ def start(
 
     \b
     Example:
-      synthdp series start beds.series --schema beds.json --periods 12 --period month --ledger l.sqlite --dataset beds
+      synthdp series start beds.series --schema beds.json --periods 12 \\
+          --period month --ledger l.sqlite --dataset beds
     """
     if (folder / "series.json").exists():
         raise DataError(f"'{folder}' is a series already: add to it, or give another folder")
@@ -85,7 +87,8 @@ def add(
 
     \b
     Example:
-      synthdp series add beds.series march.csv --history january.csv --history february.csv --out march-synthetic.csv
+      synthdp series add beds.series march.csv --history january.csv \\
+          --history february.csv --out march-synthetic.csv
     """
     made = _opened(folder, seed)
     _check_places([out, cumulative, page], [table, *history])

@@ -356,15 +356,16 @@ class ReleaseSeries:
         except OSError as error:
             raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
 
-    def plot(self, question: Question, *, cumulative: bool = False) -> Picture:
+    def plot(self, question: Question | None = None, *, cumulative: bool = False) -> Picture:
         """Return a picture of the answer over time with its bands; ``save`` writes it; publishable.
 
         Parameters
         ----------
         question, cumulative
-            As in `answer`.
+            As in `answer`; default: the number of rows.
         """
-        return picture_over_time(self.over_time(question, cumulative=cumulative), "by period")
+        title = "number of rows by period" if question is None else "by period"
+        return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:
         known = self._settings
@@ -441,9 +442,11 @@ class ReleaseSeries:
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
         terms = self._terms
+        stddev = _noise_of_rows(plan)
         item = Item(
             step=f"a series of {terms.periods} periods, {period + 1} of them so far", mechanism="discrete Gaussian",
-            answers=answers * (period + 1), sensitivity=1.0, stddev=_noise_of_rows(plan), loss=GaussianDP(terms.mu),
+            answers=answers * (period + 1), sensitivity=1.0, stddev=stddev, loss=GaussianDP(terms.mu),
+            noise=(stddev, stddev), unit="rows",
         )  # fmt: skip
         said = [f"a period's rows come in that period; {terms.periods} periods in all, no more"]
         if terms.adjacency.unit is not None:

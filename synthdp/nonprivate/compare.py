@@ -13,6 +13,7 @@ from synthdp.arrays import FloatArray
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, conform
 from synthdp.errors import DataError, ParameterError
 from synthdp.nonprivate.evaluate import WARNING
+from synthdp.pictures.axes import column_panel
 from synthdp.pictures.picture import Picture, bars, histogram
 from synthdp.pictures.view import Bar, ColumnView, axis_between, marks_between, zoomed
 from synthdp.schema.column import Column
@@ -72,7 +73,7 @@ class NonprivateComparison:
             chart = histogram(view.bars, view.ticks, title=title, name=name, logarithmic=view.is_logarithmic)
         else:
             chart = bars(view.bars, title=title, name=name)
-        return Picture(title=title, chart=chart, note=view.summary, stamp=self.warning)
+        return Picture(title=title, chart=chart, note=view.summary, stamp=self.warning, panels=(column_panel(view),))
 
 
 def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:

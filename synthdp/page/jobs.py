@@ -16,6 +16,7 @@ from typing import Any
 
 from synthdp.errors import SynthDPError
 from synthdp.page.work import SECONDS_TO_END, UNEXPECTED
+from synthdp.progress import Progress, TimeLeft
 
 PACKAGE = Path(__file__).resolve().parents[2]
 MOST_BYTES = 64 * 2**20
@@ -53,6 +54,8 @@ class Job:
         Called once it has ended, however it did; what it refuses is the job's error.
     about
         What it is about, for the page that asks.
+    left
+        How long it will take.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Job:
     result: Any = None
     error: str = ""
     warnings: list[str] = field(default_factory=list)
+    left: TimeLeft = field(default_factory=TimeLeft)
     begun: float = field(default_factory=time.monotonic)
     ended: float | None = None
     task: asyncio.Task[None] | None = None
@@ -124,6 +128,7 @@ class Job:
 
     def _hear(self, message: dict[str, Any]) -> None:
         if (progress := message.get("progress")) is not None:
+            self.left.enter(Progress(**progress))
             said = WORDS.get(progress["stage"], progress["stage"])
             if said not in self.stages[-1:]:
                 self.stages.append(said)

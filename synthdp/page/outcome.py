@@ -28,11 +28,11 @@ CARDS = (0.1, 0.3, 1.0, 3.0)
 """Epsilons that are planned: half a power of ten apart, up to what docs/how-to/choose-epsilon.md begins with."""
 
 ELSEWHERE = (
-    ("Google's Community Mobility Reports, of each day", "2.64"), ("Israel's registry of live births, 2014", "9.98"),
-    ("the United States census of 2020, persons and homes", "19.61"),
+    ("Google's trends of searches for symptoms, of each day", "1.68"),
+    ("Google's searches about vaccination, of each day", "2.19"), ("Israel's registry of live births, 2014", "9.98"),
 )  # fmt: skip
-"""Epsilons of tables that others published, as their publishers state them: Aktay et al. 2020 (arXiv:2004.04145), Hod,
-Canetti 2024 (arXiv:2405.00267), and the Census Bureau's decision of June 2021.  Units and deltas differ."""
+"""Epsilons of tables that others published, as the abstracts of their publishers' papers state them: arXiv:2009.01265,
+arXiv:2107.01179 (delta 1e-5) and arXiv:2405.00267.  Units and deltas differ."""
 
 FILES = {
     "synthetic.csv": "The synthetic rows", "report.html": "A report about them, with expected accuracy",

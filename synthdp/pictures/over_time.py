@@ -9,6 +9,7 @@ from synthdp.answers.over_time import LEVEL, OverTime
 from synthdp.arrays import FloatArray
 from synthdp.figures import in_figures, multiples, precise_to, round_step, width_of
 from synthdp.markup import render
+from synthdp.pictures.axes import over_time_panel
 from synthdp.pictures.picture import Picture
 
 WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
@@ -62,7 +63,8 @@ def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.
 
 def picture_over_time(shown: OverTime, title: str) -> Picture:
     """Return the picture of a number over time; a notebook shows it, and ``save`` writes it."""
-    return Picture(title=title, chart=chart_over_time(shown, title=title, name="synthdp-over-time"), note=NOTE)
+    chart = chart_over_time(shown, title=title, name="synthdp-over-time")
+    return Picture(title=title, chart=chart, note=NOTE, panels=(over_time_panel(shown, title=title),))
 
 
 def _area(place: FloatArray, low: FloatArray, high: FloatArray) -> str:

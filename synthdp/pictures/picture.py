@@ -6,17 +6,29 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_per_cent, multiples, round_step, shortened, width_of
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import PairView, column_view, drawn_indices, pair_view
+from synthdp.pictures.columns import PairView, column_view, column_views, drawn_indices, pair_view
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from synthdp.pictures.axes import Draw  # a report needs none of them
+
+ACROSS, GRID_GAP = 3, 16.0
+"""Charts side by side in the picture of all columns, and px between them.  A convention."""
+
+DOTS = 150
+"""Dots per inch of a saved PNG.  A convention."""
 
 WIDTH = 360.0
 LETTERS = 11.0
@@ -247,12 +259,15 @@ class Picture:
         What stands below it.
     stamp
         A warning that stands above it, also in a saved file; none for what is made of a release.
+    panels
+        What draws its charts with matplotlib.
     """
 
     title: str
     chart: str
     note: str = ""
     stamp: str = ""
+    panels: tuple[Draw, ...] = field(default=(), compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"{self.stamp + ': ' if self.stamp else ''}picture of {self.title}"
@@ -263,8 +278,7 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         """Return the picture as an SVG document with its title, note and stamp."""
-        found = _SIZE.search(self.chart)
-        wide, tall = (float(part) for part in found.groups()) if found else (WIDTH, 0.0)
+        wide, tall = _size(self.chart)
         stamp, note = (_lines(text, wide) for text in (self.stamp, self.note))
         top = 28 + (10 + LINE * len(stamp)) * bool(stamp)
         document = render(
@@ -273,33 +287,93 @@ class Picture:
         )  # fmt: skip
         return _NO_XML.sub("\ufffd", document)
 
+    def figure(self) -> Figure:
+        """Return the picture as a matplotlib figure with the same numbers, which you may change.
+
+        Raises
+        ------
+        ParameterError
+            If matplotlib is not installed.
+        """
+        from synthdp.pictures.axes import figure_of
+
+        return figure_of(self.panels, title=self.title, stamp=self.stamp)
+
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to an SVG file.
+        """Write the picture to a file: its SVG, or its matplotlib figure where the name ends in .png, .pdf or .jpg.
 
         Raises
         ------
         DataError
             If the file cannot be written.
+        ParameterError
+            If matplotlib is needed and not installed.
         """
         try:
-            Path(path).write_text(self._repr_svg_(), encoding="utf-8")
+            if Path(path).suffix.lower() in {".png", ".pdf", ".jpg", ".jpeg"}:
+                self.figure().savefig(path, dpi=DOTS)
+            else:
+                Path(path).write_text(self._repr_svg_(), encoding="utf-8")
         except OSError as error:
             raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
 
 
 def picture_of(
-    model: SyntheticModel, measurements: tuple[Measurements, ...], column: str, by: str | None = None
+    model: SyntheticModel, measurements: tuple[Measurements, ...], column: str | None = None, by: str | None = None
 ) -> Picture:
-    """Return the picture of a column of a release, or of its shares within groups of another one."""
+    """Return the picture of a column of a release, of its shares within groups of another one, or of all columns."""
+    from synthdp.pictures.axes import column_panel, pair_panel
+
+    if column is None:
+        if by is not None:
+            raise ParameterError("by needs a column whose shares are shown within its groups")
+        return picture_of_all(column_views(model, measurements))
     if by is None:
         view = column_view(model, measurements, column)
-        beyond = [f"{in_per_cent(view.beyond)} beyond"] if view.beyond else []
-        note = " · ".join([*filter(None, [view.derived, view.summary]), *beyond, _what(view)])
-        return Picture(title=column, chart=column_chart(view, _name(column)), note=note)
+        return Picture(
+            title=column,
+            chart=column_chart(view, _name(column)),
+            note=" · ".join(filter(None, [_about_column(view), _what(view)])),
+            panels=(column_panel(view),),
+        )
     if column == by:
         raise ParameterError("by must be another column")
     pair = pair_view(model, drawn_indices(model), column, by)
-    return Picture(title=pair.title, chart=pair_chart(pair, _name(pair.title)), note=SHARED)
+    return Picture(title=pair.title, chart=pair_chart(pair, _name(pair.title)), note=SHARED, panels=(pair_panel(pair),))
+
+
+def picture_of_all(views: Sequence[ColumnView]) -> Picture:
+    """Return the picture of several columns, `ACROSS` side by side."""
+    from synthdp.pictures.axes import column_panel
+
+    charts = [column_chart(view, _name(view.name)) for view in views]
+    sizes = [_size(chart) for chart in charts]
+    placed, y = [], 0.0
+    for start in range(0, len(views), ACROSS):
+        tall = max(height for _, height in sizes[start : start + ACROSS])
+        for i in range(start, min(start + ACROSS, len(views))):
+            x, note = (WIDTH + GRID_GAP) * (i - start), shortened(_about_column(views[i]), WIDTH)
+            placed.append((x, y, *sizes[i], shortened(views[i].name, WIDTH - GRID_GAP), note, charts[i]))
+        y += tall + 20 + LINE + GRID_GAP
+    title = f"all {len(views)} columns"
+    across = min(ACROSS, max(len(views), 1))
+    chart = render(
+        "side_by_side.svg", title=title, width=across * (WIDTH + GRID_GAP) - GRID_GAP, height=max(y, 1.0), charts=placed
+    )
+    return Picture(title=title, chart=chart, note=NOTED, panels=tuple(map(column_panel, views)))
+
+
+def _size(chart: str) -> tuple[float, float]:
+    """Return the width and the height of a chart in px."""
+    found = _SIZE.search(chart)
+    wide, tall = (float(part) for part in found.groups()) if found else (WIDTH, 0.0)
+    return wide, tall
+
+
+def _about_column(view: ColumnView) -> str:
+    """Return a column's summary, in words."""
+    beyond = f"{in_per_cent(view.beyond)} beyond" if view.beyond else ""
+    return " · ".join(filter(None, [view.derived, view.summary, beyond]))
 
 
 def _what(view: ColumnView) -> str:

@@ -32,7 +32,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.discovery_account import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload
-from synthdp.planning.plan import Plan
+from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -111,9 +111,6 @@ SECONDS_A_VALUE = 1.7e-7
 BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 """Peak memory of the process, the table included, as measured by the same and for Adult."""
 
-USEFUL = 0.97
-"""Pairs were learned if their tables' error is below this part of that of independent columns."""
-
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
 """Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered."""
 
@@ -148,7 +145,7 @@ def plan(
     weight_bounds: tuple[float, float] | None = None,
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
-) -> Plan | list[Plan]:
+) -> Plan | Plans:
     """Say what a release would cost and how good it would be, before anything is spent.
 
     Parameters
@@ -174,7 +171,7 @@ def plan(
 
     Returns
     -------
-    A `Plan`, or a list of them for a list of epsilons.
+    A `Plan`, or for a list of epsilons `Plans`, a list of them.
 
     Raises
     ------
@@ -203,7 +200,7 @@ def plan(
         neighbors=neighbors, mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit,
         random_state=random_state, assumed=assumed, domain_budget=domain_budget,
     )  # fmt: skip
-    plans: list[Plan] = []
+    plans = Plans()
     for loss in losses:
         on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
         one = run(loss=loss, left_open=left_open)
@@ -454,7 +451,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
             f"at ε = {epsilon:g} and {rows:,} rows nothing beyond one-way marginals can be learned: relations between "
             "columns will look weaker than they are"
         )
-    if errors[1].error > 0.1:
+    if errors[1].error > POOR:
         lines.append(
             f"at ε = {epsilon:g} even single columns will be off by more than 10 %: use more rows, coarser columns or more "
             "budget"

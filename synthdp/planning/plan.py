@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from synthdp.errors import ParameterError
+from synthdp.figures import entry, in_figures, text_table
 from synthdp.markup import render
 from synthdp.pictures.trade_off import trade_off_chart
 from synthdp.privacy.loss import best_odds
+
+if TYPE_CHECKING:
+    from synthdp.pictures.picture import Picture
 
 WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
 
@@ -24,6 +29,26 @@ USUAL = 1.0
 
 HARDEST = 5
 """Columns that the text names, those with the largest errors."""
+
+TRADE_OFF = "Expected error, of 100 rows, against epsilon; dashed: columns without relations"
+"""What the picture of several plans shows.  A text."""
+
+MOST_DRAWN = 20
+"""Columns that the picture of a plan shows, those with the largest errors.  A convention."""
+
+USEFUL = 0.97
+"""Part of the error of independent columns above which pairs teach no relations.  A tolerance."""
+
+POOR = 0.1
+"""Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
+
+VERDICTS = {
+    "good": f"tables of two columns are right but for at most {100 * ACCURATE:g} of 100 rows",
+    "fair": f"single columns are right but for at most {100 * POOR:g} of 100 rows; relations are blurred",
+    "weak": "single columns alone are learned, no relations between them",
+    "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
+}
+"""What each verdict says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,34 +122,56 @@ class Plan:
         """Return the plan as a table for a notebook."""
         return render("plan.html", plan=self, words=WORDS)
 
+    def plot(self) -> Picture:
+        """Return a picture of the expected error of each column, of 100 rows; a notebook shows it, ``save`` writes it."""
+        from synthdp.pictures.axes import column_panel
+        from synthdp.pictures.picture import Picture, bars
+        from synthdp.pictures.view import Bar, ColumnView
+
+        hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:MOST_DRAWN]
+        shown = tuple(Bar(name, 100 * error) for name, error in hardest)
+        title = f"expected error of each column at ε = {self.epsilon:g}"
+        chart = bars(shown, title=title, name="synthdp-plan")
+        view = ColumnView(name=title, bars=shown, ordered=False)
+        return Picture(title=title, chart=chart, note="per cent of rows in a wrong cell", panels=(column_panel(view),))
+
+    @property
+    def verdict(self) -> str:
+        """How good the release would be, in a word: good, fair, weak (no relations) or poor (not even columns)."""
+        order = min(2, max(self.errors))
+        if self.errors[1] > POOR:
+            return "poor"
+        if order == 2 and self.errors[2] > USEFUL * self.independent[2]:
+            return "weak"
+        return "good" if self.errors[order] <= ACCURATE else "fair"
+
     def __str__(self) -> str:
-        lines = [
-            f"Plan for {self.rows:,} rows and {self.columns} columns at ε = {self.epsilon:g}, δ = {self.delta:g}",
-            f"  mechanism   {self.mechanism}: {self.why}",
-            "  expected    mean total variation distance of tables of",
+        """Return the plan as text of at most `synthdp.figures.WIDTH` characters a line."""
+        lines = [f"Plan: {self.rows:,} rows, {self.columns} columns, ε = {self.epsilon:g}, δ = {self.delta:g}"]
+        lines += entry("verdict", f"{self.verdict}: {VERDICTS[self.verdict]}")
+        lines += entry("like", f"a random sample of about {self.like_rows:,} rows")
+        rows = [
+            (WORDS[order], _of_100(self, order), f"{100 * self.independent[order]:.2g}", self._noise_of(order))
+            for order in self.errors
         ]
-        lines += [
-            f"                {WORDS[order]:<16}{error:.3f}   (independent columns: {self.independent[order]:.3f})"
-            for order, error in self.errors.items()
-        ]
-        if self.best_unbiased is not None:
-            largest = WORDS[min(3, self.columns)]
-            lines.append(
-                f"                best unbiased answers to {largest}: {self.best_unbiased:.3g}, whatever the table"
-            )
-        if self.noise:
-            said = ", ".join(f"{WORDS[order]} {stddev:,.1f}" for order, stddev in self.noise.items())
-            lines.append(f"  noise       standard deviation of measured counts, in rows: {said}")
-        worst = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
-        lines += [
-            f"              as accurate as a random sample of about {self.like_rows:,} rows",
-            f"              hardest columns: {', '.join(f'{name} {error:.3f}' for name, error in worst)}",
-            f"  time        about {self.seconds:.1f} s ({', '.join(f'{k} {v:.1f}' for k, v in self.stages.items())})",
-            f"  memory      about {self.memory_mb:,.0f} MB",
-        ]
-        lines += [f"  {'assumed' if i == 0 else '':<10}  {text}" for i, text in enumerate(self.assumed)]
-        lines += [f"  {'advice' if i == 0 else '':<10}  {text}" for i, text in enumerate(self.advice)]
+        heads = ("of 100 rows, in a wrong cell", "expected", "without relations", "noise of a count")
+        lines += text_table(heads, rows)
+        hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
+        lines += text_table(("hardest columns", "expected"), [(name, f"{100 * error:.2g}") for name, error in hardest])
+        if self.best_unbiased is not None and self.best_unbiased < 1:
+            largest, best = WORDS[min(3, self.columns)], f"{100 * self.best_unbiased:.2g} of 100 rows"
+            lines += entry("at best", f"{best} by unbiased answers to {largest}, whatever the table")
+        lines += entry("mechanism", f"{self.mechanism}: {self.why}")
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in self.stages.items())
+        lines += entry("time", f"about {self.seconds:.1f} s ({stages})")
+        lines += entry("memory", f"about {self.memory_mb:,.0f} MB")
+        for title, texts in (("assumed", self.assumed), ("advice", self.advice)):
+            for i, text in enumerate(texts):
+                lines += entry(title if i == 0 else "", text)
         return "\n".join(lines)
+
+    def _noise_of(self, order: int) -> str:
+        return f"± {in_figures(self.noise[order], digits=2)} rows" if order in self.noise else ""
 
 
 def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
@@ -163,19 +210,56 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
     return chosen, tuple(reasons)
 
 
+class Plans(list[Plan]):
+    """Plans of one table at several epsilons: a list, which prints as a table and has a picture."""
+
+    def __str__(self) -> str:
+        return curve(self)
+
+    def _repr_html_(self) -> str:
+        """Return the picture and the table for a notebook."""
+        picture = accuracy_chart(self)
+        return render("plans.html", text=curve(self), picture=self.plot()._repr_html_() if picture else "")
+
+    def plot(self) -> Picture:
+        """Return a picture of the expected error against epsilon; a notebook shows it, and ``save`` writes it.
+
+        Raises
+        ------
+        ParameterError
+            If there are fewer than two epsilons.
+        """
+        from synthdp.pictures.axes import trade_off_panel
+        from synthdp.pictures.picture import Picture
+
+        if not (chart := accuracy_chart(self)):
+            raise ParameterError("a picture of the trade-off needs plans at two epsilons or more")
+        chosen, _ = recommended(self)
+        title = f"expected error of {WORDS[min(2, max(chosen.errors))]} against ε"
+        panel = trade_off_panel(
+            _points(self), independent=chosen.independent[min(2, max(chosen.errors))], recommended=chosen.epsilon,
+            title=title,
+        )  # fmt: skip
+        return Picture(title=title, chart=chart, note=TRADE_OFF, panels=(panel,))
+
+
+def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
+    """Return epsilon and the expected error of tables of two columns of each plan, by epsilon."""
+    return list(dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans)).items())
+
+
 def accuracy_chart(plans: Sequence[Plan]) -> str:
     """Return the picture of the expected error of tables of two columns against epsilon; the recommended one is marked.
 
     Empty for plans of fewer than two epsilons.
     """
-    points = dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans))
+    points = _points(plans)
     if len(points) < 2:
         return ""
     chosen, _ = recommended(plans)
-    order = min(2, max(chosen.errors))
     return trade_off_chart(
-        list(points.items()), independent=chosen.independent[order], recommended=chosen.epsilon,
-        title="Expected error, of 100 rows, against epsilon; dashed: columns without relations", name="trade-off",
+        points, independent=chosen.independent[min(2, max(chosen.errors))], recommended=chosen.epsilon,
+        title=TRADE_OFF, name="trade-off",
     )  # fmt: skip
 
 
@@ -187,17 +271,26 @@ def _odds(plan: Plan) -> str:
     return f"{100 * best_odds(plan.epsilon, plan.delta):.1f} %"
 
 
-def curve(plans: list[Plan]) -> str:
-    """Return several plans of one table as one table, a line for each loss: the trade-off between privacy and error."""
-    orders = list(plans[0].errors)
-    heads = ["ε", *(WORDS[order] for order in orders), "like a sample of", "seconds"]
-    lines = [f"Trade-off for {plans[0].rows:,} rows and {plans[0].columns} columns: expected error by privacy loss"]
-    lines.append("  " + "".join(f"{head:>18}" for head in heads))
-    for plan in plans:
-        errors = [f"{plan.errors[order]:.3f}" for order in orders]
-        cells = [f"{plan.epsilon:g}", *errors, f"{plan.like_rows:,} rows", f"{plan.seconds:.1f}"]
-        lines.append("  " + "".join(f"{cell:>18}" for cell in cells))
+def curve(plans: Sequence[Plan]) -> str:
+    """Return several plans of one table as one table, a row for each loss: the trade-off between privacy and error."""
+    first, orders = plans[0], list(plans[0].errors)
     chosen, reasons = recommended(plans)
-    lines += [f"  Recommended: ε = {chosen.epsilon:g}", *(f"    {reason}" for reason in reasons)]
-    said = [(plan, text) for plan in plans for text in (*plan.assumed, *plan.advice)]
-    return "\n".join([*lines, *dict.fromkeys(f"  {text}" for _, text in said)])
+    heads = ("ε", *(WORDS[order] for order in orders), "like a sample of", "seconds", "verdict")
+    rows = [
+        (
+            f"{plan.epsilon:g}", *(_of_100(plan, order) for order in orders), f"{plan.like_rows:,} rows",
+            f"{plan.seconds:.1f}", plan.verdict + ", recommended" * (plan is chosen),
+        )
+        for plan in plans
+    ]  # fmt: skip
+    lines = [f"Plan: {first.rows:,} rows, {first.columns} columns, at several ε, δ = {first.delta:g}"]
+    lines += text_table(heads, rows, left=(len(heads) - 1,))
+    lines += entry("errors", "of 100 rows, how many are expected in a wrong cell of a table of so many columns")
+    for word in dict.fromkeys(plan.verdict for plan in plans):
+        lines += entry(word, VERDICTS[word])
+    for i, reason in enumerate((f"ε = {chosen.epsilon:g}", *reasons)):
+        lines += entry("recommend" if i == 0 else "", reason)
+    said = dict.fromkeys(text for plan in plans for text in (*plan.assumed, *plan.advice))
+    for i, text in enumerate(said):
+        lines += entry("advice" if i == 0 else "", text)
+    return "\n".join(lines)

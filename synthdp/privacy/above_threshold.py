@@ -100,6 +100,8 @@ class AboveThresholdPlan:
             sensitivity=self.answer.sensitivity / DENOMINATOR,
             stddev=self.answer_stddev,
             loss=loss,
+            noise=(self.answer_stddev, self.answer_stddev),
+            unit="rows",
         )
 
     def silence_bound(self, threshold: float, *, beta: float) -> float:

@@ -69,14 +69,17 @@ class Calibration:
         return Measurements(queries=queries, values=values, resolution=self.resolution, noise=self.noise)
 
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int = 1) -> Item:
-        """Return the line of a receipt, for a vector in which ``denominator`` stands for 1."""
+        """Return the line of a receipt, for a vector of counts of rows in which ``denominator`` stands for 1."""
+        stddev = self.noise.stddev / (self.resolution * denominator)
         return Item(
             step=step,
             mechanism=str(self.noise.law),
             answers=self.noise.k,
             sensitivity=self.sensitivity / denominator,
-            stddev=self.noise.stddev / (self.resolution * denominator),
+            stddev=stddev,
             loss=loss,
+            noise=(stddev, stddev),
+            unit="rows",
         )
 
 
@@ -127,6 +130,8 @@ class Selection:
             sensitivity=self.sensitivity / denominator,
             stddev=self.stddev / denominator,
             loss=loss,
+            noise=(self.stddev / denominator, self.stddev / denominator),
+            unit="rows",
         )
 
 

@@ -67,6 +67,8 @@ class HistogramPlan:
             sensitivity=float(self.sensitivity),
             stddev=self.stddev,
             loss=loss,
+            noise=(self.stddev, self.stddev),
+            unit="rows",
         )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthdp.figures import entry, text_table
 from synthdp.markup import render
 from synthdp.privacy.accounting import gdp_to_epsilon, zcdp_to_epsilon
 from synthdp.privacy.loss import (
@@ -141,7 +143,10 @@ def _rules(schema: Schema) -> list[str]:
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 
-EXPLAINED = "μ: to tell whether a unit was there is at least as hard as to tell one draw of N(0, 1) from one of N(μ, 1)"
+LARGEST_WRITTEN = 1e9
+"""From here on noise is written with an exponent.  A convention."""
+
+EXPLAINED = "μ (Gaussian DP): to detect one unit is at least as hard as to distinguish N(0, 1) from N(μ, 1) by one draw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +167,9 @@ class Item:
         Standard deviation of the noise on each number, in the same unit.
     loss
         What it cost.
+    noise, unit
+        The least and the largest standard deviation of an answer's noise in what the answers count, and its name: "rows",
+        "people", or another.  ``None`` in receipts of earlier versions.
     """
 
     step: str
@@ -170,6 +178,8 @@ class Item:
     sensitivity: float
     stddev: float
     loss: PrivacyLoss
+    noise: tuple[float, float] | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,20 +238,21 @@ class Receipt:
     entries: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        lines = ["Privacy receipt", f"  promise     {self.total}", f"  neighbours  {self.adjacency}"]
+        """Return the receipt as text of at most `synthdp.figures.WIDTH` characters a line."""
+        fields = [("promise", str(self.total)), ("neighbours", str(self.adjacency))]
         if self.odds is not None:
-            lines.append(
-                f"  attacker    a 50:50 guess about one unit becomes right at most {self.odds:.1%} of the time"
-            )
-        lines.append("  spent on")
-        rows = [_line(group) for group in self.groups()]
-        widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
-        lines += [f"    {step:<{widths[0]}}  {loss:<{widths[1]}}  {rest}" for step, loss, rest in rows]
-        lines += [f"  together    {self.together}"] * bool(self.items)
-        lines += [f"              {EXPLAINED}"] * any(isinstance(item.loss, GaussianDP) for item in self.items)
+            said = f"a 50:50 guess about one unit is right at most {self.odds:.1%} of the time"
+            fields.append(("attacker", said))
+        lines = ["Privacy receipt", *chain.from_iterable(entry(name, said) for name, said in fields)]
+        lines += _steps(self.groups())
+        if self.items:
+            lines += entry("noise", _laws(self.groups()))
+            lines += entry("together", self.together)
+        lines += entry("", EXPLAINED) * any(isinstance(item.loss, GaussianDP) for item in self.items)
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
-            lines += [f"  {head:<10}  {text}" for head, text in zip(chain([title], repeat("")), texts, strict=False)]
-        return "\n".join([*lines, f"  ledger      {self.record}"])
+            said_each = zip(chain([title], repeat("")), texts, strict=False)
+            lines += chain.from_iterable(entry(head, text) for head, text in said_each)
+        return "\n".join([*lines, *entry("ledger", self.record)])
 
     @property
     def record(self) -> str:
@@ -311,6 +322,7 @@ class Receipt:
                     "sensitivity": item.sensitivity,
                     "stddev": item.stddev,
                     "loss": to_document(item.loss),
+                    **({} if item.noise is None else {"noise": list(item.noise), "unit": item.unit}),
                 }
                 for item in self.items
             ],
@@ -331,7 +343,13 @@ class Receipt:
             rows=document["max_rows_per_unit"],
             tables=tuple(document.get("tables", {}).items()),
         )
-        items = tuple(Item(**{**item, "loss": from_document(item["loss"])}) for item in document["items"])
+        items = tuple(
+            Item(
+                **item
+                | {"loss": from_document(item["loss"]), "noise": tuple(item["noise"]) if "noise" in item else None}
+            )
+            for item in document["items"]
+        )
         return cls(
             total=from_document(document["total"]),
             adjacency=adjacency,
@@ -345,11 +363,46 @@ class Receipt:
         )
 
 
-def _line(items: tuple[Item, ...]) -> tuple[str, str, str]:
+def _steps(groups: Sequence[tuple[Item, ...]]) -> list[str]:
+    """Return the table of what was spent, a row for each kind of step."""
+    heads = ("spent on", "answers", "noise (± 1 stddev)", "loss")
+    rows = [
+        (step_of(items), f"{sum(item.answers for item in items):,}", noise_of(items), loss_of(items))
+        for items in groups
+    ]
+    return text_table(heads, rows, left=(2, 3))
+
+
+def _laws(groups: Sequence[tuple[Item, ...]]) -> str:
+    """Return the laws of the noise; of several, each with its steps."""
+    by_law: dict[str, list[str]] = {}
+    for items in groups:
+        by_law.setdefault(items[0].mechanism, []).append(step_of(items))
+    if len(by_law) == 1:
+        return f"{next(iter(by_law))}, in every step"
+    return "; ".join(f"{law}: {', '.join(steps)}" for law, steps in by_law.items())
+
+
+def loss_of(items: Sequence[Item]) -> str:
+    """Return what some items cost together, in words."""
+    return str(combined([item.loss for item in items]))
+
+
+def step_of(items: Sequence[Item]) -> str:
+    """Return what some items of one kind were for; of several, how many there are."""
     kind = items[0].step.partition(":")[0]
-    step = items[0].step if len(items) == 1 else f"{kind}: {len(items)} of them"
-    low, high = min(item.stddev for item in items), max(item.stddev for item in items)
-    spread = f"{low:.4g}" if high - low < 1e-3 * high else f"{low:.4g} to {high:.4g}"
-    answers = sum(item.answers for item in items)
-    rest = f"{answers} answer{'s' * (answers > 1)}, {items[0].mechanism} noise, stddev {spread}"
-    return step, str(combined([item.loss for item in items])), rest
+    return items[0].step if len(items) == 1 else f"{kind}: {len(items)} of them"
+
+
+def noise_of(items: Sequence[Item]) -> str:
+    """Return the noise on an answer of some items of one kind, in words: "± 31 to 420 rows"."""
+    noise = [item.noise for item in items if item.noise is not None]
+    if len(noise) < len(items):  # of an earlier version, which knew no unit
+        return f"stddev {min(item.stddev for item in items):.4g} or more"
+    low, high = (_rounded(end) for end in (min(low for low, _ in noise), max(high for _, high in noise)))
+    return f"± {low if low == high else f'{low} to {high}'} {items[0].unit}"
+
+
+def _rounded(stddev: float) -> str:
+    """Return a standard deviation with two significant digits, or as a whole number from 10 on."""
+    return f"{stddev:.2g}" if stddev < 9.95 else f"{stddev:,.0f}" if stddev < LARGEST_WRITTEN else f"{stddev:.3g}"

@@ -57,6 +57,11 @@ class ClassOffsets(LinearFamily):
         object.__setattr__(self, "_offsets", frozen(_offsets(axis)))
 
     @property
+    def unit(self) -> str:
+        """A row adds a distance from the middle of its class, in halves of its width."""
+        return "half widths"
+
+    @property
     def bounds(self) -> RecordBounds:
         """A row adds at most 1 to one sum; a replaced one moves one by the range of its class, or two sums."""
         high, low = self._offsets.max(axis=0), self._offsets.min(axis=0)

@@ -87,6 +87,11 @@ class Interactions(LinearFamily):
         return tuple(w * math.prod(shape) for w, shape in zip(self.weights, self.shapes, strict=True))
 
     @property
+    def ones(self) -> tuple[int, ...]:
+        """The scales, for receipts."""
+        return self.scales
+
+    @property
     def bounds(self) -> RecordBounds:
         """Every record that fits moves an interaction equally far; a replaced one as far as the worst pair of records."""
         parts = list(zip(self.shapes, self.weights, strict=True))

@@ -76,6 +76,11 @@ class ClippedProducts(LinearFamily):
         return math.comb(len(self.domain), 2)
 
     @property
+    def unit(self) -> str:
+        """A row adds the product of two scores."""
+        return "products"
+
+    @property
     def denominator(self) -> int:
         """The whole number that stands for a product of 1."""
         return self.resolution**2
@@ -161,6 +166,11 @@ class PairProducts(LinearFamily):
     def k(self) -> int:
         """Number of products."""
         return len(self.chosen)
+
+    @property
+    def unit(self) -> str:
+        """A row adds the product of two scores."""
+        return "products"
 
     @property
     def denominator(self) -> int:

@@ -6,7 +6,7 @@ rows, ``finish`` is a function of the sums.  For linear queries ``finish`` is th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -114,6 +114,49 @@ class CellCounting(Protocol):
     def place_of(self, column: int, cell: int) -> int | None:
         """Return which answer counts the rows in a cell of a column; ``None`` if none does."""
         ...
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """A statistic whose tables each count rows (or persons) by a whole number of their own."""
+
+    @property
+    def ones(self) -> Sequence[int] | IntArray:
+        """For each table the whole number, at least 1, that stands for one row."""
+        ...
+
+
+@runtime_checkable
+class InUnit(Protocol):
+    """A statistic whose answers count something else than rows."""
+
+    @property
+    def unit(self) -> str:
+        """What an answer counts, in the plural."""
+        ...
+
+
+def unit_of(queries: Bounded) -> str:
+    """Return what an answer counts: "rows", unless the statistic names another unit."""
+    queries = getattr(queries, "family", queries)
+    return queries.unit if isinstance(queries, InUnit) else "rows"
+
+
+def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
+    """Return the least and the largest standard deviation of an answer's noise, in the unit of `unit_of`.
+
+    Parameters
+    ----------
+    queries
+        What was asked.
+    stddev
+        Of the noise on each number, in multiples of the denominator.
+    """
+    family = getattr(queries, "family", queries)
+    if not isinstance(family, Scaled):
+        return stddev, stddev
+    in_whole_numbers = stddev * queries.denominator
+    return in_whole_numbers / max(family.ones), in_whole_numbers / min(family.ones)
 
 
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:

@@ -126,6 +126,11 @@ class TensorBasis(LinearFamily):
         return len(self.terms)
 
     @property
+    def unit(self) -> str:
+        """A row adds a product of cosines."""
+        return "sums of cosines"
+
+    @property
     def bounds(self) -> RecordBounds:
         """Every term moves by at most ``denominator``."""
         most = self.k if self.most is None else self.most

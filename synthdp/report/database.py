@@ -24,6 +24,7 @@ from synthdp.pictures.view import ColumnView
 from synthdp.queries.related.person_tables import Kind, PersonTables
 from synthdp.randomness import generator
 from synthdp.release import Release
+from synthdp.report.across import Key, clear_pairs
 from synthdp.report.page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
 from synthdp.report.relations import LEAST_ASSOCIATION, cramers_v
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
@@ -105,7 +106,8 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
     drawn = model.drawn_rows(PERSONS, generator(0))
     noise = _noise(release)
     tables = [_table(model, drawn, name, noise) for name in model.schema.tables]
-    relations = [_relation(model, drawn, one, number) for number, one in enumerate(model.schema.relations)]
+    clear = clear_pairs(release)
+    relations = [_relation(model, drawn, one, number, clear) for number, one in enumerate(model.schema.relations)]
     public = release.receipt.adjacency.rows_are_public
     return render(
         "database.html",
@@ -170,7 +172,9 @@ def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawC
     return found
 
 
-def _relation(model: DatabaseModel, drawn: DrawnRows, relation: Relation, number: int) -> RelationPart:
+def _relation(
+    model: DatabaseModel, drawn: DrawnRows, relation: Relation, number: int, clear: frozenset[Key]
+) -> RelationPart:
     child, parent = relation.child, relation.parent
     above = drawn.parents[child]
     many = np.bincount(above, minlength=drawn.rows(parent))
@@ -184,11 +188,12 @@ def _relation(model: DatabaseModel, drawn: DrawnRows, relation: Relation, number
         (f"{parent}.{a}", f"{child}.{b}", (schemas[parent].outputs[a], rows_of(raw[parent][a], above)),
          (schemas[child].outputs[b], raw[child][b]))
         for a, b in itertools.product(_told(schemas[parent]), _told(schemas[child]))
+        if (parent, a, child, b) in clear
     ]  # fmt: skip
     return RelationPart(
         name=f"{parent} and {child}", about=_about(relation, many), view=view,
         chart=column_chart(view, f"rows-{number}"), above=_strongest(pairs, f"above-{number}"),
-        before=_strongest(_steps(relation, schemas[child], raw[child], above), f"before-{number}"),
+        before=_strongest(_steps(relation, schemas[child], raw[child], above, clear), f"before-{number}"),
         ordered=relation.order is not None,
     )  # fmt: skip
 
@@ -196,7 +201,9 @@ def _relation(model: DatabaseModel, drawn: DrawnRows, relation: Relation, number
 _Pair = tuple[str, str, tuple[Column, RawColumn], tuple[Column, RawColumn]]
 
 
-def _steps(relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], above: IntArray) -> list[_Pair]:
+def _steps(
+    relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], above: IntArray, clear: frozenset[Key]
+) -> list[_Pair]:
     """Return each column with itself one row before; of rows without an order, which come shuffled, in another row."""
     later = np.flatnonzero(np.diff(above) == 0) + 1 if len(above) else np.zeros(0, np.int64)
     said = "in another row" if relation.order is None else "before"
@@ -204,6 +211,7 @@ def _steps(relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], abo
         (f"{name} {said}", name, (schema.outputs[name], rows_of(raw[name], later - 1)),
          (schema.outputs[name], rows_of(raw[name], later)))
         for name in _told(schema)
+        if (relation.child, name, relation.child, name) in clear
     ]  # fmt: skip
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from synthdp.errors import DataError, ParameterError
 from synthdp.schema.column import Column, Fresh, Interval, Levels, Steps
 from synthdp.schema.schema import Schema
 
-FIELDS = ("column", "type", "values", "unit", "levels", "missing", "known_from")
+FIELDS = ("column", "meaning", "type", "values", "unit", "levels", "missing", "known_from")
 """The columns of the dictionary."""
 
 MOST_LEVELS = 1_000
@@ -16,7 +20,8 @@ MOST_LEVELS = 1_000
 
 UNITS = {"moment": "calendar time, UTC", "clock": "time of day", "length": "length of time"}
 
-NO_UNIT = "as the publisher's schema has it"
+NOT_SAID = "not said"
+"""What stands for a unit or a meaning that the publisher did not give."""
 
 TYPES = {
     "moment": "datetime",
@@ -28,20 +33,53 @@ TYPES = {
 }
 
 
-def dictionary_rows(schema: Schema) -> list[dict[str, str]]:
-    """Return one row for each column of the table: what it is, its values, unit and levels, and what may be missing."""
+def dictionary_rows(
+    schema: Schema,
+    *,
+    units: Mapping[str, str] = MappingProxyType({}),
+    meanings: Mapping[str, str] = MappingProxyType({}),
+) -> list[dict[str, str]]:
+    """Return one row for each column of the table: what it is, its values, unit and levels, and what may be missing.
+
+    ``units`` and ``meanings`` are what the publisher says of columns, by name.
+    """
     return [
         {
             "column": name,
+            "meaning": meanings.get(name, NOT_SAID),
             "type": type(column).__name__,
             "values": column.in_words(),
-            "unit": UNITS.get(column.quantity, NO_UNIT if column.quantity == "number" else ""),
+            "unit": units.get(name) or UNITS.get(column.quantity, NOT_SAID if column.quantity == "number" else ""),
             "levels": _levels(column),
             "missing": "may be missing, as an empty cell" if column.nullable else "never missing",
             "known_from": column.source or ("" if column.names_rows or column.quantity == "truth" else "not said"),
         }
         for name, column in schema.outputs.items()
     ]
+
+
+def read_descriptions(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return units and meanings by column from a CSV file with the columns ``column``, and ``unit``, ``meaning`` or both.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    ParameterError
+        If it has no such columns.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"'{path}' cannot be read: {type(error).__name__}") from None
+    if not rows or "column" not in rows[0] or not {"unit", "meaning"} & rows[0].keys():
+        raise ParameterError(f"'{path}' must be a CSV file with the columns: column, unit, meaning")
+    found = [
+        {str(row["column"]): str(row[what]).strip() for row in rows if (row.get(what) or "").strip()}
+        for what in ("unit", "meaning")
+    ]
+    return found[0], found[1]
 
 
 def data_package(

@@ -33,7 +33,7 @@ def evidence_files(release: Release[Any], about: About, *, fingerprint: str, tab
     schema = release.output.schema
     label = privacy_label(release, about, fingerprint=fingerprint)
     guideline = sp_800_226(release, fingerprint=fingerprint)
-    columns = dictionary_rows(schema)
+    columns = dictionary_rows(schema, units=about.units, meanings=about.meanings)
     entry = registry_entry(release, about, fingerprint=fingerprint, columns=len(columns))
     page = render(
         "evidence.html", title=about.title, promise=promise_of(release.receipt), loss=release.receipt.total,

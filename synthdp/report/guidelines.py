@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
@@ -136,6 +137,8 @@ class About:
         What it is meant for.
     date
         Of publication, YYYY-MM-DD.
+    units, meanings
+        By column, the unit of its numbers and what it holds, in words.
     """
 
     title: str = "Synthetic table"
@@ -144,6 +147,8 @@ class About:
     sector: str | None = None
     use: str = PUBLISHER
     date: str = "1900-01-01"
+    units: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")

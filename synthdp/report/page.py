@@ -21,13 +21,13 @@ from synthdp.markup import render
 from synthdp.measurements import Measurements
 from synthdp.pictures.columns import column_views, drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart, heat_map, scale_legend, triangle
-from synthdp.privacy.loss import combined
 from synthdp.privacy.neighbors import Neighbors
-from synthdp.privacy.receipt import Receipt
+from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
+from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import PUBLISHER, About
 from synthdp.report.relations import Relation, Relations, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -137,6 +137,9 @@ UNFIT = (
 )
 """What a synthetic table must not be used for."""
 
+HEADS = ("meaning", "unit", "values", "missing", "known_from")
+"""What the dictionary says of each column, as far as somebody said anything."""
+
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 
 
@@ -194,10 +197,13 @@ def report_page(
     indices = drawn_indices(model)
     names, matrix = associations(model, indices)
     listed = relations.listed(names, matrix)
+    dictionary = _dictionary(model, about)
     return render(
         "report.html",
         title=title or "A synthetic table and its privacy card",
         published=_published(about),
+        dictionary=dictionary,
+        heads=[head for head in HEADS if any(row[head] not in ("", NOT_SAID) for row in dictionary)],
         verdicts=relations.columns(),
         relations=listed,
         unfit=UNFIT,
@@ -216,6 +222,7 @@ def report_page(
         rules=[constraint.in_words() for constraint in model.schema.constraints],
         citation=citation_of(release, fingerprint),
         per_cent=in_per_cent,
+        not_said=NOT_SAID,
     )
 
 
@@ -288,6 +295,12 @@ def _published(about: About | None) -> list[str]:
     return [f"{what} {text}" for what, text in said if text != PUBLISHER]
 
 
+def _dictionary(model: SyntheticModel, about: About | None) -> list[dict[str, str]]:
+    """Return what each column means and holds, in which unit."""
+    said = about or About()
+    return dictionary_rows(model.schema, units=said.units, meanings=said.meanings)
+
+
 def _pairs(
     model: SyntheticModel,
     indices: Mapping[str, GridIndices],
@@ -357,12 +370,9 @@ def spend_of(release: Release[Any]) -> list[tuple[str, list[str]]]:
     """Return each step and what it cost, as texts."""
     rows = []
     for items in release.receipt.groups():
-        step = items[0].step if len(items) == 1 else f"{items[0].step.partition(':')[0]} ({len(items)} tables)"
-        low, high = min(i.stddev for i in items), max(i.stddev for i in items)
-        noise = f"{low:.4g}" if high - low < 1e-3 * high else f"{low:.4g} to {high:.4g}"
         sensitivity = f"{max(i.sensitivity for i in items):.4g}"
-        loss = str(combined([item.loss for item in items]))
-        rows.append((step, [items[0].mechanism, str(sum(i.answers for i in items)), sensitivity, noise, loss]))
+        answers = f"{sum(i.answers for i in items):,}"
+        rows.append((step_of(items), [items[0].mechanism, answers, sensitivity, noise_of(items), loss_of(items)]))
     return rows
 
 

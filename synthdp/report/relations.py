@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,6 +31,9 @@ LEAST_ASSOCIATION = 0.05
 Z = 1.96
 """Standard errors on each side of a 95 % interval: a quantile of the normal law."""
 
+LEAST_EXPECTED = 5.0
+"""Rows expected in a cell, below which it counts as if it had so many, as in the usual rule for tests of independence."""
+
 GOOD, FAIR = 0.02, 0.1
 """Expected distance of a column's shares from the real ones, as a part of all rows: good, and fair.  A tolerance."""
 
@@ -49,10 +52,13 @@ class Relation:
     association
         Cramér's V in synthetic rows, from 0 to 1.
     low, high
-        An interval for the association in the real table: the model's deviation from independent columns is taken to have
-        the right shape, and noise decides its size.  ``nan`` where the relation was not measured by itself.
+        A 95 % interval for the association in the real table: the model's deviation from independent columns is taken to
+        have the right shape, and noise decides its size.  ``nan`` where the relation was not measured by itself.  Where
+        only a part of it was measured, a mean product or a table over merged cells, the rest may add to it: ``high`` is 1.
     measured
         Whether noisy answers are about these two columns; else it follows from relations that were measured.
+    partly
+        Whether a part of the relation alone was measured: its straight part, or that over merged cells.
     """
 
     columns: tuple[str, str]
@@ -60,11 +66,14 @@ class Relation:
     low: float = math.nan
     high: float = math.nan
     measured: bool = True
+    partly: bool = False
 
     def in_words(self) -> str:
         """Return the association with its interval, or that it follows from others."""
         if not self.measured:
             return f"about {self.association:.2f}, implied by other relations"
+        if self.partly:
+            return f"{self.association:.2f} (at least {self.low:.2f})"
         return f"{self.association:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
@@ -118,6 +127,11 @@ class Evidence:
         The same of the release's model.
     of_cells
         Whether it is of a table; a mean product is of one direction, and of clipped rows.
+    whole
+        Whether it is of all cells of the model.
+    high
+        Upper end of the deviation in the real table over that of the model, with the weights of Cramér's V for cells of
+        `LEAST_EXPECTED` rows and more: few rows may go together more closely than noise lets anybody see.
     """
 
     size: float
@@ -128,6 +142,8 @@ class Evidence:
     error: float
     shown: float
     of_cells: bool = True
+    high: float = 0.0
+    whole: bool = False
 
     def stands_out(self, tests: int) -> bool:
         """Say whether neither noise nor chance explains it, among so many tests.
@@ -142,7 +158,7 @@ class Evidence:
         """Return the deviation in the real table over that of the model: the ends of an interval."""
         low, high = (max(self.weighted + side * Z * self.error, 0.0) for side in (-1, 1))
         shown = max(self.shown, 1e-300)
-        return math.sqrt(low / shown), math.sqrt(high / shown)
+        return math.sqrt(low / shown), max(math.sqrt(high / shown), self.high)
 
 
 @dataclass(eq=False)
@@ -187,9 +203,12 @@ class Relations:
             clear = [one for one in self.evidence.get(pair, []) if one.stands_out(tests)]
             value = float(matrix[i, j])
             if clear and value >= LEAST_ASSOCIATION:
-                low, high = max(clear, key=lambda one: (one.of_cells, one.weighted / one.error)).range()
-                ends = min(value, value * low), min(1.0, max(value, value * high))
-                found[frozenset((a, b))] = Relation(columns=(a, b), association=value, low=ends[0], high=ends[1])
+                best = max(clear, key=lambda one: (one.of_cells, one.weighted / one.error))
+                low, high = best.range()
+                ends = min(value, value * low), min(1.0, max(value, value * high)) if best.whole else 1.0
+                found[frozenset((a, b))] = Relation(
+                    columns=(a, b), association=value, low=ends[0], high=ends[1], partly=not best.whole
+                )
         group = _connected(len(names), [(names.index(min(p)), names.index(max(p))) for p in found])
         for (i, a), (j, b) in itertools.combinations(enumerate(names), 2):
             pair = (min(places[a], places[b]), max(places[a], places[b]))
@@ -212,6 +231,10 @@ class Relations:
             word = "good" if error < GOOD and not lost else "fair" if error < FAIR and not lost else "poor"
             found.append(ColumnVerdict(name=name, word=word, error=error, lost=lost))
         return found
+
+    @property
+    def _total(self) -> float:
+        return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
         self.evidence.setdefault(pair, []).append(evidence)
@@ -237,7 +260,8 @@ class Relations:
                 shares = self._shares(i), self._shares(j)
                 main = [1 / effects.precisions[(k,)] if (k,) in effects.precisions else math.inf for k in clique]
                 shown = self._joint(i, j)
-                self._add((i, j), self._deviation(values, 1 / effects.precisions[clique], shares, main, shown))
+                found = deviation(values, 1 / effects.precisions[clique], shares, main, shown, self._total)
+                self._add((i, j), replace(found, whole=True))
 
     def _of_merged(self) -> None:
         """Take the tables of two columns over merged cells."""
@@ -256,42 +280,9 @@ class Relations:
                 starts[np.arange(len(groups)), groups] = 1.0
                 shown = np.tensordot(starts.T, shown, axes=(1, axis)) if axis == 0 else shown @ starts
             main = [math.inf, math.inf]
-            self._add((i, j), self._deviation(_centred(counts), table.stddev**2, (shares[0], shares[1]), main, shown))
-
-    def _deviation(
-        self,
-        values: FloatArray,
-        noise: float,
-        shares: tuple[FloatArray, FloatArray],
-        main: Sequence[float],
-        joint: FloatArray,
-    ) -> Evidence:
-        """Return what a centred table of two columns says: (a, b) values with noise of this variance.
-
-        In the model, ``joint`` are the shares of its cells; ``main`` are the variances of the two columns' own counts.
-        Of independent columns the table is total * p q'.  What is beyond is noise, projected on the centred tables,
-        and what chance adds among so many rows, of covariance total * (diag p - p p') x (diag q - q q').
-        """
-        p, q = shares
-        total = max(self.direct.total[0], 1.0)
-        of_p, of_q = (min(one, noise * len(other)) for one, other in zip(main, (q, p), strict=True))
-        noise = noise + of_p * float(q.max()) ** 2 + of_q * float(p.max()) ** 2
-        deviation = values.reshape(len(p), len(q)) - total * np.outer(p - p.mean(), q - q.mean())
-        free = max(1, (len(p) - 1) * (len(q) - 1))
-        traces = [1 - float(one @ one) for one in shares]
-        squares = [float(one @ one) - 2 * float((one**3).sum()) + float(one @ one) ** 2 for one in shares]
-        chance, both = total * math.prod(traces), total**2 * math.prod(squares)
-        shown = total * (joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)))
-        # as in Cramér's V, but for cells of which noise is all that there is
-        weights = 1 / np.maximum(total * np.outer(p, q), math.sqrt(noise))
-        squares_alone = deviation**2 - noise * free / deviation.size
-        error = 2 * noise**2 * weights**2 + 4 * noise * weights**2 * np.maximum(squares_alone, 0.0)
-        return Evidence(
-            size=float((deviation**2).sum()), weighted=float((weights * squares_alone).sum()),
-            error=math.sqrt(float(error.sum())), shown=float((weights * shown**2).sum()), mean=free * noise + chance,
-            variance=2 * (free * noise**2 + 2 * noise * chance + both),
-            largest=noise + total * float(p.max()) * float(q.max()),
-        )  # fmt: skip
+            self._add(
+                (i, j), deviation(centred(counts), table.stddev**2, (shares[0], shares[1]), main, shown, self._total)
+            )
 
     def _of_products(self) -> None:
         """Take the mean products of the scores of two columns."""
@@ -326,13 +317,53 @@ class Relations:
                 self._add((low[0], high[0]), evidence)
 
 
+def deviation(
+    values: FloatArray,
+    noise: float,
+    shares: tuple[FloatArray, FloatArray],
+    main: Sequence[float],
+    joint: FloatArray,
+    total: float,
+) -> Evidence:
+    """Return what a centred table of two columns says: (a, b) values with noise of this variance.
+
+    In the model, ``joint`` are the shares of its cells; ``main`` are the variances of the two columns' own counts.
+    Of independent columns the table is total * p q'.  What is beyond is noise, projected on the centred tables,
+    and what chance adds among so many rows, of covariance total * (diag p - p p') x (diag q - q q').
+    """
+    p, q = shares
+    of_p, of_q = (min(one, noise * len(other)) for one, other in zip(main, (q, p), strict=True))
+    noise = noise + of_p * float(q.max()) ** 2 + of_q * float(p.max()) ** 2
+    deviation = values.reshape(len(p), len(q)) - total * np.outer(p - p.mean(), q - q.mean())
+    free = max(1, (len(p) - 1) * (len(q) - 1))
+    traces = [1 - float(one @ one) for one in shares]
+    squares = [float(one @ one) - 2 * float((one**3).sum()) + float(one @ one) ** 2 for one in shares]
+    chance, both = total * math.prod(traces), total**2 * math.prod(squares)
+    shown = total * (joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)))
+    # as in Cramér's V, but for cells of which noise is all that there is
+    weights = 1 / np.maximum(total * np.outer(p, q), math.sqrt(noise))
+    squares_alone = deviation**2 - noise * free / deviation.size
+    error = 2 * noise**2 * weights**2 + 4 * noise * weights**2 * np.maximum(squares_alone, 0.0)
+    plain = 1 / np.maximum(total * np.outer(p, q), LEAST_EXPECTED)
+    plain_error = 2 * noise**2 * plain**2 + 4 * noise * plain**2 * np.maximum(squares_alone, 0.0)
+    largest_plain = float((plain * squares_alone).sum()) + Z * math.sqrt(float(plain_error.sum()))
+    return Evidence(
+        size=float((deviation**2).sum()), weighted=float((weights * squares_alone).sum()),
+        error=math.sqrt(float(error.sum())), shown=float((weights * shown**2).sum()), mean=free * noise + chance,
+        variance=2 * (free * noise**2 + 2 * noise * chance + both),
+        largest=noise + total * float(p.max()) * float(q.max()),
+        high=math.sqrt(max(largest_plain, 0.0) / max(float((plain * shown**2).sum()), 1e-300)),
+    )  # fmt: skip
+
+
 def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[Relation]]:
     """Return a verdict on every column of a release, and the relations that neither noise nor chance explains."""
     found = Relations(release.output, release.measurements)
     return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))
 
 
-def _centred(table: FloatArray) -> FloatArray:
+def centred(table: FloatArray) -> FloatArray:
+    """Return a table without the means of its rows and columns."""
     return np.asarray(table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean())
 
 

@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArra
 from synthdp.checks import whole
 from synthdp.distribution.histories import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
-from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode, fresh_labels, rows_of
+from synthdp.domain.encoder import RawColumn, decode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
@@ -214,7 +214,7 @@ class DatabaseModel:
                 write({name: self._built(name, [block[name]], forms[name]) for name in self.schema.tables})
 
     def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
-        columns = {column: _together([block[column] for block in blocks]) for column in blocks[0]}
+        columns = {column: together([block[column] for block in blocks]) for column in blocks[0]}
         return form.build(outer_schema(self.schema, name), columns)
 
     def _blocks(
@@ -494,23 +494,3 @@ def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: G
     found = np.empty(len(cells), np.int64)
     found[order] = leaf[at]
     return found
-
-
-def _together(parts: Sequence[RawColumn]) -> RawColumn:
-    """Return raw values one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    labels = [one for one in parts if isinstance(one, Labels)]
-    if labels:
-        if all(one.levels == labels[0].levels for one in labels):
-            return Labels(labels[0].levels, np.concatenate([one.codes for one in labels]))
-        ends = np.cumsum([0, *(len(one.levels) for one in labels)])
-        codes = [np.where(one.codes < 0, -1, one.codes + start) for one, start in zip(labels, ends, strict=False)]
-        return Labels([level for one in labels for level in one.levels], np.concatenate(codes))
-    numbers = [one for one in parts if isinstance(one, Numbers)]
-    missing = None
-    if any(one.missing is not None for one in numbers):
-        missing = np.concatenate(
-            [np.zeros(len(one.values), np.bool_) if one.missing is None else one.missing for one in numbers]
-        )
-    return Numbers(np.concatenate([one.values for one in numbers]), missing)

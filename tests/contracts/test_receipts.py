@@ -66,8 +66,8 @@ def sourced(schema: Schema, source: str | None) -> Schema:
 
 def assumed(receipt: Receipt) -> str:
     """The assumptions as printed: a reader sees no more."""
-    text = str(receipt)
-    assert all(line in text for line in receipt.assumptions)
+    text = " ".join(str(receipt).split())  # lines are wrapped
+    assert all(" ".join(line.split()) in text for line in receipt.assumptions)
     return "\n".join(receipt.assumptions)
 
 
@@ -137,8 +137,8 @@ def worth(receipt: Receipt) -> float:
 
 def test_what_the_items_add_up_to_is_printed() -> None:
     receipt = release_of(CASES["AdaptiveMarginals"]).receipt
-    assert "together" in str(receipt)
-    assert all(str(loss) in str(receipt) for loss in receipt.sums())
+    assert "together" in " ".join(str(receipt).split())
+    assert all(str(loss) in " ".join(str(receipt).split()) for loss in receipt.sums())
 
 
 # The façade adds notes to the receipt of the mechanism, and rebuilds nothing.
@@ -158,9 +158,9 @@ def test_a_receipt_says_that_rules_hold_and_they_do(mechanism: str) -> None:
         schema=RULES, mechanism=mechanism, mechanism_options=few, epsilon=0.5, delta=1e-6, n_rows=700, random_state=0
     )
     made = release.fit_transform(RULED.astype(float))
-    assert "no synthetic row breaks a declared rule" in str(release.receipt_)
+    assert "no synthetic row breaks a declared rule" in " ".join(str(release.receipt_).split())
     assert not (made["low"] > made["high"]).any()
-    assert "hold for all rows" not in str(release.receipt_)
+    assert "hold for all rows" not in " ".join(str(release.receipt_).split())
     assert any("low is at most high" in line and "declared" in line for line in release.receipt_.assumptions)
 
 

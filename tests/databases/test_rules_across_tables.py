@@ -156,7 +156,7 @@ def test_a_release_with_rules_is_saved_and_says_them(tmp_path: Path) -> None:
     again = sd.load(tmp_path / "db.release")
     first, second = release.sample(30, random_state=1), again.sample(30, random_state=1)
     assert all(first[name].equals(second[name]) for name in first)
-    assert "visits.age is visits.year - persons.born" in str(release.receipt)
+    assert "visits.age is visits.year - persons.born" in " ".join(str(release.receipt).split())
     assert str(first["visits"]["age"].dtype) == "Int64"
 
 
@@ -200,7 +200,7 @@ def test_a_column_that_is_computed_is_not_read() -> None:
     tables["visits"]["age"] = -(10**6)
     release = sd.DatabaseRelease(schema=schema, epsilon=2.0, n_rows=50, random_state=0)
     made = release.fit_transform(tables)
-    assert "visits.age' is not in the schema" not in str(release.receipt_)
+    assert "visits.age' is not in the schema" not in " ".join(str(release.receipt_).split())
     assert made["visits"]["age"].dropna().between(-59, 69).all()
     assert "age" not in schema.tables["visits"]
 

@@ -125,8 +125,9 @@ def test_a_unit_outside_the_schema_is_not_released_and_the_receipt_says_so() -> 
     release = SyntheticRelease(schema=SCHEMA, privacy_unit="person")
     made = release.fit_transform(visits())
     assert list(made.columns) == ["age", "city"]
-    assert "'person' names the privacy units; it is not in the schema and is not released" in str(release.receipt_)
-    assert "was ignored" not in str(release.receipt_)
+    receipt = " ".join(str(release.receipt_).split())
+    assert "'person' names the privacy units; it is not in the schema and is not released" in receipt
+    assert "was ignored" not in receipt
 
 
 def test_a_unit_in_the_schema_is_released_as_fresh_labels() -> None:

@@ -127,7 +127,7 @@ def test_bounds_that_were_only_accepted_are_called_that_wherever_the_release_is_
     assert done.exit_code == 0, done.output
     CliRunner().invoke(main, ["report", "o.release", "--out", "again.html"])
     texts = [
-        done.stdout,
+        " ".join(done.stdout.split()),
         json.dumps(json.loads(Path("o.json").read_text(encoding="utf-8"))["card"]),
         *(Path(name).read_text(encoding="utf-8") for name in ("o.html", "again.html")),
     ]

@@ -294,6 +294,11 @@ class PersonTables(Counting):
         return self.layout.domain
 
     @property
+    def unit(self) -> str:
+        """An answer counts persons."""
+        return "people"
+
+    @property
     def denominator(self) -> int:
         """The whole number that stands for one person in the table with the least noise."""
         return int(self.ones.max())
@@ -378,6 +383,11 @@ class PersonDistances(Counting):
     def domain(self) -> Domain:
         """The record of a person."""
         return self.queries.domain
+
+    @property
+    def unit(self) -> str:
+        """A distance is a number of persons."""
+        return "people"
 
     @property
     def denominator(self) -> int:

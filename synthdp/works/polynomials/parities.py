@@ -223,6 +223,11 @@ class Parities(LinearFamily):
         return sum(self.sizes)
 
     @property
+    def ones(self) -> tuple[int, ...]:
+        """The scales of the levels that are asked: a row adds one of them, or takes it away."""
+        return tuple(scale for scale in self.scales if scale)
+
+    @property
     def bounds(self) -> RecordBounds:
         """Exact for both neighbours."""
         return RecordBounds(self._one(), self._swap())

@@ -19,7 +19,8 @@ MUTATIONS = (
         "AdaptiveMarginals._measure_columns",
         """
 known = Knowledge.of_columns(
-    schema, columns, target=target, left=left, measured=(*count.measurements, *answers, *counted),
+    schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
+    pinned=self.public.pinned(columns), measured=(*count.measurements, *answers, *counted),
     rows=account.rows if account.adjacency.rows_are_public else None,
 )
 """,
@@ -290,7 +291,7 @@ self._table = X
         "a release writes over its own table",
         "R34",
         "cli.main.release",
-        "(table, schema_path, ledger)",
+        "(table, schema_path, ledger, public, *totals)",
         "()",
         (
             "tests/cli/test_cli_places.py::test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anything_is_spent",

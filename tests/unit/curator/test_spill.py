@@ -286,3 +286,7 @@ def test_record_keys_of_the_unit_itself_are_counted_too():
     room = PrivateTable(FrameSource(table_of(100)), SCHEMA, Adjacency(unit="unit", rows=2))
     counts = room.key_counts(("unit",))
     assert sorted(counts.values())[:4] == [2, 2, 2, 2]
+
+
+def test_a_constructor_that_an_interrupt_ended_leaves_nothing_that_complains():
+    SpillBuffer.__new__(SpillBuffer).__del__()

@@ -79,7 +79,7 @@ def test_every_release_refuses_a_draft_until_the_last_column_is_reviewed(draft: 
     release = sd.SyntheticRelease(schema=draft, epsilon=3.0)
     found = list(release.fit_transform(table()))
     assert found == list(draft)[:3]  # noise hides the levels of the last one, which nobody declared
-    assert "age, dep_delay, city were drafted from the table and accepted" in str(release.receipt_)
+    assert "age, dep_delay, city were drafted from the table and accepted" in " ".join(str(release.receipt_).split())
 
 
 def test_reviewing_acts_in_place_and_says_who_knows_what(draft: Draft) -> None:
@@ -116,7 +116,7 @@ def test_the_receipt_says_what_else_was_read_off_the_rows_beside_new_bounds_and_
     draft.review("age", lower=0, upper=120, nullable=False, source="common knowledge")
     draft.review("dep_delay", lower=-120, upper=1500, source="the form").set(step=0.5)
     draft.review("city", sd.Categorical(["Oslo", "Bergen"], source="the codebook"))
-    receipt = str(sd.SyntheticRelease(schema=draft.finish()).fit(rows).receipt_)
+    receipt = " ".join(str(sd.SyntheticRelease(schema=draft.finish()).fit(rows).receipt_).split())
     assert "nullable of dep_delay were drafted from the table and accepted: they may tell of single rows" in receipt
     assert "(source: the form)" in receipt
     assert receipt.count("drafted from the table") == 1
@@ -261,7 +261,7 @@ def test_a_plan_takes_a_draft_and_says_what_it_assumed(draft: Draft) -> None:
     plan = sd.SyntheticRelease(schema=draft).plan(rows=300)
     assert [line for line in plan.assumed if "dep_delay, city, many" in line and "age" not in line]
     assert [line for line in plan.assumed if "discovered" in line and line.endswith("many")]
-    assert all(line in str(plan) for line in plan.assumed)
+    assert all(line in " ".join(str(plan).split()) for line in plan.assumed)
     assert sd.plan(sd.Schema({"age": sd.Integer(0, 9), "sex": sd.Boolean()}), rows=300).assumed == ()
 
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from english_dates import english_dates
 
 import synthdp as sd
 from synthdp.errors import DraftWarning
@@ -13,7 +14,8 @@ from synthdp.nonprivate.draft_formats import kind_as_written
 
 
 def days(form: str, n: int = 400) -> list[str]:
-    return [day.strftime(form) for day in pd.date_range("2015-01-03 07:05", periods=n, freq="29h")]
+    with english_dates():
+        return [day.strftime(form) for day in pd.date_range("2015-01-03 07:05", periods=n, freq="29h")]
 
 
 def german(values: np.ndarray) -> list[str]:

@@ -142,7 +142,7 @@ def test_one_epsilon_is_recommended_with_reasons_and_a_picture(walked):
     assert re.search(r"Recommended: ε = [\d.]+", screen)
     assert screen.count("<circle") == 4
     assert "are expected to be off by" in screen
-    assert "Community Mobility Reports" in screen
+    assert "registry of live births" in screen
 
 
 def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(walked, tmp_path, monkeypatch):

@@ -95,7 +95,7 @@ def test_a_plan_after_a_fit_is_for_as_many_rows_as_the_fit_found() -> None:
 def test_a_curve_has_a_line_for_each_loss() -> None:
     text = curve(sd.plan(SCHEMA, rows=500, epsilon=[0.1, 1.0]))
     assert [line.split()[0] for line in text.splitlines()[2:4]] == ["0.1", "1"]
-    assert "at ε = 0.1 and 500 rows nothing beyond one-way marginals can be learned" in text
+    assert "at ε = 0.1 and 500 rows nothing beyond one-way marginals can be learned" in " ".join(text.split())
 
 
 def test_made_up_rows_come_from_the_schema_and_the_seed_alone() -> None:
@@ -118,7 +118,7 @@ def test_open_columns_are_rehearsed_and_their_price_is_said_before_any_spend() -
     assert left_open.like_epsilon < 1
     assert left_open.errors[1] > declared.errors[1]
     assert "to leave these 4 columns open costs" in left_open.advice[0]
-    assert left_open.advice[0] in str(left_open)
+    assert left_open.advice[0] in " ".join(str(left_open).split())
     assert json.loads(json.dumps(left_open.to_document()))["like_epsilon"] == left_open.like_epsilon
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from synthdp.figures import WIDTH
 from synthdp.planning.plan import ACCURATE, WEAKEST, Plan, accuracy_chart, curve, recommended
 
 BASE = Plan(
@@ -52,4 +53,20 @@ def test_the_picture_has_a_point_for_each_epsilon_and_the_text_names_the_recomme
     assert picture.count('class="bar"') == 1
     assert "ε = 1: 4 of 100 rows" in picture
     assert accuracy_chart(made[:1]) == ""
-    assert "Recommended: ε = 1\n" in curve(made)
+    assert "good, recommended" in curve(made)
+    assert "  recommend   ε = 1\n" in curve(made)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "independent", "word"),
+    [(0.01, 0.04, 0.2, "good"), (0.01, 0.06, 0.2, "fair"), (0.01, 0.2, 0.2, "weak"), (0.11, 0.2, 0.3, "poor")],
+)
+def test_a_plan_has_a_verdict_and_fits_a_terminal(one, two, independent, word) -> None:
+    made = replace(
+        BASE, errors={1: one, 2: two}, independent={1: one, 2: independent}, noise={1: 38.0, 2: 45.0},
+        by_column={"a rather long name of a column " * 3: 0.01}, advice=("say something long " * 12,), why="because " * 20,
+    )  # fmt: skip
+    assert made.verdict == word
+    assert f"  verdict     {word}: " in str(made)
+    assert "± 38 rows" in str(made)
+    assert max(map(len, [*str(made).splitlines(), *curve([made, made]).splitlines()])) <= WIDTH

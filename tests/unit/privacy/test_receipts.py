@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
 from synthdp import ZCDP, ApproxDP, GaussianDP, PureDP
+from synthdp.figures import WIDTH
 from synthdp.privacy.accounting import gdp_from_approx, zcdp_from_approx
 from synthdp.privacy.neighbors import Adjacency, Neighbors
-from synthdp.privacy.receipt import UNTRACKED, Item, Receipt
+from synthdp.privacy.receipt import UNTRACKED, Item, Receipt, noise_of
 
 HALF, WHOLE = PureDP(0.5), PureDP(1.0)
 
 
-def item(step: str, *, loss=HALF, stddev=2.0, answers=3) -> Item:
-    return Item(step=step, mechanism="discrete Laplace", answers=answers, sensitivity=1.0, stddev=stddev, loss=loss)
+def item(step: str, *, loss=HALF, stddev=2.0, answers=3, law="discrete Laplace", unit="rows") -> Item:
+    return Item(
+        step=step, mechanism=law, answers=answers, sensitivity=1.0, stddev=stddev, loss=loss,
+        noise=(stddev, stddev), unit=unit,
+    )  # fmt: skip
 
 
 def receipt(total=WHOLE, *items: Item, **options) -> Receipt:
@@ -28,16 +34,38 @@ def test_a_receipt_says_promise_neighbours_odds_steps_and_record():
         "Privacy receipt",
         "  promise     ε = 1",
         "  neighbours  add or remove one row",
-        "  attacker    a 50:50 guess about one unit becomes right at most 73.1% of the time",
-        "  spent on",
-        "    totals  ε = 0.5  3 answers, discrete Laplace noise, stddev 2",
-        "    tables  ε = 0.5  1 answer, discrete Laplace noise, stddev 2",
+        "  attacker    a 50:50 guess about one unit is right at most 73.1% of the time",
+        "  spent on  answers  noise (± 1 stddev)  loss",
+        "    totals        3  ± 2 rows            ε = 0.5",
+        "    tables        1  ± 2 rows            ε = 0.5",
+        "  noise       discrete Laplace, in every step",
         "  together    ε = 1",
         "  assumed     a",
         "              b",
         "  notes       c",
-        f"  ledger      {UNTRACKED}",
+        "  ledger      no ledger was given: other releases of the same data are not",
+        "              counted here",
     ]
+
+
+WORDS = st.text(st.characters(categories=["Ll", "Nd"]), min_size=1, max_size=30)
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), st.floats(1e-6, 1e12), st.integers(1, 10**9)),
+        max_size=6,
+    ),
+    st.lists(st.lists(WORDS, min_size=1, max_size=40).map(" ".join), max_size=3),
+)
+def test_no_line_of_a_receipt_is_wider_than_a_terminal_and_no_word_is_lost(steps, notes):
+    items = [item(step, stddev=stddev, answers=answers) for step, stddev, answers in steps]
+    text = str(receipt(PureDP(1.0), *items, notes=tuple(notes)))
+    assert max(map(len, text.splitlines())) <= WIDTH
+    words = set(text.split())
+    kinds = {tuple(group[0].step.split()) for group in receipt(PureDP(1.0), *items).groups()}
+    assert all(set(kind) <= words for kind in kinds)
+    assert all(set(note.split()) <= words for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -64,22 +92,31 @@ def test_steps_of_one_kind_are_one_line_with_the_range_of_their_noise():
         PureDP(1.0), item("tables: a", stddev=1.0), item("total"), item("tables: b", stddev=2.0, loss=PureDP(0.25))
     )
     assert [len(group) for group in made.groups()] == [2, 1]
-    assert "    tables: 2 of them  ε = 0.75  6 answers, discrete Laplace noise, stddev 1 to 2" in str(made)
+    assert "    tables: 2 of them        6  ± 1 to 2 rows       ε = 0.75\n" in str(made)
 
 
-def test_noise_that_differs_by_a_thousandth_is_one_number():
-    assert "stddev 2\n" in str(receipt(PureDP(1.0), item("t: a", stddev=2.0), item("t: b", stddev=2.001)))
-    assert "stddev 2 to 2.003" in str(receipt(PureDP(1.0), item("t: a", stddev=2.0), item("t: b", stddev=2.003)))
+def test_noise_is_told_with_two_figures_and_in_whole_rows_from_ten_on():
+    def said(*stddevs: float) -> str:
+        return noise_of([item("t", stddev=stddev) for stddev in stddevs])
+
+    assert said(0.0123) == "± 0.012 rows"
+    assert said(2.0, 2.003) == "± 2 rows"
+    assert said(9.94, 9.96) == "± 9.9 to 10 rows"
+    assert said(41.7, 12345.6) == "± 42 to 12,346 rows"
+    assert noise_of([replace(item("t", unit="people"), noise=(3.0, 4.0))]) == "± 3 to 4 people"
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 3e5])
-def test_how_far_noise_differs_is_judged_by_its_size(unit):
-    alike, apart = (
-        str(receipt(PureDP(1.0), item("t: a", stddev=2 * unit), item("t: b", stddev=far * unit)))
-        for far in (2.001, 2.01)
-    )
-    assert " to " not in alike.partition("stddev")[2]
-    assert f"stddev {2 * unit:.4g} to {2.01 * unit:.4g}" in apart
+def test_several_laws_of_noise_each_name_their_steps():
+    made = receipt(PureDP(1.0), item("a"), item("b", law="noisy max"), item("c: 1"), item("c: 2"))
+    assert "  noise       discrete Laplace: a, c: 2 of them; noisy max: b\n" in str(made)
+
+
+def test_a_receipt_of_an_earlier_version_names_no_unit():
+    old = replace(item("tables", stddev=7.3e5), noise=None, unit=None)
+    assert "stddev 7.3e+05 or more" in str(receipt(PureDP(1.0), old))
+    document = receipt(PureDP(1.0), old).to_document()
+    assert "noise" not in document["items"][0]
+    assert Receipt.from_document(document).items == (old,)
 
 
 def test_a_step_with_a_colon_alone_keeps_its_whole_name():

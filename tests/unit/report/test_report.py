@@ -222,7 +222,7 @@ def test_a_report_is_written_though_noise_leaves_no_rows_in_some_replicates(tmp_
 
 def test_the_promise_comes_first_and_the_card_after_what_is_released(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    places = [text.index(part) for part in ('class="promise"', *(f'<section id="{name}"' for name in SECTIONS))]
+    places = [text.index(part) for part in ('class="promise"', *(f' id="{name}"' for name in SECTIONS))]
     assert places == sorted(places)
 
 

@@ -88,5 +88,5 @@ def test_a_known_column_costs_nothing_and_stands_on_the_receipt() -> None:
     found = [item.step for item in release.receipt_.items if " × " not in item.step]  # of one column alone
     assert not [step for step in found if "month" in step]
     assert [step for step in found if "age" in step]
-    assert "known column 'month'" in str(release.receipt_)
+    assert "known column 'month'" in " ".join(str(release.receipt_).split())
     assert release.schema_["month"] == sd.Integer(1, 12)

@@ -1,0 +1,34 @@
+"""Help of groups of commands: each with its whole first sentence, under headings."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+
+class WholeHelp(click.Group):
+    """A group whose help cuts no sentence.
+
+    Attributes
+    ----------
+    headings
+        Heading and names of commands, in order; commands of no heading stand last.
+    """
+
+    headings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with its whole first sentence."""
+        named = {name for _, names in self.headings for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in named)
+        for heading, names in (*self.headings, ("Commands", others)):
+            rows = [(name, _first_sentence(self.commands[name])) for name in names if name in self.commands]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def _first_sentence(command: click.Command) -> str:
+    paragraph = inspect.cleandoc(command.help or "").partition("\n\n")[0]
+    return " ".join(paragraph.split()).replace("  ", " ").partition(". ")[0].rstrip(".")

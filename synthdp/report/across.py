@@ -1,0 +1,79 @@
+"""Which relations of a release of several tables noise does not explain: from its noisy tables of persons alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from synthdp.arrays import FloatArray
+from synthdp.domain.histories import STATE
+from synthdp.queries.related.person_tables import Kind, PersonTable, PersonTables
+from synthdp.release import Release
+from synthdp.report.relations import centred, deviation
+from synthdp.sampling.database_model import DatabaseModel
+
+Key = tuple[str, str, str, str]
+"""Table and column of the row above or before, then table and column of the row."""
+
+SAME = (Kind.STEP, Kind.BEFORE, Kind.SIBLING, Kind.ENTRY)
+"""Tables of two rows of one table."""
+
+
+def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
+    """Return the pairs of columns whose relation neither noise nor chance explains.
+
+    A person counts at most once in each table, whatever its rows, so that chance among persons is no more than among as
+    many independent rows.
+    """
+    measured = list(_tables(release))
+    names = release.output.layout.schema.names
+    rows = {(one.table, one.attribute): counts.sum(axis=0) for one, counts, _ in measured if one.kind is Kind.ONE}
+    found = set()
+    for one, counts, stddev in measured:
+        if one.attribute == STATE:
+            continue
+        child = names[one.table]
+        if one.kind in (Kind.STAY, Kind.ALIKE):
+            if _more_alike(counts.ravel(), rows.get((one.table, one.attribute)), stddev):
+                found.add((child, one.attribute, child, one.attribute))
+        elif (one.kind is Kind.PARENT or one.kind in SAME) and _stands_out(one, counts, stddev, len(measured)):
+            above = names[one.above] if one.kind is Kind.PARENT else child
+            found.add((above, one.other, child, one.attribute))
+    return frozenset(found)
+
+
+def _tables(release: Release[DatabaseModel]) -> Iterator[tuple[PersonTable, FloatArray, float]]:
+    """Yield each noisy table, in persons, with the standard deviation of its noise."""
+    for measured in release.measurements:
+        queries = measured.queries
+        if isinstance(queries, PersonTables):
+            stddevs = measured.stddev * queries.denominator / queries.ones
+            counts = queries.split(np.asarray(measured.answers, np.float64))
+            yield from zip(queries.tables, counts, map(float, stddevs), strict=True)
+
+
+def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:
+    if min(counts.shape) < 2:
+        return False
+    counts = (counts + counts.T) / 2 if one.symmetric else counts  # of two rows in no order
+    margins = [np.maximum(counts.sum(axis=axis), 0.0) for axis in (1, 0)]
+    if min(float(margin.sum()) for margin in margins) <= 0:
+        return False
+    p, q = (margin / margin.sum() for margin in margins)
+    total = max(float(counts.sum()), 1.0)
+    return deviation(centred(counts), stddev**2, (p, q), (math.inf, math.inf), np.outer(p, q), total).stands_out(tests)
+
+
+SURE = 5.0
+"""Standard deviations by which rows that stay as they were must be more than chance makes them.  A tolerance."""
+
+
+def _more_alike(same: FloatArray, rows: FloatArray | None, stddev: float) -> bool:
+    """Say whether two rows have the same value more often than rows drawn at random from all would have."""
+    if rows is None or len(rows) != len(same):
+        return float(same.sum()) > SURE * stddev * math.sqrt(len(same))
+    total = max(float(rows.sum()), 1.0)
+    shares = np.maximum(rows, 0.0) / max(float(np.maximum(rows, 0.0).sum()), 1e-300)
+    return float(same.sum()) - total * float(shares @ shares) > SURE * math.sqrt(len(same) * stddev**2 + total)
