@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from myst_parser.parsers.sphinx_ import MystParser
 from sphinx import addnodes
 
 import synthdp
@@ -18,8 +20,12 @@ author = "the synthdp maintainers"
 release = version = synthdp.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "paper"]  # the paper is built by its journal
+source_suffix = {".md": "markdown", ".ipynb": "notebook"}
+exclude_patterns = [
+    "_build", "paper",  # the paper is built by its journal
+    "audit/mutations.md", "audit/mutation-score.md", "audit/fuzz.md",  # lists for developers, in the repository alone
+    "benchmarks/plans.md", "benchmarks/sweep.md", "benchmarks/wide.md",  # parts of benchmarks/planner.md
+]  # fmt: skip
 default_role = "code"  # `name` in a docstring
 
 html_theme = "furo"
@@ -52,6 +58,34 @@ RAISED = re.compile(
 """x^2, x^{ab} and x^(ab) above the line; x_i and x_{ij} below it."""
 
 
+class NotebookParser(MystParser):
+    """A notebook as a page: its texts, its code, and what each cell showed."""
+
+    supported = ("notebook",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """Parse the notebook as the page of Markdown that says the same."""
+        super().parse("\n\n".join(map(_cell, json.loads(inputstring)["cells"])), document)
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    return "\n\n".join([f"```python\n{source}\n```", *map(_output, cell["outputs"])])
+
+
+def _output(output: dict[str, Any]) -> str:
+    """Return what a cell showed: a picture, HTML or text."""
+    data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
+    if "image/png" in data:
+        image = f'<img class="shown" alt="picture" src="data:image/png;base64,{data["image/png"].strip()}">'
+        return f"```{{raw}} html\n{image}\n```"
+    if "text/html" in data:
+        return f'````{{raw}} html\n<div class="shown">{data["text/html"]}</div>\n````'
+    return f"```text\n{data.get('text/plain', ''.join(output.get('text', '')))}\n```"
+
+
 class Commands(Directive):
     """What `--help` says of every command."""
 
@@ -61,7 +95,7 @@ class Commands(Directive):
 
     @staticmethod
     def _section(name: str, command: click.Command) -> nodes.Node:
-        with click.Context(command, info_name=name, **main.context_settings, terminal_width=100) as context:
+        with click.Context(command, info_name=name, **main.context_settings, terminal_width=80) as context:
             text = command.get_help(context)
         title, block = nodes.title(text=name), nodes.literal_block(text, text, language="text")
         return nodes.section("", title, block, ids=[name.replace(" ", "-")])
@@ -119,6 +153,7 @@ def set_formulas(_app: Any, doctree: nodes.document) -> None:
 def setup(app: Any) -> None:
     """Add what the pages need beyond the extensions."""
     app.add_directive("synthdp-commands", Commands)
+    app.add_source_parser(NotebookParser)
     app.connect("autodoc-process-signature", plain_defaults)
     app.connect("doctree-read", mark_long_code)
     app.connect("doctree-read", set_formulas)

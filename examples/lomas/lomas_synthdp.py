@@ -17,7 +17,7 @@ from typing import Annotated
 import pandas as pd
 from fastapi import APIRouter, Depends, Header, Request
 from lomas_core.error_handler import InvalidQueryException, UnauthorizedAccessException
-from lomas_core.models.requests import QueryModel
+from lomas_core.models.requests import QueryModel, SmartnoiseSynthRequestModel
 from lomas_core.models.responses import CostResponse, QueryResponse, SmartnoiseSynthSamples
 from lomas_schema import schema_of, unit_of
 from lomas_server.data_connector.factory import data_connector_factory
@@ -26,6 +26,8 @@ from lomas_server.routes.utils import server_live, timing_protection
 from lomas_synthdp_client import SECONDS, SynthdpQuery, SynthdpRequest
 
 router = APIRouter()
+# Lomas' archive files answers under its own libraries alone: a request of another would be charged and not answered.
+SmartnoiseSynthRequestModel.register(SynthdpRequest)
 
 
 class SynthdpQuerier(DPQuerier[SynthdpRequest, SynthdpQuery, SmartnoiseSynthSamples]):

@@ -1,0 +1,49 @@
+"""How often the report's intervals of relations hold the association in the real table, over fresh releases.
+
+    python benchmarks/utility/relation_intervals.py --rows 5000 --epsilon 1 --releases 40
+
+Adult, seven columns.  Prints coverage of intervals with two ends, and of "at least".
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import synthdp as sd
+from synthdp.data import adult, adult_schema
+from synthdp.domain.encoder import encode
+from synthdp.pictures.columns import drawn_indices
+from synthdp.report.relations import Relations, associations
+from synthdp.tables.sources.dataframe import FrameSource
+
+COLUMNS = ["age", "education", "marital-status", "sex", "hours-per-week", "income", "race"]
+
+
+def main() -> None:
+    """Print how many intervals hold the truth."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--releases", type=int, default=40)
+    given = parser.parse_args()
+    table = adult()[COLUMNS].sample(given.rows, random_state=1)
+    schema = sd.Schema({name: adult_schema()[name] for name in COLUMNS})
+    (block,) = FrameSource(table).blocks(dict(schema.items()))
+    held: dict[bool, list[bool]] = {True: [], False: []}
+    for _ in range(given.releases):
+        release = sd.SyntheticRelease(schema=schema, epsilon=given.epsilon).fit(table).release_
+        model = release.model
+        real = {name: encode(model.schema[name], block[name]) for name in COLUMNS}
+        names, shown = associations(model, drawn_indices(model))
+        _, truth = associations(model, real)
+        for one in Relations(model, release.measurements).listed(names, shown):
+            if one.measured:
+                i, j = map(names.index, one.columns)
+                held[one.partly].append(bool(one.low <= truth[i, j] <= one.high))
+    for partly, found in held.items():
+        said = "at least" if partly else "two ends"
+        print(f"{said}: {sum(found)} of {len(found)} hold the truth")
+
+
+if __name__ == "__main__":
+    main()
