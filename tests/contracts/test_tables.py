@@ -36,8 +36,7 @@ from synthdp.schema.columns import (
     Time,
 )
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import TableFormat
-from synthdp.tables.infer import infer_schema
+from synthdp.tables.format import TableFormat, infer_schema
 from synthdp.tables.sources.dataframe import FrameSource
 
 PARIS = "Europe/Paris"

@@ -29,7 +29,7 @@ from synthdp.schema.columns import (
     Ordinal,
     Untyped,
 )
-from synthdp.tables.infer import infer_schema
+from synthdp.tables.format import infer_schema
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.dataframe import FrameSource
 
