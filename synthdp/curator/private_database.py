@@ -22,7 +22,7 @@ from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
 from synthdp.tables.source import CheckedSource, Source
-from synthdp.tables.sources.dataframe import source_of
+from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
 """Persons that are coded at once, at least.  A safety limit."""

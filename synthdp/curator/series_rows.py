@@ -19,7 +19,7 @@ from synthdp.queries.protocol import Statistic
 from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import source_of
+from synthdp.tables.sources.resolve import source_of
 
 MODULUS = 2**256
 """Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end."""

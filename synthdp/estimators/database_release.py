@@ -43,7 +43,7 @@ from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import source_of
+from synthdp.tables.sources.resolve import source_of
 
 T = TypeVar("T")
 

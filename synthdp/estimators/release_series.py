@@ -46,7 +46,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
-from synthdp.tables.sources.dataframe import source_of
+from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:

@@ -56,9 +56,10 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
-from synthdp.tables.format import TableFormat, infer_schema, without_nulls
+from synthdp.tables.format import TableFormat
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import FrameSource, is_spark, source_of
+from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import infer_schema, is_spark, source_of, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.samples import Analysis

@@ -26,8 +26,8 @@ from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import source_of
 from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
 """The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""

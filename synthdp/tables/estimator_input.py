@@ -24,7 +24,8 @@ from synthdp.errors import DataError, SynthDPError
 from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import frame_of, is_spark
+from synthdp.tables.sources.dataframe import frame_of
+from synthdp.tables.sources.resolve import is_spark
 
 DEFAULT_LABEL = "target"
 

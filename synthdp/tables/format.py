@@ -15,9 +15,9 @@ import numpy as np
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, decode
 from synthdp.domain.grid import bounds_of, grid_of
-from synthdp.errors import DataError, FormatError, SchemaError
+from synthdp.errors import DataError, FormatError
 from synthdp.schema.column import Column, Fresh, Interval
-from synthdp.schema.columns import Categorical, Continuous, is_complete
+from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 from synthdp.tables.columns.plain import without_misfits
 from synthdp.tables.refusals import instead_of
@@ -284,45 +284,3 @@ def _sample(column: Column) -> RawColumn:
     grid = grid_of(column)
     indices = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
     return decode(column, np.array(indices, np.uint64))
-
-
-TYPE = "the column's type"
-"""The source of a column whose type leaves nothing open."""
-
-
-def without_nulls(schema: Schema) -> Schema:
-    """Return a schema in which no value may be missing."""
-    return schema.replace({name: replace(column, nullable=False) for name, column in schema.items() if column.nullable})
-
-
-def infer_schema(source: Source, *, without: str | None = None) -> Schema:
-    """Return a schema whose names and kinds come from a dataframe's columns and types; no value is looked at.
-
-    Parameters
-    ----------
-    source
-        A dataframe's source.
-    without
-        A column to leave out.
-
-    Raises
-    ------
-    SchemaError
-        If the source has no types of its own, such as a CSV file.
-    """
-    if not isinstance(source, FrameSource):
-        raise SchemaError("a schema must be given for a table that is not a dataframe")
-    return Schema({name: _sourced(_kind(source, name)) for name in source.names if name != without})
-
-
-def _sourced(column: Column) -> Column:
-    return replace(column, source=TYPE) if is_complete(column) else column
-
-
-def _kind(source: FrameSource, name: str) -> Column:
-    """Return the kind that a column's type suggests; a label for other values only where the type can hold a text."""
-    column = source.kind(name)
-    if not isinstance(column, Categorical) or column.other is None:
-        return column
-    label = replace(column, levels=(column.other,))
-    return column if why_not(source.library, label, source.dtypes[name]) is None else replace(column, other=None)

@@ -81,7 +81,7 @@ MUTATIONS = (
     Mutation(
         "a release has other missing texts than its schema",
         "–",
-        "dataframe.source_of",
+        "resolve.source_of",
         "return table.with_missing(schema.csv.missing)",
         "return table",
         (
