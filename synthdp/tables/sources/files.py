@@ -31,7 +31,7 @@ def is_excel(path: str | PathLike[str]) -> bool:
     return Path(path).name.lower().endswith(EXCEL_ENDINGS)
 
 
-def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
+def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str | None = None) -> Source:
     """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
 
     The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is that.
@@ -42,20 +42,24 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
         The file.
     csv
         What is known of how a file of texts is read; the rest is detected from its first line.
+    sheet
+        The name of an Excel file's sheet; ``None`` for its first one.
 
     Raises
     ------
     FormatError, DataError
         If it cannot be read.
     ParameterError
-        If it needs a package that is not installed.
+        If it needs a package that is not installed, has no such sheet, or has no sheets.
     """
+    if sheet is not None and not is_excel(path):
+        raise ParameterError(f"sheet ({sheet!r}) is for Excel files; '{path}' is none")
     if _is_extension(path):
         kind = extension(SOURCES, str(ending_of(Path(path).name)))
         source: Source = kind(path)
         return source
     if is_excel(path):
-        return ExcelSource(path).with_missing(csv.missing)
+        return ExcelSource(path, sheet=sheet).with_missing(csv.missing)
     if Path(path).name.endswith(".duckdb"):
         with instead_of(
             ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")
