@@ -53,7 +53,7 @@ def source_of_request(request: Request) -> Source:
     """Return the rows that a request is about, read as its schema or draft says."""
     from synthdp.tables.sources.files import source_at
 
-    return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}))
+    return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}), sheet=request.get("sheet"))
 
 
 def read(request: Request, tell: Tell) -> Any:
@@ -72,13 +72,14 @@ def read(request: Request, tell: Tell) -> Any:
     return {
         "columns": [{"name": name, "guess": guessed.get(name), "why": left_out.get(name)} for name in names],
         "csv": document.get("csv"),
+        "sheets": list(getattr(source, "sheets", ())),
     }
 
 
 def document(request: Request, tell: Tell) -> Any:
     """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.tables.documents import document_lines, document_text
+    from synthdp.tables.sources.files import document_lines, document_text
 
     tell(Progress(stage="document", done=0, total=1))
     path = Path(request["path"])
@@ -128,7 +129,7 @@ def release(request: Request, tell: Tell) -> Any:
         schema=schema, ledger=Ledger(request["ledger"], key=request["key"], note=request["note"]),
         random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
-    source = source_at(path, csv=schema.csv or CsvFormat())
+    source = source_at(path, csv=schema.csv or CsvFormat(), sheet=request.get("sheet"))
     return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell), **_judged(made.release_)}
 
 
