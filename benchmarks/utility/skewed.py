@@ -74,7 +74,7 @@ def fitting_bounds(values: FloatArray) -> tuple[float, float]:
 def declared(table: pd.DataFrame, wider: int) -> sd.Schema:
     """Return a schema with bounds that are so many times as wide as they need be."""
     ends = {str(name): fitting_bounds(table[name].to_numpy()) for name in table}
-    return sd.Schema({name: sd.Continuous(low * wider, high * wider) for name, (low, high) in ends.items()})
+    return sd.Schema({name: sd.Continuous(low * wider, high * wider, decimals=2) for name, (low, high) in ends.items()})
 
 
 def drafted(table: pd.DataFrame) -> sd.Schema:

@@ -16,14 +16,19 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray
+from synthdp.domain.grid import points_of_today
 from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.asked import AskedPlan
 from synthdp.mechanisms.series.decoded import Repeated
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
+ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
+"""Published rows as grid points of today, and of the version whose columns had grid points of one width only."""
+
 _PLAN, _PERIOD = "plan-", "period-"
 
 
@@ -137,7 +142,7 @@ class SeriesFolder:
             save(release, folder / "release")
             save(cumulative, folder / "cumulative")
             _write_arrays(folder / "answers.npz", {f"a{i}": one for i, one in enumerate(answers)})
-            _write_arrays(folder / "rows.npz", dict(rows))
+            _write_arrays(folder / ROWS, dict(rows))
 
     def release(self, period: int) -> Release[Any]:
         """Read what was released about the rows of one period."""
@@ -154,7 +159,12 @@ class SeriesFolder:
 
     def rows(self, period: int) -> dict[str, GridIndices]:
         """Read the published rows of a period, as grid indices by column."""
-        return _arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
+        folder = self.path / f"{_PERIOD}{period:04}"
+        if (folder / ROWS).exists():
+            return _arrays(folder / ROWS)
+        schema = Schema.from_json(json.dumps((self.settings() or {}).get("schema")), source="the series")
+        rows = _arrays(folder / ROWS_OF_YESTERDAY)
+        return {name: points_of_today(schema[name], one) if name in schema else one for name, one in rows.items()}
 
     def _whole(self, name: str) -> Any:
         return replacing_folder(self.path / name)

@@ -39,6 +39,7 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
             "table": table,
             "column": column,
             "starts": store.put(one.fine.starts),
+            **one.fine.points_in_file,
             "leaves": store.put(one.fine.cells),
             "cells": store.put(one.coarse_cell),
             "weights": store.put(one.weights),
@@ -69,7 +70,13 @@ def write_parts(store: Store) -> dict[str, Any]:
     layouts = [
         {
             "axes": [
-                {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+                {
+                    "table": table,
+                    "column": column,
+                    "starts": store.put(axis.starts),
+                    "cells": store.put(axis.cells),
+                    **axis.points_in_file,
+                }
                 for (table, column), axis in one.cells.items()
             ]
         }
@@ -103,7 +110,8 @@ def read_parts(
 
 def _axis(document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray]) -> Axis:
     column = schema.tables[document["table"]][document["column"]]
-    return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
+    runs = arrays[document["starts"]], arrays[document["cells"]]
+    return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
 def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
@@ -143,7 +151,8 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
 def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str, AnyArray]) -> Refinement:
     place = layout.schema.names[int(document["table"])], str(document["column"])
     coarse, rounding = axis_at(layout, place), document["rounding"]
-    fine = Axis(coarse.name, coarse.column, arrays[document["starts"]], arrays[document["leaves"]])
+    runs = arrays[document["starts"]], arrays[document["leaves"]]
+    fine = Axis.of_file(coarse.name, coarse.column, *runs, document.get("points"))
     found = Refinement(
         fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
     )
