@@ -299,7 +299,10 @@ class DatabaseModel:
         obedience = Obedience(self.layout, persons, self.refinement)
         raw: dict[Place, RawColumn] = {}
         for i, name in enumerate(self.schema.names):
-            for column, kind in self.schema.tables[name].items():
+            columns = self.schema.tables[name]
+            period = self.layout.tables[i].period if self.layout.days(i) else None  # other days follow from it
+            for column in sorted(columns, key=lambda one: one != period):
+                kind = columns[column]
                 if kind.names_rows:
                     continue
                 draw = partial(self._indices, persons, i, column, rng, masks)
