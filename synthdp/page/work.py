@@ -79,7 +79,7 @@ def read(request: Request, tell: Tell) -> Any:
 def document(request: Request, tell: Tell) -> Any:
     """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.tables.documents import document_lines, document_text
+    from synthdp.tables.sources.files import document_lines, document_text
 
     tell(Progress(stage="document", done=0, total=1))
     path = Path(request["path"])

@@ -30,8 +30,7 @@ from synthdp.tables.columns.cast import zoned
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
-from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
-from synthdp.tables.sources.csv_records import open_text, records_of
+from synthdp.tables.sources.csv_fields import header_names, open_text, read_texts, records_of, text_blocks
 from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache

@@ -1,17 +1,18 @@
-"""The source of rows that a file's name asks for."""
+"""The source of rows that a file's name asks for, and the text of files that hold no rows: public documents."""
 
 from __future__ import annotations
 
+import csv
 from os import PathLike
 from pathlib import Path
 
-from synthdp.errors import ParameterError
+from synthdp.errors import FormatError, ParameterError
 from synthdp.registered import SOURCES, ending_of, extension
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.csv_detect import detected
+from synthdp.tables.sources.csv_fields import detected
 from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
@@ -78,3 +79,35 @@ def _is_extension(path: str | PathLike[str]) -> bool:
     name = Path(path).name
     known = (".csv", ".csv.gz", ".tsv", ".txt", ".duckdb", *ARROW_ENDINGS, *EXCEL_ENDINGS)
     return not name.lower().endswith(known) and ending_of(name) is not None
+
+
+def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
+    """Return the text of a document, which messages call ``source``.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    with (
+        instead_of(
+            OSError, say=lambda error: FormatError(f"{source} cannot be read: {getattr(error, 'strerror', None)}")
+        ),
+        instead_of(UnicodeError, say=FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text")),
+    ):
+        return path.read_text(encoding=encoding)
+
+
+def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
+    """Return the fields of a data dictionary.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    found = detected(path, told)
+    text = document_text(path, source, told.encoding or "utf-8-sig")
+    with instead_of(csv.Error, say=FormatError(f"{source} breaks the rules of quoting")):
+        records = csv.reader(text.splitlines(keepends=True), strict=True, delimiter=found.delimiter or ",")
+        return [record for record in records if record]
