@@ -61,10 +61,10 @@ async def choose(site: Site, request: Request) -> Response:
 
 
 def _read(site: Site, name: str, job: Job) -> None:
-    """Keep the names and the kinds of the columns that a child has read."""
+    """Keep the names and the kinds of the columns that a child has read; what it counted is shown and not kept."""
     if job.state == "done":
         with site.project.changing() as project:
-            project.tables[name] |= job.result
+            project.tables[name] |= {key: job.result[key] for key in ("columns", "csv", "sheets")}
 
 
 async def dictionary(site: Site, request: Request) -> Response:

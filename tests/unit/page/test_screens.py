@@ -811,3 +811,12 @@ def test_after_a_release_another_sheet_has_the_same_people(excel):
         project.take_sheet("1")
     assert excel.project.people == "years.xlsx"
     assert len(excel.project.state["releases"]) == 1
+
+
+def test_rows_of_another_length_than_the_header_are_said_and_not_kept(tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n1\n1,2,3\n" + "3,4\n" * 50)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    screen = visitor.post("table", file=number_of(visitor, "ragged.csv")).text
+    assert "2 rows have more or fewer fields than the header" in screen
+    assert "uneven" not in (tmp_path / FILE).read_text()
