@@ -276,7 +276,7 @@ async def column(site: Site, request: Request) -> Response:
     return site.show(
         "column", column=one, place=int(number), count=len(site.project.columns), typed=typed, drawer=drawer, known=known,
         ticked=site.said.get("ticked", []), types=TYPES, steps=STEPS, price=_price(state), saved=saved is not None,
-        sources=sorted(sources - {""}),
+        sources=sorted(sources - {""}), texts=state["csv"] is not None,
     )  # fmt: skip
 
 
