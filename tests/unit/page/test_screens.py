@@ -138,6 +138,14 @@ def test_after_a_release_there_is_a_verdict_on_every_column_and_a_list_of_relati
     assert "age and ward: 0." in screen
 
 
+def test_the_code_that_is_shown_runs(walked, monkeypatch):
+    code = re.search(r"<pre tabindex=\"0\">(import synthdp.*?)</pre>", walked.get("publish").text, re.DOTALL)[1]
+    monkeypatch.chdir(walked.folder)
+    exec(compile(code, "the page", "exec"), {})
+    assert dict(sd.Schema.read("schema.json")) == dict(walked.project.schema())
+    Path("schema.json").unlink()
+
+
 def test_one_epsilon_is_recommended_with_reasons_and_a_picture(walked):
     screen = walked.get("promise").text
     assert re.search(r"Recommended: ε = [\d.]+", screen)
