@@ -28,7 +28,15 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out, tells_of_budget
+from synthdp.estimators.refusals import (
+    EPSILONS,
+    addresses,
+    check_discoverable,
+    check_noise,
+    refuse_own_tables,
+    say_what_is_left_out,
+    tells_of_budget,
+)
 from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
 from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
@@ -276,6 +284,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
+        self._read = addresses([source])
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         schema = with_weight(schema, self.weight, self.weight_bounds)
         check_weights(mechanism, schema)
@@ -500,6 +509,25 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         drawn = self.release_.sample(rows, random_state=generator(seed), given=given, method=method, balance=balance)
         return self._outer(drawn)
+
+    def sample_to(self, path: Any, **options: Any) -> None:
+        """Draw synthetic rows into a file or a table of a database, in bounded memory; see `SyntheticModel.sample_to`.
+
+        Parameters
+        ----------
+        path
+            A file, or a `SqlSource` of another table than the one that was read.
+        options
+            ``rows``, ``random_state``, ``given``, ``block_rows``, ``escape_formulas``.
+
+        Raises
+        ------
+        ParameterError
+            If it is the table that was just read, or the rows cannot be drawn.
+        """
+        check_is_fitted(self)
+        refuse_own_tables(self._read, [path])
+        self.release_.sample_to(path, **{"random_state": self.random_state, **options})
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.
