@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from synthdp.errors import DataError, ParameterError
+from synthdp.tables.refusals import asking, inserting
 from synthdp.tables.sources.sql import SqlSource
 from synthdp.tables.sql.catalogue import ForeignKey, foreign_keys
 from synthdp.tables.sql.openers import Snapshot
-from synthdp.tables.sql.refusals import asking, inserting
 
 
 class SqlDatabase(Mapping[str, SqlSource]):
