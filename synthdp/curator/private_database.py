@@ -22,7 +22,7 @@ from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout,
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
-from synthdp.tables.source import CheckedSource, Source
+from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
@@ -47,6 +47,9 @@ class PrivateDatabase(PrivateTable):
     def close(self) -> None:
         """Forget the rows; every later read raises."""
         PrivateTable.close(self)
+        for source in self.sources.values():
+            if isinstance(source, SummingSource):
+                source.forget()
         self.sources = {}
 
     def _grid_indices(self) -> SpillBuffer:

@@ -484,7 +484,8 @@ def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
     """Return (size, columns) sums of rows by a number that each has."""
     columns = weighted.shape[1]
     places = (given[:, None] * columns + np.arange(columns)).ravel()
-    return np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
+    found = np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
+    return np.asarray(found, np.float64)
 
 
 def _grouping(table: PersonTable) -> Grouping:

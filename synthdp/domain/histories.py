@@ -259,11 +259,11 @@ def _table(
     for child in schema.children(name):
         column = columns_of_count(schema, child.child)
         axes[f"#{child.child}"] = finest_axis(f"#{child.child}", column)
-    for column, kind in columns.items():
-        between = differences.get((name, column))  # the days between are drawn before the second day
+    for each, kind in columns.items():
+        between = differences.get((name, each))  # the days between are drawn before the second day
         if between is not None:
             axes[between.name] = cells.get((name, between.name)) or axis_of_column(between.name, between.column)
-        axes[column] = cells.get((name, column)) or axis_of_column(column, kind)
+        axes[each] = cells.get((name, each)) or axis_of_column(each, kind)
     return TableLayout(
         name=name, parent=-1 if relation is None else schema.names.index(relation.parent),
         at_most=1 if relation is None else relation.at_most, slots=schema.slots(name), order=order, period=period,

@@ -113,7 +113,7 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
     regular = (first < axes[0].regular)[:, None] & (days < axes[1].regular)
     open_ = np.where(regular[:, :, None], inside & (np.arange(axes[2].size) < axes[2].regular), True)
     here, up = layout.position(table), layout.position(above)
-    yield Barrier(here, between.name, up, other, open_.any(axis=2))
+    yield Barrier(here, between.name, up, other, np.asarray(open_.any(axis=2), np.bool_))
     yield Barrier(here, attribute, up, other, open_.reshape(-1, axes[2].size), between.name)
 
 
