@@ -6,6 +6,7 @@ variances where it has some.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ from synthdp.answers.samples import intervals
 from synthdp.arrays import FloatArray
 from synthdp.errors import ParameterError
 from synthdp.tables.results import dataframe
+
+MEDIAN = math.pi / 2
+"""Derived: the variance of a median of normal numbers, as a multiple of that of their mean."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
@@ -110,16 +114,30 @@ class Analysis:
 
 
 def analysed(
-    tables: Sequence[Any], function: Callable[[Any], Any], *, rows: int, n: float, population: bool, level: float
+    function: Callable[[Any], Any],
+    *,
+    likely: Sequence[Any],
+    fitted: Sequence[Any],
+    released: Any,
+    rows: int,
+    n: float,
+    population: bool,
+    level: float,
 ) -> Analysis:
     """Return what a function finds in several synthetic tables of one release, combined.
 
+    The spread of the estimates in tables that are likely as the private one is the error.  What a fit makes of its table is
+    what the release has made of the private rows: the median of the estimates in fitted tables lies as far from the
+    released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap).
+
     Parameters
     ----------
-    tables
-        What `Release.samples` gave.
     function
         Of one table; see `Release.analyse` for what it may return.
+    likely, fitted
+        (m,) tables each of the models that `replicates_of` gave.
+    released
+        A table of the released model.
     rows
         Of each table.
     n
@@ -139,11 +157,11 @@ def analysed(
         raise ParameterError("function must be a function of one table")
     if not 0 < level < 1:
         raise ParameterError(f"level ({level}) must be above 0 and below 1")
-    found = [estimates_of(function(table)) for table in tables]
-    if len({one.names for one in found}) > 1:
+    found, others = ([estimates_of(function(table)) for table in some] for some in (likely, [released, *fitted]))
+    if len({one.names for one in (*found, *others)}) > 1:
         raise ParameterError("function must return the same estimates for every table: fix the levels of categories")
-    values = np.stack([one.values for one in found])
-    if not np.isfinite(values).all():
+    values, (shown, *refitted) = np.stack([one.values for one in found]), [one.values for one in others]
+    if not np.isfinite([*values, shown, *refitted]).all():
         raise ParameterError("function must return finite numbers for every table")
     missing = 1.0 - rows / n if population else 1.0
     if round(n) == rows and population:
@@ -158,9 +176,11 @@ def analysed(
     if not np.isfinite(known).all() or (known < 0).any():
         raise ParameterError("variances must be finite and not negative")
     combined = intervals(values, known, level=level, missing=missing)
+    m = len(likely)
+    more = math.sqrt((1 + MEDIAN / m) / (1 + 1 / m))
     return Analysis(
-        names=found[0].names, estimate=combined.estimate, standard_error=combined.stddev, reach=combined.reach,
-        freedom=combined.freedom, level=level, tables=len(tables), rows=rows, n=n, population=population,
+        names=found[0].names, estimate=2 * shown - np.median(refitted, axis=0), standard_error=combined.stddev * more,
+        reach=combined.reach * more, freedom=combined.freedom, level=level, tables=m, rows=rows, n=n, population=population,
     )  # fmt: skip
 
 
