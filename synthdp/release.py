@@ -24,7 +24,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 if TYPE_CHECKING:
-    from synthdp.answers.analysis import Analysis
+    from synthdp.answers.samples import Analysis
     from synthdp.pictures.picture import Picture
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -264,8 +264,7 @@ class Release(Generic[OutputT_co]):
         >>> list(found.table.columns)
         ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
         """
-        from synthdp.answers.analysis import analysed
-        from synthdp.answers.samples import replicates_of
+        from synthdp.answers.samples import analysed, replicates_of
 
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
         likely, fitted = [], []

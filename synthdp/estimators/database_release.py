@@ -18,8 +18,14 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.findings import misfit_notes, unusual_notes, warn_of_misfits, warn_of_unusual
-from synthdp.estimators.refusals import EPSILONS, tells_of_budget
+from synthdp.estimators.findings import (
+    EPSILONS,
+    misfit_notes,
+    tells_of_budget,
+    unusual_notes,
+    warn_of_misfits,
+    warn_of_unusual,
+)
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works
@@ -35,7 +41,7 @@ from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable
 from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
-from synthdp.tables.key_types import check_key_types
+from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
 

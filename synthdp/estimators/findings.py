@@ -1,15 +1,31 @@
-"""What a fit found out, by noisy answers, that its user should know: notes for the receipt, and warnings."""
+"""What an estimator tells its user: settings that it refuses before a fit, and notes and warnings after one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
+from synthdp.checks import whole
 from synthdp.curator.curator import Curator
-from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
+from synthdp.errors import (
+    NOTHING_SPENT,
+    DiscoveryError,
+    DiscoveryWarning,
+    MisfitWarning,
+    ParameterError,
+    SchemaError,
+    tell_of_budget,
+)
 from synthdp.figures import in_figures
+from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import PrivacyLoss, PureDP
+from synthdp.queries.norms import Norms
+from synthdp.schema.columns import Categorical
+from synthdp.schema.schema import Schema
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -184,3 +200,66 @@ def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]
     if unit in ignored:
         lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
     return tuple(lines)
+
+
+KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def tells_of_budget(method: Method) -> Method:
+    """Decorate a method that fits, so that whatever it raises says what became of the budget.
+
+    The curator says it of what was raised while it was asked; before that nothing was spent, and after it the release is
+    there.
+    """
+
+    @wraps(method)
+    def telling(self: Any, *given: Any, **options: Any) -> Any:
+        before = getattr(self, "release_", None)
+        try:
+            return method(self, *given, **options)
+        except BaseException as error:
+            tell_of_budget(error, NOTHING_SPENT if getattr(self, "release_", None) is before else KEPT)
+            raise
+
+    return telling  # type: ignore[return-value]
+
+
+EPSILONS = (1e-5, 700.0)
+"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+
+MOST_NOISE = 1e6
+"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
+
+
+def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
+    """Warn of the columns that will not come out; a label must."""
+    name = type(mechanism).__name__
+    if label in missing:
+        raise ParameterError(f"{name} leaves out column {label!r}, the label: choose another mechanism")
+    if missing:
+        warnings.warn(
+            f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
+    """Refuse levels that are left open where there is no delta to discover them with."""
+    labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
+    if labelled and isinstance(loss, PureDP):
+        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+
+
+def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
+    """Refuse a budget of which all would not do to count rows: noise on finer answers might be too large to draw."""
+    rows = whole("max_rows_per_unit", rows_per_unit, least=1)
+    made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
+    stddev = made.noise.stddev / made.resolution
+    if stddev > MOST_NOISE:
+        raise ParameterError(
+            f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
+            f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
+        )

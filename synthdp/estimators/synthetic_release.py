@@ -21,17 +21,29 @@ from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
+    EPSILONS,
+    check_discoverable,
+    check_noise,
     discovery_notes,
     ignored_notes,
     misfit_notes,
     refuse_undiscovered,
+    say_what_is_left_out,
+    tells_of_budget,
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out, tells_of_budget
-from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
-from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
+from synthdp.mechanisms.preflight import (
+    account_of,
+    after_the_spend,
+    discovery_ends,
+    discovery_part,
+    first_that_works,
+    release_of,
+    say,
+    takes,
+)
 from synthdp.mechanisms.protocol import HasPrivacyCost, TableMechanism
 from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
@@ -45,13 +57,12 @@ from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
-from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.resolve import is_spark, source_of
+from synthdp.tables.sources.resolve import infer_schema, is_spark, source_of, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
-    from synthdp.answers.analysis import Analysis
+    from synthdp.answers.samples import Analysis
     from synthdp.curator.curator import Discovered
     from synthdp.mechanisms.public_knowledge import PublicKnowledge
     from synthdp.pictures.picture import Picture

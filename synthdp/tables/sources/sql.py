@@ -24,17 +24,15 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import labels_of_objects
-from synthdp.tables.refusals import reading
+from synthdp.tables.refusals import asking, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
-from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
+from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import opener_of
-from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
 
 WHOLE = Asked("whole", "int8", arrives=pa.int64())

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from synthdp.errors import DataError, ParameterError
-from synthdp.tables.refusals import instead_of
+from synthdp.tables.refusals import connecting, instead_of, place_of
 from synthdp.tables.sql.links import AdbcLink, DbapiLink, DuckDBLink, Link, Mode
-from synthdp.tables.sql.refusals import connecting, place_of
 from synthdp.tables.sql.types import NAMES
 
 Opener: TypeAlias = Callable[[Mode], Link]
