@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,8 +21,9 @@ MANY_LEVELS = 20
 FEW_THREES = 8
 """Tables of three attributes that are thought of when it is asked whether any pay."""
 
-MOST_THREES = 60
-"""Most tables of three attributes that get a score (a limit: each makes the noise of all others larger)."""
+MOST_THREES, MOST_OF_ONE = 80, 12
+"""Most tables of three attributes that get a score, and most of one attribute (limits: each makes the noise of all others
+larger, and one attribute that is known by many strong pairs would leave none to the others)."""
 
 THREES_WORTH = 0.05
 """Part of all persons up to which the noise of a table of three attributes, added up, may be."""
@@ -133,7 +135,7 @@ def triples(
 ) -> list[PersonTable]:
     """Return the tables of three attributes that may pay: an attribute and two others that each have to do with it.
 
-    None where noise would hide them; those of the strongest pairs first.
+    None where noise would hide them; those first of which the weaker pair is strong.
 
     Parameters
     ----------
@@ -154,8 +156,14 @@ def triples(
             continue
         three = PersonTable.of_three(a, b)
         if MEAN_ABS * noise * math.prod(three.sizes(layout)) <= THREES_WORTH * persons:
-            found.append((first + second, three))
-    return [three for _, three in sorted(found, key=lambda one: -one[0])[:MOST_THREES]]
+            found.append((min(first, second), three))
+    kept: list[PersonTable] = []
+    of_one: Counter[tuple[int, str]] = Counter()
+    for _, three in sorted(found, key=lambda one: -one[0]):
+        of_one[three.table, three.attribute] += 1
+        if of_one[three.table, three.attribute] <= MOST_OF_ONE:
+            kept.append(three)
+    return kept[:MOST_THREES]
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:

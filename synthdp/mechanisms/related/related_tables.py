@@ -72,7 +72,7 @@ SCORES_OF_THREE = 0.2
 FACTORS = 12
 """Factors of a law from which on the last fit takes more sweeps, in proportion, up to `MOST_LONGER` times as many."""
 
-MOST_LONGER = 3.0
+MOST_LONGER = 2.0
 
 MOST_DRAWN = 100_000
 """About how many rows of all tables are drawn in a sweep of the fit at most."""

@@ -57,7 +57,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
             raise ParameterError("give the names of one table or more, as a list or a dict")
         self._snapshot = Snapshot(database)
         self._sources = {
-            name: SqlSource(self._snapshot, push=push, **{"query" if _is_query(text) else "table": text})  # type: ignore[arg-type]
+            name: SqlSource(self._snapshot, push=push, **{"query" if _is_query(text) else "table": text})
             for name, text in named.items()
         }
 
