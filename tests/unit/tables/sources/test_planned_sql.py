@@ -69,7 +69,7 @@ def test_a_column_that_no_database_encodes_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sql", "oracle"], "must be"),
+        (["--sql", "nosuch"], "must be"),
         (["--sql", "duckdb", "--privacy-unit", "who", "--max-rows-per-unit", "0"], "max_rows_per_unit"),
         (["--rows", "100", "--privacy-unit", "who"], "goes with --sql"),
         ([], "Missing option '--rows'"),
