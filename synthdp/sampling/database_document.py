@@ -107,12 +107,6 @@ def read_parts(
     return {"layouts": layouts, "tables": tables}
 
 
-<<<<<<< HEAD
-def _axis(document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray]) -> Axis:
-    column = schema.tables[document["table"]][document["column"]]
-    runs = arrays[document["starts"]], arrays[document["cells"]]
-    return Axis.of_file(document["column"], column, *runs, document.get("points"))
-=======
 def _layout(
     document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
 ) -> Layout:
@@ -130,8 +124,8 @@ def _axis(
 ) -> Axis:
     place = document["table"], document["column"]
     column = days[place] if place in days else schema.tables[place[0]][place[1]]
-    return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
->>>>>>> main
+    runs = arrays[document["starts"]], arrays[document["cells"]]
+    return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
 def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
