@@ -337,8 +337,8 @@ class Source:
 
     def axis(self, document: Mapping[str, Any], schema: Schema) -> Axis:
         """Return the axis of a column of a schema."""
-        name, arrays = document["name"], (self.arrays[document[part]] for part in ("starts", "cells"))
-        return Axis.of_file(name, schema[name], *arrays, document.get("points"))
+        name, starts, cells = document["name"], *(self.arrays[document[part]] for part in ("starts", "cells"))
+        return Axis.of_file(name, schema[name], starts, cells, document.get("points"))
 
     def read(self, document: Any, expected: Any) -> Any:
         """Return the value that was written, if it is of the type that is expected.

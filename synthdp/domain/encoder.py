@@ -304,7 +304,8 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
     """Draw a step of each regular grid point, uniformly, none that is special."""
     if grid.width == 1:
         return steps.first + indices
-    drawn = rng.integers(*(steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1)))
+    low, high = (steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
+    drawn: IntArray = rng.integers(low, high)
     special = np.isin(steps.value(drawn), grid.special)
     drawn[special] = _roundest(steps, grid, indices[special])
     return drawn

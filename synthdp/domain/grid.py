@@ -102,13 +102,13 @@ class Grid:
         """
         found, last = np.asarray(points, np.uint64), np.uint64(self.steps)
         if not self.runs:
-            return np.minimum(found * np.uint64(self.width), last)
+            return np.asarray(np.minimum(found * np.uint64(self.width), last))
         ends = np.array([run.point for run in self.runs], np.uint64)
         at = np.searchsorted(ends, found, side="right") - 1
         first, width = (
             np.array([getattr(run, part) for run in self.runs], np.uint64)[at] for part in ("step", "width")
         )
-        return np.minimum(first + (found - ends[at]) * width, last)
+        return np.asarray(np.minimum(first + (found - ends[at]) * width, last))
 
     def points_of(self, steps: AnyArray) -> IntArray:
         """Return the regular grid point of each step, counted from the lower bound."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray
-from synthdp.domain.grid import points_of_today
+from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow
+from synthdp.domain.grid import grid_of, points_of_today
 from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.asked import AskedPlan
@@ -164,7 +164,9 @@ class SeriesFolder:
             return _arrays(folder / ROWS)
         schema = Schema.from_json(json.dumps((self.settings() or {}).get("schema")), source="the series")
         rows = _arrays(folder / ROWS_OF_YESTERDAY)
-        return {name: points_of_today(schema[name], one) if name in schema else one for name, one in rows.items()}
+        return {
+            name: narrow(points_of_today(schema[name], one), grid_of(schema[name]).size) for name, one in rows.items()
+        }  # fmt: skip
 
     def _whole(self, name: str) -> Any:
         return replacing_folder(self.path / name)

@@ -84,11 +84,11 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
     if last == 0:
         return none
     zero = _zero(axis.column)
-    starts, stops = (axis.grid.first_steps(one).astype(np.float64) for one in (starts, stops))
-    above, below = stops[last - 1] - zero, zero - starts[first]
+    low, high = (axis.grid.first_steps(one).astype(np.float64) for one in (starts, stops))
+    above, below = high[last - 1] - zero, zero - low[first]
     upper = zero + (REACH * above if above > 0 else max(below, 0.0))
     lower = zero - (REACH * below if below > 0 else max(above, 0.0))
-    none[inside] = (starts >= upper) | (stops <= lower)
+    none[inside] = (low >= upper) | (high <= lower)
     return none
 
 
