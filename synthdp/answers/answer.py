@@ -90,7 +90,8 @@ POINTS = 50_000
 """Rows drawn from a model to average a smooth function over.  Tuned; not measured."""
 
 SAMPLED = 200_000
-"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001."""
+"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001.
+A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
 
 CLEAR = 4.0
 """Standard deviations by which a table's sum and the number of rows differ where rows that do not fit are missing from it.

@@ -180,7 +180,8 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 LONGEST = 2.0**62
-"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
+"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
+Derived: below the 2^63 of 64 bits."""
 
 
 def show_number(column: Column, value: float) -> object:

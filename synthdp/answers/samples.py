@@ -26,7 +26,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.results import dataframe
 
 FEWEST = 2
-"""Tables of which a spread can be had."""
+"""Tables of which a spread can be had.  Derived: a variance needs two."""
 
 LEAST_FITTED = 1e-6
 """Part of the mean weight of a point below which a fit's weight of it is not taken to be.  A numerical tolerance."""

@@ -87,7 +87,7 @@ MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other".  A safety limit."""
 
 UNIT = (0.0, 1.0)
-"""The bounds of a column that stays although no range of it was found."""
+"""The bounds of a column that stays although no range of it was found.  A convention."""
 
 COARSE = 0.085
 """Where noise hides what a larger share of the rows holds, released tables were at times worse than columns drawn one by one

@@ -12,6 +12,7 @@ from synthdp.errors import LedgerError
 from synthdp.files import sync_folder
 
 VERSION = 4
+"""Version of the table in a ledger's file.  A convention: each change adds one, and a step below."""
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
 _SPENDS = """
 CREATE TABLE spends (
@@ -40,6 +41,7 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
     *_FROM_VERSION_2,
 )
 _STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
+"""The statements that bring a file of each earlier version to this one."""
 _CLOSED = "cannot be opened: check the folder and its permissions"
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}

@@ -19,6 +19,7 @@ from synthdp.files import sync_folder
 
 FORMAT = "synthdp private session"
 VERSION = 1
+"""Version of the file of a saved watch.  A convention: each change adds one."""
 SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
 WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish the closed session's release instead"
 

@@ -22,7 +22,8 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
 
 MODULUS = 2**256
-"""Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end."""
+"""Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end.
+Derived: the range of SHA-256."""
 
 
 @dataclass(slots=True, repr=False)

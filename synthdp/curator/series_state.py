@@ -24,6 +24,7 @@ from synthdp.files import sync_folder
 WARNING = "PRIVATE: exact sums of private rows. Publish nothing of this folder; it is deleted after the last period.\n"
 README, LOCK, SUFFIX = "PRIVATE.txt", "lock", ".private"
 _SEALED, _NONCE, _MAC = b"synthdp sealed 1\n", 16, 32
+"""First bytes of an encrypted record, and bytes of its nonce and of its authentication code.  A convention of the files."""
 
 
 class PrivateState:

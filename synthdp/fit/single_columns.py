@@ -28,7 +28,7 @@ POINTS = 2048
 """Points of the domain that a density is fitted on: a safety limit of time and memory, as is the next."""
 
 MOST_QUERIES = 2048
-"""Most queries that a density is fitted to; of more, the first."""
+"""Most queries that a density is fitted to; of more, the first.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

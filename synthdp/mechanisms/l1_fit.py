@@ -53,7 +53,7 @@ GROUPS = 16
 """About how many coarse groups a column gets.  Tuned; not measured."""
 
 DEGREE = 3
-"""Default largest degree of a cosine."""
+"""Default largest degree of a cosine.  Tuned; not measured."""
 
 MOST_ANSWERS = 2**20
 """Most cells of all pairs together; pairs of less weight, or of later columns, are not measured beyond."""

@@ -22,15 +22,16 @@ Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
 """Draws grid points of a column for some rows, within their coarse cells, perhaps only among some grid points."""
 
 PLAIN_REDRAWS = 4
-"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells."""
+"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells.
+A safety limit of time."""
 
 NARROW_REDRAWS = 8
 """How often they are drawn anew after that, among grid points that the other columns' cells leave possible.
 
-For orders that leaves the law as it is and wastes fewer draws."""
+For orders that leaves the law as it is and wastes fewer draws.  A safety limit of time."""
 
 REMEMBERED = 100
-"""Combinations of cells whose possible grid points are kept for the next draw."""
+"""Combinations of cells whose possible grid points are kept for the next draw.  A safety limit of memory."""
 
 
 @dataclass(slots=True, eq=False)

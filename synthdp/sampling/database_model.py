@@ -40,13 +40,13 @@ Conditioned = tuple[int, str, int]
 _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
 
 BLOCK_PERSONS = 50_000
-"""Persons that are drawn at once."""
+"""Persons that are drawn at once.  A safety limit of memory."""
 
 MOST_LOST = 100
-"""How many blocks in a row may hold no person who obeys all rules, before that is said."""
+"""How many blocks in a row may hold no person who obeys all rules, before that is said.  A safety limit of time."""
 
 TRIED = 2_000
-"""Persons whose rows tell how often rules ask for another value or leave a row out."""
+"""Persons whose rows tell how often rules ask for another value or leave a row out.  Tuned; not measured."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
 

@@ -21,10 +21,12 @@ from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling."""
+"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling.
+A safety limit of memory."""
 
 CHECKED_BINS = 8
-"""Equal parts of each column that is compared with another, when the rules are checked for contradiction."""
+"""Equal parts of each column that is compared with another, when the rules are checked for contradiction.
+A safety limit of time."""
 
 
 def check_rules(schema: Schema) -> None:

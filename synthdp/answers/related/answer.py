@@ -41,7 +41,7 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel
 
 PERSONS, ROWS = 30_000, 120_000
-"""Most persons, and about the most rows, that are drawn for the estimates."""
+"""Most persons, and about the most rows, that are drawn for the estimates.  A safety limit of time."""
 
 FEWEST = 5_000
 """Persons that are drawn however many rows they have."""

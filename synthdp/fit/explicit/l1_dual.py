@@ -16,7 +16,8 @@ from synthdp.fit.explicit.linear_program import SIMPLEX
 from synthdp.fit.explicit.problem import FeatureMatrix
 
 FEASIBILITY = 1e-9
-"""How far a row may be violated, in multiples of the largest feature; HiGHS is asked for the same."""
+"""How far a row may be violated, in multiples of the largest feature; HiGHS is asked for the same.
+A numerical tolerance."""
 
 
 class DualPoint(NamedTuple):

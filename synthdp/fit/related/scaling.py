@@ -16,7 +16,7 @@ MOST_STEP = 1.0
 """Most that a logarithm moves in one sweep."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
-"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one."""
+"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one.  A numerical tolerance."""
 
 
 Key = tuple[int, str]

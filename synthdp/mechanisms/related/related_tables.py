@@ -61,7 +61,7 @@ UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1,
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
 
 MOST_CHOSEN = 60
-"""Most tables that the screening chooses."""
+"""Most tables that the screening chooses.  A safety limit."""
 
 WORTH = 0.5
 """Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""

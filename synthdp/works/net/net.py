@@ -33,6 +33,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import fitting_total
 
 _EXACT = 2**53
+"""Whole numbers below it are exact as 64-bit floats.  Derived: 2^53."""
 
 
 def multiset_count(cells: int, size: int) -> int:

@@ -31,7 +31,7 @@ LiteralBit: TypeAlias = tuple[int, bool]
 """A bit and the value that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that is given a bit each."""
+"""Most levels of a column that is given a bit each.  A safety limit."""
 
 
 @file_form("Bit")

@@ -18,6 +18,7 @@ Literals: TypeAlias = Mapping[str, Level | None]
 """Column -> the value that makes the literal true."""
 
 MAX_LITERALS = 1000
+"""Most literals of a conjunction.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,9 +220,10 @@ def subset_parities(r: int, order: int) -> tuple[IntArray, IntArray]:
 
 
 MAX_RULES = 16
-"""Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs."""
+"""Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs.  A safety limit."""
 
 _PATTERNS = 2**12
+"""Patterns handled at once.  A safety limit of memory."""
 
 
 @file_form("PrefixCoefficients")

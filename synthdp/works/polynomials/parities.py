@@ -81,13 +81,17 @@ Words: TypeAlias = NDArray[np.uint64]
 Combine: TypeAlias = Callable[..., AnyArray]
 
 CHUNK_WORDS = 2048
-"""Words of a column handled at once: a whole level of children stays in a core's cache, lane sums stay below 2^16."""
+"""Words of a column handled at once: a whole level of children stays in a core's cache, lane sums stay below 2^16.
+Derived: 16 x 2048 < 2^16."""
 
 CELL_BITS = 20
-"""Up to so many bits a table of all cells and one fast transform may be cheaper than popcounts."""
+"""Up to so many bits a table of all cells and one fast transform may be cheaper than popcounts.
+A safety limit of memory: 2^20 cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
+"""Every second byte of a word: the lower one of each 16 bits.  Derived."""
 _BYTE = np.uint64(8)
+"""Bits by which the other bytes are moved there.  Derived."""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:

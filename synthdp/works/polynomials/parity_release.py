@@ -35,7 +35,7 @@ MAX_PARITIES = 5_000_000
 """Most parities of one release.  A safety limit."""
 
 FINEST_SCALE = 2**12
-"""Scale of the level with the largest weight: weights are exact to 1 in 4096 of it."""
+"""Scale of the level with the largest weight: weights are exact to 1 in 4096 of it.  A numerical tolerance."""
 
 _ONE = 2**20
 """Integer unit at which trial noise is computed.  A numerical tolerance."""

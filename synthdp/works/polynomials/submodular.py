@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _SLACK = 1e-12
-"""How far rounding may bend a straight line."""
+"""How far rounding may bend a straight line.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from synthdp.schema.column import Interval, Steps
 from synthdp.schema.schema import Schema
 
 CELLS = 2**15
-"""Default cells per column on which the private table is read: a point is off by at most 2^-15."""
+"""Default cells per column on which the private table is read: a point is off by at most 2^-15.  A numerical tolerance."""
 
 
 def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -35,13 +35,13 @@ from synthdp.works.smooth.theory import check_law, law_named
 VARIANTS = ("product", "practical", "exact")
 
 SMOOTHNESS = 2
-"""Default K."""
+"""Default K.  A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
-"""The least that each setting may be."""
+"""The least that each setting may be.  A safety limit."""
 
 MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
-"""The most that a setting may be."""
+"""The most that a setting may be.  A safety limit."""
 
 ONLY_OF = {
     "smoothness": ("exact",),

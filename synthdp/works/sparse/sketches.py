@@ -23,9 +23,10 @@ from synthdp.queries.supports import Support
 from synthdp.randomness import Generator
 
 MERSENNE = 2**61 - 1
-"""The default field: products of two of its elements are reduced by shifts."""
+"""The default field: products of two of its elements are reduced by shifts.  Derived: the Mersenne prime 2^61 - 1."""
 
 _LOW = np.uint64(2**32 - 1)
+"""The lower half of a 64-bit word.  Derived: 2^32 - 1."""
 _PRIME = np.uint64(MERSENNE)
 
 
@@ -110,12 +111,13 @@ def _mersenne_product(a: AnyArray, b: AnyArray) -> AnyArray:
 
 
 BITS = 60
-"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61."""
+"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61.  Derived."""
 
 MAX_DIMENSION = 2**24
-"""Most numbers that a projection may have: about a minute of noise."""
+"""Most numbers that a projection may have: about a minute of noise.  A safety limit."""
 
 _CHUNK = 2**22
+"""Numbers that are held at once.  A safety limit of memory."""
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.sparse.questions import answered
 
 CONFIDENCE = 0.95
-"""Of every error bound that is not a standard error."""
+"""Of every error bound that is not a standard error.  A convention."""
 
 
 class Origin(StrEnum):
@@ -67,7 +67,7 @@ class SparseAnswer:
 
 
 STEPS = 200
-"""Halvings that end the search for an exponential tilt; doubles need fewer."""
+"""Halvings that end the search for an exponential tilt; doubles need fewer.  A safety limit."""
 
 
 @file_form("SparseTable")
