@@ -165,6 +165,7 @@ def written_in(receipt: Receipt, out: Path) -> str:
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
+    """Yield places to save a release at, the one that was asked for first."""
     if asked is not None:
         yield asked
     yield beside.with_name(beside.name + ".release")

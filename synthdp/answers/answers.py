@@ -16,6 +16,7 @@ from synthdp.schema.column import Column
 from synthdp.tables.results import answer_table
 
 MEASURED, MODEL = "measured", "model"
+"""What an answer rests on: measured tables alone, or the model."""
 
 UNKNOWN = "model; its error is not known"
 """Stands in the place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that says it."""

@@ -238,10 +238,12 @@ def show_value(column: Column, value: AnyArray) -> object:
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
+    """Return sums over bins, (bins, ...), divided by the number of grid points of each bin; 0 for empty bins."""
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 
 
 def _mass(refinement: Refinement) -> FloatArray:
+    """Return the (bins, 1) weights of coarse bins; 1 for bins of weight 0, which are divided by."""
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

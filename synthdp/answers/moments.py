@@ -165,6 +165,7 @@ class ClassWeights:
         return np.asarray(np.sqrt(variance))
 
     def _each(self, values: FloatArray) -> FloatArray:
+        """Return a value for each code, from values by class; 0 for codes of no class."""
         return np.where(self.kind >= 0, values[self.kind], 0.0)
 
 

@@ -101,4 +101,5 @@ def _is_far(code: float, lower: float, upper: float) -> bool:
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
+    """Return noisy counts with other rows and the same noise."""
     return NoisyCounts(rows=rows, stddev=counts.stddev, law=counts.law)

@@ -417,6 +417,7 @@ def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
+    """Return a mask of the values that are multiples of a spacing, up to rounding of floats."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
         if spacing.denominator == 1:
             return np.asarray(np.fmod(values, float(spacing)) == 0)
@@ -424,6 +425,7 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
 
 
 def _edge(bin_: int, *, low: bool) -> float:
+    """Return the lower or upper edge of a bin of powers of two."""
     signed = bin_ - 2 * EXPONENTS
     if signed == 0:
         return 0.0

@@ -61,9 +61,11 @@ class PeriodRows(PrivateTable):
         return self.weight * PrivateTable.rows(self)
 
     def _block_sums(self, statistic: Statistic) -> Totals:
+        """Return a statistic's sums over the periods' rows, times how often each row counts."""
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> SpillBuffer:
+        """Return the rows of all periods in one store; joined once."""
         if self._stored is None:
             joined = SpillBuffer()
             for store in self.stores:
@@ -79,10 +81,12 @@ class _Nothing:
     names: tuple[str, ...] = ()
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:  # noqa: ARG002
+        """Yield nothing: all rows are encoded already."""
         yield from ()
 
 
 _NO_SOURCE: Source = _Nothing()
+"""The source of rows that are all kept encoded."""
 
 
 class Units:

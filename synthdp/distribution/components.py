@@ -76,6 +76,10 @@ class Product:
 
 
 def _normalised(column: int, size: int, margin: FloatArray) -> FloatArray:
+    """Return a (cells,) margin that sums to 1.
+
+    Raise ParameterError unless it is finite, not negative and not all zero.
+    """
     weights = np.array(margin, dtype=np.float64)
     valid = weights.shape == (size,) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all())
     if not valid or not weights.any():

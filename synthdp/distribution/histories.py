@@ -346,6 +346,7 @@ class _Pass:
         return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
+        """Return the (rows,) groups of an attribute of the row above."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
@@ -443,12 +444,14 @@ def _add_columns(into: FloatArray, groups: IntArray, summed: FloatArray) -> None
 
 
 def _grouping(table: PersonTable) -> Grouping:
+    """Return the grouping of a table's second attribute; raise InternalError if there is none."""
     if table.other_grouping is None:
         raise InternalError("a table of two attributes needs a grouping of each")
     return table.other_grouping
 
 
 def _ranks(table: PersonTable) -> bool:
+    """Say whether a table's second attribute has an order."""
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
@@ -504,6 +507,7 @@ def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
 
 
 def _softmax(z: FloatArray) -> FloatArray:
+    """Return exp(z) with rows that sum to 1, (n, k), in place of z."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)

@@ -221,6 +221,7 @@ class TreePlanner:
         return JunctionTree(self.shape, tuple(nodes), tuple(parents))
 
     def _eliminated(self, part: _Component) -> tuple[tuple[int, ...], int]:
+        """Return the order of elimination of a component, and its cost in cells; each is found once."""
         if part not in self._known:
             self._known[part] = _eliminate(self.shape, part)
         return self._known[part]
@@ -241,6 +242,7 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
 
 
 def _columns(mask: int) -> Clique:
+    """Return the columns whose bits are set in a mask, in increasing order."""
     columns = []
     while mask:
         lowest = mask & -mask

@@ -136,4 +136,5 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
+        """Return how many grid points each bin has, (bins,)."""
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -226,6 +226,7 @@ class Layout:
 
 
 def _table(schema: DatabaseSchema, name: str, cells: Mapping[tuple[str, str], Axis]) -> TableLayout:
+    """Return how the rows of one table are laid out in a person's record: its order, periods, axes and counts."""
     relation = schema.relation_to(name)
     columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
     axes: dict[str, Axis] = {}
@@ -279,6 +280,7 @@ def _ends(growth: float, cells: int) -> FloatArray:
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
+    """Return how rows are ordered by a column, and its axis; raise SchemaError if it is open or has too many values."""
     if not column.is_complete:
         raise SchemaError(
             f"{where} is ordered by {name!r}, whose levels or bounds must be declared: periods are public"

@@ -44,6 +44,10 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
 
 @lru_cache(maxsize=256)
 def _axis(name: str, column: Column) -> Axis | None:
+    """Return a column's grid points grouped by the widest power of ten that divides them.
+
+    None if there is one group.
+    """
     grid = grid_of(column)
     spacings = [Fraction(10) ** power for power in POWERS]
     cells = np.full(grid.size, len(spacings))

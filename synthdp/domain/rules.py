@@ -298,10 +298,12 @@ def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
 
 
 def _meant(schema: Schema, name: str, given: object) -> BoolArray:
+    """Return a mask of the grid points that values in a rule stand for."""
     return mask_of_values(schema[name], given, name=name)
 
 
 def _implied(orders: list[Order]) -> list[Order]:
+    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c."""
     known = {order.names: order for order in orders}
     waiting = list(orders)
     while waiting:

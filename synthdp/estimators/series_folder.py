@@ -24,7 +24,10 @@ from synthdp.release import Release
 from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
+"""Names in a series' folder: its settings, its private part, and its format with the version."""
+
 _PLAN, _PERIOD = "plan-", "period-"
+"""Beginnings of the names of plans and periods."""
 
 
 class SeriesFolder:
@@ -157,10 +160,12 @@ class SeriesFolder:
         return _arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
 
     def _whole(self, name: str) -> Any:
+        """Open a folder to write that appears whole or not at all."""
         return replacing_folder(self.path / name)
 
 
 def _document(path: Path) -> dict[str, Any]:
+    """Return a JSON document; raise FormatError if it cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -169,6 +174,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a file by name; raise FormatError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
@@ -177,6 +183,7 @@ def _arrays(path: Path) -> dict[str, Any]:
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays to a compressed file."""
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **{name: np.asarray(one) for name, one in arrays.items()})
     path.write_bytes(packed.getvalue())

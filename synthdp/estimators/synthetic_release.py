@@ -78,18 +78,25 @@ PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
     "replacing one row; the labels in y are real and no part of the release"
 )
+"""What a receipt says where labels were passed."""
+
 UNPAIRED = (
     "fit_transform() leaves y as it is: a pipeline pairs the synthetic rows with these REAL labels, which do not belong to "
     "them and which nothing protects; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release "
     "rows and labels together"
 )
+"""What a warning says where labels were passed to ``fit_transform``."""
+
 RESTATED = (
     "; y makes the number of rows public, so the promise is for replacing one row, not for adding or removing one"
 )
+"""What it adds where the number of rows becomes public."""
+
 UNCOUNTABLE = (
     "with a privacy_unit the number of rows tells of persons and cannot be made public by passing y: leave y out, give "
     "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
 )
+"""What an error says where labels would make the number of rows of persons public."""
 
 
 def _not_asked_by_imblearn(_: object) -> bool:

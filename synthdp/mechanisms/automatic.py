@@ -97,9 +97,11 @@ class Automatic(HasPrivacyCost):
         return replace(release, loss=loss)  # the number of rows was paid for too
 
     def _smooth(self, spend: Spend) -> Any:
+        """Return the mechanism for tables of numbers that are small for their budget."""
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
+        """Return the mechanism for all other tables."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, public=self.public,
             on_progress=self.on_progress,

@@ -22,7 +22,10 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.registered import MECHANISMS, extensions, found_at, mechanisms
 
 _WORDS = {"true": True, "false": False}
+"""Texts of the command line that are truth values."""
+
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+"""What a value of each type is called in errors."""
 
 
 def check_options(name: str, kind: type[Any], options: object, *, without: Collection[str]) -> None:
@@ -73,11 +76,13 @@ def option_of_text(name: str, kind: type[Any], option: str, text: str, *, withou
 
 
 def _hints(kind: type[Any], without: Collection[str]) -> dict[str, Any]:
+    """Return the types of a constructor's fields, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init and field.name not in without}
 
 
 def _hint(name: str, known: Mapping[str, Any], option: object) -> Any:
+    """Return the type of an option; raise ParameterError if there is none."""
     if option not in known:
         raise ParameterError(f"{name} has no option {option!r}; it has: {', '.join(known)}")
     return known[str(option)]
@@ -94,6 +99,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is(value: object, hint: Any) -> bool:
+    """Say whether a value is of an annotated type."""
     origin = get_origin(hint)
     if hint is None or hint is type(None):
         return value is None
@@ -138,7 +144,10 @@ def _described(hint: Any) -> str:
 
 
 AUTO = "auto"
+"""The name of the solver, or mechanism, that is chosen by the data's shape."""
+
 MAXENT = "maxent"
+"""The name of the solver of maximum entropy."""
 
 UNSET: Mapping[str, Any] = MappingProxyType(
     {"workload": None, "target": None, "solver": AUTO, "bins": 32, "public": None}
@@ -178,16 +187,23 @@ class Named:
 
 
 def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that hands a setting on as a constructor's argument."""
     return lambda value: {argument: value}
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
+    """Return the number of bins as a constructor's argument."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 
 _WORKLOAD = {"workload": _as("workload")}
+"""How the setting of a workload is handed on."""
+
 _ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "public": _as("public")}
+"""How the settings of adaptive mechanisms are handed on."""
+
 _FITTER = {"solver": _as("solver")}
+"""How the setting of a solver is handed on."""
 
 OWN: Mapping[str, Named] = MappingProxyType(
     {
@@ -314,6 +330,7 @@ def yields_tables(name: str, solver: str = AUTO) -> bool:
 
 
 def _no_table(kind: type[Any]) -> str:
+    """Return what an error says of a mechanism that yields no table."""
     tables = ", ".join(name for name in named() if yields_tables(name))
     return (
         f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
@@ -374,11 +391,13 @@ def resolved(name: object, solver: object) -> str:
 
 
 def _is_set(setting: str, value: object) -> bool:
+    """Say whether a setting differs from the value that stands for "not said"."""
     unset = UNSET[setting]
     return value is not None if unset is None else not (type(value) is type(unset) and value == unset)
 
 
 def _check_solver(name: str, entry: Named, solver: str) -> None:
+    """Raise ParameterError unless a mechanism takes a solver."""
     if solver not in entry.solvers:
         raise ParameterError(
             f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
@@ -386,11 +405,13 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
 
 
 def _check_has_options(name: str, entry: Named) -> None:
+    """Raise ParameterError if a mechanism takes no options."""
     if not entry.options:
         having = ", ".join(other for other, one in named().items() if one.options)
         raise ParameterError(f"{name} takes no options: name the mechanism that they are for, one of {having}")
 
 
 def _taken(entry: Named) -> str:
+    """Return the settings that a mechanism takes, for errors."""
     taken = [setting for setting in UNSET if setting in entry.takes or (setting == "solver" and entry.solvers)]
     return ", ".join([*taken, *(["mechanism_options"] if entry.options else [])]) or "nothing"

@@ -116,6 +116,7 @@ def class_means(
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
+    """Return an array as a tuple of floats."""
     return tuple(float(value) for value in values)
 
 

@@ -364,6 +364,7 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
+    """Add a change to the first cells' surplus and take it from the second cells', in place."""
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)
 

@@ -99,6 +99,7 @@ class Repair:
         return self.broken()
 
     def _draw(self, names: Sequence[str], rows: IntArray) -> None:
+        """Draw some columns anew in some rows, among the grid points that are allowed."""
         for name in names:
             self.indices[name][rows] = self.redraw(name, rows, self.allowed.get(name))
 

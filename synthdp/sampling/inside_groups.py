@@ -240,4 +240,5 @@ def _starts(refinement: Refinement) -> IntArray:
 
 
 def _density(score: FloatArray) -> FloatArray:
+    """Return the standard normal density."""
     return np.asarray(np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi), np.float64)

@@ -202,6 +202,7 @@ class Obedience:
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
+        """Return a (rows,) mask of the rows whose lower grid points break a condition."""
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
 
     def _above(self, condition: Condition, raw: Mapping[Place, RawColumn]) -> BoolArray:
@@ -280,6 +281,7 @@ def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
 
 
 def _compares(condition: Condition) -> bool:
+    """Say whether a condition compares two columns by order."""
     return any(isinstance(rule, Order) for rule in rules_of(condition.both))
 
 

@@ -76,6 +76,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
+    """Return the logarithms of masses of at least 1 where something is possible, -inf elsewhere."""
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
 

@@ -34,6 +34,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 OBEYED = "no synthetic row breaks a declared rule"
+"""What a receipt says of declared rules."""
 
 REPLACEMENTS = 30
 """How often rows whose cells let them obey no rule are replaced by new ones before they repeat others.
@@ -249,6 +250,7 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
+        """Yield synthetic rows in blocks of at most ``size``, in their outer form."""
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
@@ -463,5 +465,6 @@ class _Values(Mapping[str, RawColumn]):
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
+    """Copy some rows of all columns to places of others, in place."""
     for name, column in target.items():
         column[at] = source[name][rows]

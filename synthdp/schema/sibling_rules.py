@@ -191,6 +191,7 @@ SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (Uniq
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
+    """Return a column's levels, none if it has numbers."""
     support = column.support()
     return support.levels if isinstance(support, Levels) else ()
 

@@ -28,6 +28,7 @@ from synthdp.tables.sources.dataframe import frame_of
 from synthdp.tables.sources.resolve import is_spark
 
 DEFAULT_LABEL = "target"
+"""The name of the label's column where ``y`` has none."""
 
 _HARMLESS = (
     "Input X contains", "Found array with 0 ", "X has ", "X does not contain", "The feature names", "Feature names",
@@ -124,6 +125,7 @@ def _objects(cells: Sequence[Any]) -> AnyArray:
 
 
 def _of_array(X: Any) -> AnyArray:
+    """Return what a user brought as a numpy array; raise DataError if it is no table."""
     with instead_of(
         ValueError, TypeError, say=DataError("X must be a table: an array of rows and columns, or a dataframe")
     ):

@@ -68,6 +68,7 @@ class _InsteadOf(AbstractContextManager[None]):
 
 
 WHY = "the database could not read the table: run the query in the database itself to see why"
+"""What an error says where a database failed for a reason that is not told."""
 
 _STATES = {
     "28": "the database refuses the user or the password",
@@ -91,6 +92,7 @@ _SAID_AT_THE_DOOR = (
     ("fatal:  role \"", _STATES["28"]),
     ("fatal:  database \"", _STATES["3D"]),
 )  # fmt: skip
+"""What a server's text means that came without an SQLSTATE, since the connection was refused."""
 
 
 def asking() -> AbstractContextManager[None]:
@@ -129,6 +131,7 @@ def place_of(url: str) -> str:
 
 
 def _said(error: BaseException) -> SynthDPError | None:
+    """Return the error to raise in place of a database's, or None to let it pass."""
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)

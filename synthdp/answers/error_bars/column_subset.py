@@ -106,9 +106,11 @@ class ColumnSubset(GLSEstimates):
         return self.whole.leaves(self.columns[column])
 
     def _holds(self, measured: NoisyTable | NoisyEffect) -> bool:
+        """Say whether a measurement is about these columns alone."""
         return set(measured.clique) <= set(self.columns)
 
     def _placed(self, clique: Clique) -> Clique:
+        """Return a clique's positions among these columns."""
         return tuple(self.columns.index(j) for j in clique)
 
 

@@ -86,6 +86,7 @@ class AttenuationCorrection:
 
 
 def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    """Return wanted / found, cell by cell, and 0 where nothing was found."""
     return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
 
 

@@ -49,6 +49,7 @@ FEWEST = 5_000
 NOTHING = (
     "no synthetic row has what this question asks for, so that the release says nothing of it: ask about more rows"
 )
+"""What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
 """Parts of the drawn persons, whose answers differ as chance makes them."""
@@ -219,6 +220,7 @@ class DatabaseAsker:
     def _shown(
         self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
     ) -> Answers:
+        """Return estimates as answers, with intervals that stay within what the question's answer may be."""
         estimate, stddev = _without_gaps(asked, estimate, stddev)
         match asked.question:
             case Share():

@@ -342,6 +342,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 

@@ -39,6 +39,7 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "no earlier rows were given as history: the tables that the first periods chose are still asked",
     "a public table chose the tables",
 )
+"""What a receipt says of where a period's tables were chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,6 +254,7 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
+    """Return the number of rows of a period: public, or as measured, at least 1."""
     if rows is not None:
         return max(1.0, float(rows))
     totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]

@@ -103,6 +103,7 @@ def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], t
 
 
 def _cliques(columns: int) -> list[Clique]:
+    """Return the pairs of columns that rows are raked to; neighbours alone if there are many columns."""
     if columns == 1:
         return [(0,)]
     if columns > MOST_COLUMNS:

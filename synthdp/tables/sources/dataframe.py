@@ -37,7 +37,10 @@ _MODULES = {
     "pyarrow": "arrow",
     "duckdb": "duckdb",
 }
+"""The module of each library, in `synthdp.tables.columns`."""
+
 _EXTRAS = {"polars": "polars", "polars lazy": "polars", "pyarrow": "arrow", "duckdb": "duckdb,arrow"}
+"""The extras that each library needs to be installed."""
 
 
 class Library(Protocol):
@@ -91,6 +94,7 @@ def library_named(name: str) -> Library:
 
 
 _DECIMAL = re.compile(r"decimal\d*\((?:precision=)?\d+, ?(?:scale=)?(?P<scale>\d+)\)", re.IGNORECASE)
+"""The public name of a decimal type, in any library."""
 
 
 class FrameSource:
@@ -165,6 +169,7 @@ class FrameSource:
         yield {name: self._read(name, column) for name, column in kinds.items()}
 
     def _read(self, name: str, column: Column) -> RawColumn:
+        """Return one column's raw values, read as declared."""
         with reading(name):
             return library_named(self.library).read(self._native[name], column)
 
@@ -192,6 +197,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
 
 
 def _check_names(names: list[object]) -> None:
+    """Raise DataError unless all column names are texts, and different."""
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
@@ -200,6 +206,8 @@ def _check_names(names: list[object]) -> None:
 
 
 def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """Return a lazy frame in memory; raise DataError, which quotes no value, if its engine fails."""
+
     def say(error: BaseException) -> DataError | None:
         if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
             return None
@@ -212,6 +220,7 @@ def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
+    """Return the name by which `library_named` knows a table's library."""
     module = type(table).__module__.split(".")[0].lstrip("_")
     if module == "duckdb":
         return "duckdb"
@@ -238,6 +247,7 @@ def _kind_named(name: str) -> Column | None:
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
+    """Return the open column that a type of narwhals suggests."""
     if dtype.is_integer():
         return Integer(nullable=nullable)
     if dtype.is_numeric():

@@ -67,6 +67,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
 
 
 def _sourced(column: Column) -> Column:
+    """Return a column that says that its type declares it, if its type leaves nothing open."""
     return replace(column, source=TYPE) if is_complete(column) else column
 
 

@@ -43,15 +43,19 @@ class _Words:
 
 
 def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
+    """Return SQL of the digest that orders a person's rows, in PostgreSQL."""
     digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
     return f"sha256(convert_to({digits}, 'UTF8'))"
 
 
 def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
+    """Return SQL of the digest that orders a person's rows, in DuckDB."""
     return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
 
 
 _LEAST = -(2**63)
+"""The least number of 64 bits, whose absolute value has no place in them."""
+
 _WORDS: Mapping[str, _Words] = {
     "postgres": _Words(
         frozenset({"int2", "int4", "int8"}),
@@ -69,6 +73,7 @@ _WORDS: Mapping[str, _Words] = {
         _order_in_duckdb,
     ),
 }
+"""How each database writes a person's id as a text and orders rows by a digest."""
 
 
 def digest_of(unit: Asked, value: str, dialect: str) -> str | None:

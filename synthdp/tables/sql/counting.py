@@ -166,6 +166,7 @@ def cell_sql(axis: Axis, index: str) -> str:
 
 
 def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
+    """Return SQL that finds the bin of a grid index by halving, given the bins' ends."""
     if not ends:
         return str(cells[0])
     middle = len(ends) // 2

@@ -20,11 +20,13 @@ Cells: TypeAlias = Any
 """The cells of one column in one block: an Arrow array, or a list of a driver's Python objects."""
 
 _NUMBERS = itertools.count()
+"""Numbers for the names of cursors."""
 
 Mode: TypeAlias = Literal["read", "count", "write"]
 """What a link is for: to read rows, to count them by way of a temporary table, or to write some."""
 
 REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
+"""The isolation in which all queries of a transaction see the same rows."""
 
 
 class Link(Protocol):
@@ -309,6 +311,7 @@ class DuckDBLink:
 
 
 def _of_field(field: Any) -> Asked:
+    """Return how a column of PostgreSQL is asked, by what its driver says of its type."""
     told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
     kind = told.get("POSTGRESQL:type", "unknown")
     return postgres_column(field.name, kind, typmod=int(told.get("POSTGRESQL:typmod", -1)))

@@ -49,6 +49,7 @@ def opener_of(database: Any) -> Opener:
 
 
 def _opener_of_url(url: str) -> Opener:
+    """Return what opens a connection to an address; raise ParameterError for another kind of database."""
     scheme, place = url.partition(":")[0], place_of(url)
     if scheme in {"postgresql", "postgres"}:
         needs = ParameterError("PostgreSQL needs a driver: pip install 'synthdp[sql]'")
@@ -77,6 +78,7 @@ def _opener_of_url(url: str) -> Opener:
 
 
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
+    """Return a connection of an SQLAlchemy engine."""
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
@@ -89,6 +91,7 @@ def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
 
 
 def _of_file(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to an SQLite file."""
     import sqlite3
     from pathlib import Path
 
@@ -99,6 +102,7 @@ def _of_file(path: str, place: str, mode: Mode) -> Link:
 
 
 def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to a DuckDB file."""
     with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
         import duckdb
     with connecting(place):

@@ -121,12 +121,14 @@ def coding(
 
 
 def _counting(schema: Schema) -> str:
+    """Return a query that counts tables of pairs of columns, as a release asks it."""
     domain = domain_of(schema, bins=BINS)
     pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]
     return counting_query(domain, pairs, "synthdp_coded", [f"g{j}" for j in range(len(domain))]).sql
 
 
 def _kind(column: Column) -> str:
+    """Return how a column of an encoding query is stored."""
     if column.stored_as == "day":
         return "day"
     return "real" if column.quantity == "number" and column.real else column.quantity

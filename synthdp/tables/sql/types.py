@@ -43,14 +43,20 @@ class Asked:
 
 
 _TEXT = ("({})::text", pa.string())
+"""How a type without a form of its own is asked: as text."""
+
 _PLAIN = {
     "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
     "float8": pa.float64(), "text": pa.string(), "varchar": pa.string(), "bytea": pa.binary(),
 }  # fmt: skip
+"""Types that the driver returns as they are."""
+
 _CLIPPED = (
     "CASE WHEN {{0}} < {kind} '{first}' THEN {kind} '{first}' WHEN {{0}} > {kind} '{last}' THEN {kind} '{last}' "
     "ELSE {{0}} END"
 )
+"""SQL of a date or moment clipped to the years 1 to 9999, which Python holds."""
+
 _MICROS = (
     "CASE WHEN {0} > interval '250000 years' THEN 9223372036854775807 "
     "WHEN {0} < interval '-250000 years' THEN -9223372036854775807 "
@@ -82,7 +88,10 @@ _SPECIAL: dict[str, tuple[str, pa.DataType]] = {
         pa.duration("us"),
     ),
 }
+"""How other types are asked, and what comes back."""
+
 _SHOWN = {"timestamptz": pa.timestamp("us", "UTC"), "oid": pa.int64(), "money": pa.decimal128(38, 2)}
+"""The types of synthetic columns where they differ from what is asked."""
 
 OIDS: Mapping[int, str] = {
     16: "bool", 17: "bytea", 18: "char", 19: "name", 20: "int8", 21: "int2", 23: "int4", 25: "text", 26: "oid",
@@ -116,6 +125,7 @@ def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bo
 
 
 def _decimal(typmod: int) -> pa.DataType | None:
+    """Return the decimal type of a PostgreSQL type modifier, or None if it is unlimited or too wide."""
     if typmod < 4:
         return None
     precision, scale = (typmod - 4) >> 16, (typmod - 4) & 0x7FF
@@ -145,6 +155,7 @@ NAMES = {
 """What a driver, a vendor or an SQLAlchemy dialect is called, and sqlglot's name for how it is asked."""
 
 _BACKTICKS = frozenset({"mysql", "bigquery", "databricks", "clickhouse"})
+"""Databases that quote names in backticks."""
 
 
 def quoted(name: str, dialect: str) -> str:

@@ -240,6 +240,10 @@ class NetMechanism(HasPrivacyCost):
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
+        """Return the queries and the output's schema.
+
+        Raise ParameterError if there are too many cells or candidates.
+        """
         queries = queries_of(self.queries, schema)
         check_candidates(universe_size(queries.domain), self.size_for(queries))
         return queries, check_listed(queries, schema)
@@ -327,5 +331,6 @@ def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta:
 
 
 def _check(**numbers: int) -> None:
+    """Raise ParameterError unless all settings are whole numbers of at least 1."""
     for name, value in numbers.items():
         check_whole(name, value)

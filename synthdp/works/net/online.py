@@ -175,6 +175,7 @@ class OnlineSession:
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
+        """Answer one query, and count it."""
         self.asked += 1
         step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
         value = step.guess if step.found is None else step.found.count

@@ -130,6 +130,7 @@ class BoostedTables:
 
     @cached_property
     def _mean(self) -> CellModel:
+        """Return the mean of the tables of all rounds."""
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)

@@ -121,6 +121,7 @@ class AverageConjunctions(LinearFamily):
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
+        """Return the norms of the coefficients of a row with so many literals that are false."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(
@@ -303,6 +304,7 @@ class SymmetricFamily(_Family):
         return np.concatenate(levels)
 
     def _polynomial(self, values: tuple[float, ...]) -> tuple[FloatArray, float]:
+        """Return the coefficients of the best approximation of a symmetric function, and its largest error."""
         order = min(self.order, len(values) - 1)
         found = optimal_coefficients(values, order, (0.0,) * (order + 1))
         return found.values, found.error
@@ -435,5 +437,6 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
 
 
 def _best(values: tuple[float, ...], degree: int) -> FloatArray:
+    """Return the values of the best approximation of a symmetric function by a polynomial of this degree."""
     found = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
     return np.asarray(krawtchouk(len(values) - 1, degree) @ found, np.float64)

@@ -115,6 +115,7 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
+    """Return the distance of a grid's points on [0, π] for t degrees."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 

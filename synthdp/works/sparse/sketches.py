@@ -28,6 +28,7 @@ MERSENNE = 2**61 - 1
 _LOW = np.uint64(2**32 - 1)
 """The lower half of a 64-bit word.  Derived: 2^32 - 1."""
 _PRIME = np.uint64(MERSENNE)
+"""The default field's size, as numpy's arithmetic wants it."""
 
 
 @file_form("PolynomialHash")
@@ -76,10 +77,12 @@ class PolynomialHash:
         return value
 
     def _product(self, a: AnyArray, b: AnyArray) -> AnyArray:
+        """Return products in the field."""
         product = _mersenne_product(a, b) if self.prime == MERSENNE else (a * b) % np.uint64(self.prime)
         return np.asarray(product, np.uint64)
 
     def _sum(self, a: AnyArray, b: AnyArray) -> AnyArray:
+        """Return sums in the field."""
         total = a + b
         return np.asarray(np.where(total >= self.prime, total - np.uint64(self.prime), total), np.uint64)
 
@@ -202,6 +205,7 @@ class CountSketch(Counting):
         return float(projected @ values[places]), float(projected @ projected)
 
     def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Return for each key its place in the sketch, and its sign."""
         points = fingerprints(keys, salt=self.salt)
         place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
         sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)
@@ -271,6 +275,7 @@ class SignProjection(Counting):
         return float(projected @ values), float(projected @ projected)
 
     def _projected(self, support: Support) -> FloatArray:
+        """Return the (dimension,) projection of a weighted sum of keys, without the scale."""
         projected = np.zeros(self.dimension)
         step = max(1, _CHUNK // self.dimension)
         for start in range(0, len(support.keys), step):

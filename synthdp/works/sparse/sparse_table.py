@@ -189,6 +189,7 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
+        """Return the sum of all weights, those of untouched keys too."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:
