@@ -87,7 +87,7 @@ def _undiscovered(found: Discovered) -> str | None:
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
     said = [f"left out: column {_some(lost)}"] * bool(lost)
-    said += [f"kept, though what comes out there means nothing: column {_some(kept)}"] * bool(kept)
+    said += [f"kept with placeholder values that carry no information: column {_some(kept)}"] * bool(kept)
     if said:
         return (
             f"no range or no levels could be told from noise; {'; '.join(said)}: "
@@ -98,10 +98,10 @@ def _undiscovered(found: Discovered) -> str | None:
 
 def _coarse(found: Discovered) -> str:
     """Return what a note says where noise hides most values."""
-    rows = f"some {found.rows:,.0f}" if found.rows >= 1 else "the"
+    rows = f"about {found.rows:,.0f}" if found.rows >= 1 else "the"
     return (
-        f"noise hides what fewer than about {found.least:,.0f} of {rows} rows hold: this may be worse "
-        "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
+        f"values held by fewer than about {found.least:,.0f} of {rows} rows are lost in the noise; independent columns with "
+        "declared bounds and levels may be more accurate: declare them, or use more rows or a larger budget"
     )
 
 
@@ -147,8 +147,8 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     lost = [repr(name) for name in _mostly_misfits(clear)]
     loud = f"most values did not fit in column {_some(lost)}; {MEANS_NOTHING}. Also, " if lost else ""
     warnings.warn(
-        f"{loud}values that do not fit the schema were left out of the model, in column {_some(named)}: "
-        "declare their levels, nullable=True or a label for others if they should come out; see misfits_",
+        f"{loud}the model leaves out values that do not fit the schema: column {_some(named)}. To release them, declare "
+        "their levels, nullable=True or other='...'; all shares: misfits_",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
@@ -268,6 +268,6 @@ def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
     stddev = made.noise.stddev / made.resolution
     if stddev > MOST_NOISE:
         raise ParameterError(
-            f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
-            f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
+            f"with max_rows_per_unit={rows_per_unit} and this budget even one count of all rows would have noise of about "
+            f"{stddev:,.0f} rows: lower max_rows_per_unit, or raise epsilon"
         )

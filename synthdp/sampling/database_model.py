@@ -232,7 +232,9 @@ class DatabaseModel:
             many = block.rows(self.schema.root)
             done, lost = done + many, 0 if many else lost + 1
             if lost == MOST_LOST:
-                raise ParameterError("no persons were found that obey all rules of the schema and have what is given")
+                raise ParameterError(
+                    f"no synthetic person of {MOST_LOST} blocks met all rules of the schema and what is given: relax given"
+                )
             if many:
                 yield block.columns
 

@@ -52,7 +52,9 @@ class Obedience:
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
-        """Return the grid points of a column, drawn within its cells, as far as they can such that rules hold.
+        """Return one grid point for each row of a column, (rows,), each in the row's coarse bin.
+
+        Rows that break a rule are drawn again, at most `REDRAWN` times.  Some may still break one.
 
         Parameters
         ----------
