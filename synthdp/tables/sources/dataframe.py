@@ -10,9 +10,10 @@ from os import PathLike
 from typing import Any, Protocol, cast
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 
-from synthdp.domain.encoder import RawColumn
+from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import (
     Boolean,
@@ -162,6 +163,14 @@ class FrameSource:
         if self.dtypes[name] == "object":  # whose values narwhals would look at
             return Untyped(nullable=nullable, other="other")
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
+
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Say whether a column's type can hold the one level of ``label``; no value of the frame is looked at."""
+        with suppress(FormatError):
+            levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
+            library_named(self.library).array(label, levels, self.dtypes[name])
+            return True
+        return False
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield the whole frame as one block."""
