@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
+from synthdp.tables.source import OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -239,6 +240,26 @@ EPSILONS = (1e-5, 700.0)
 
 MOST_NOISE = 1e6
 """Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
+
+
+def addresses(sources: Iterable[object]) -> tuple[str, ...]:
+    """Return the addresses of tables of databases among some sources."""
+    return tuple(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
+
+
+def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
+    """Refuse to append synthetic rows to a table that private rows were read from.
+
+    Raises
+    ------
+    ParameterError
+        If one is, as far as addresses tell.
+    """
+    if set(read) & set(addresses(sinks)):
+        raise ParameterError(
+            "this is the table that was just read: synthetic rows among private ones could not be told apart; write them "
+            "to another table"
+        )
 
 
 def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
