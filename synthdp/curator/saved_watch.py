@@ -29,7 +29,7 @@ WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish t
 """What the file says to whoever opens it."""
 
 
-class Draft:
+class SavedDraft:
     """A saved watch that is being written.
 
     **The folder is private**: keep it on the curator's side.

@@ -19,7 +19,7 @@ import numpy as np
 
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question
-from synthdp.curator.saved_watch import Draft, SavedSession
+from synthdp.curator.saved_watch import SavedDraft, SavedSession
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
@@ -222,7 +222,7 @@ class SparseVector:
             If a session was saved there before, or the folder cannot be written; the watch goes on then.
         """
         with self._turn() as table:
-            state, draft = self._state, Draft(Path(path))
+            state, draft = self._state, SavedDraft(Path(path))
             ended = state._replace(ended="saved: resume it from its folder")
             private = self._document(table, state)
             try:

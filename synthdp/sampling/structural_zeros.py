@@ -13,7 +13,7 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import Listed, Order, rule_domain, rules_of
+from synthdp.domain.rules import ColumnOrder, Listed, rule_domain, rules_of
 from synthdp.domain.values import is_range, mask_of_values
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.constraints import Constraint
@@ -99,7 +99,7 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
                 pinned[j] |= _bins(axes[j], mask_of_values(schema[name], single, name=name))
     for rule in rules_of(schema):
         if isinstance(
-            rule, Order
+            rule, ColumnOrder
         ):  # it says nothing of missing and special values, so they are kept apart from numbers
             for j in (schema.names.index(name) for name in rule.names):
                 free = np.arange(axes[j].grid.size) >= axes[j].grid.regular

@@ -36,7 +36,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, stages_of, unpacked
-from synthdp.tables.sql.types import Asked
+from synthdp.tables.sql.types import SelectedColumn
 
 MOST_PARTS = 256
 """Parts whose sums come to the driver one by one; those of more are added up on the way, which takes a shuffle."""
@@ -255,7 +255,7 @@ def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]
     kinds = {field.name: field.dataType.simpleString() for field in table.schema.fields}
     stages = {}
     for j, (name, column) in enumerate(schema.items()):
-        found = stages_of(column, Asked(name, kinds[name]), _quoted(name), j, SPARK)
+        found = stages_of(column, SelectedColumn(name, kinds[name]), _quoted(name), j, SPARK)
         if found is not None:
             stages[name] = found
     packs, values = packs_of(schema, [*stages]), [name for name in schema if name not in stages]

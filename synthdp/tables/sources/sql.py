@@ -33,9 +33,9 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, pack
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import address_of, opener_of
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.types import Asked, quoted, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, quoted, quoted_table
 
-WHOLE = Asked("whole", "int8", arrives=pa.int64())
+WHOLE = SelectedColumn("whole", "int8", arrives=pa.int64())
 """A column of whole numbers that the database computed."""
 
 _NUMBERS = itertools.count()
@@ -257,7 +257,7 @@ class SqlSource:
                 units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
                 yield [found[name] for name in schema], units
 
-    def _asked_as(self, name: str, is_name: bool) -> Asked:
+    def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
         """Return how a column is asked: ids as texts that compare as the database compares."""
         return self._columns[name].as_name() if is_name else self._columns[name]
 
@@ -339,7 +339,7 @@ class SqlSource:
                     link.run(f"DROP TABLE IF EXISTS {coded[2]}")
             link.close()
 
-    def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def _asked(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query; whatever stops them, nothing goes on in the database."""
         try:
             yield from self._linked().blocks(query, columns)
@@ -353,7 +353,7 @@ class SqlSource:
             self._link = self._open("count" if self._push == "counts" else "read")
         return self._link
 
-    def _selected(self, wanted: Sequence[Asked], dialect: str) -> str:
+    def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
         """Return a query of some columns of the rows."""
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
@@ -370,7 +370,7 @@ class SqlSource:
         return f"({(self._query or '').rstrip().rstrip(';')}\n) synthdp_rows"
 
 
-def _checked(columns: list[Asked]) -> list[Asked]:
+def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
     """Return columns; raise DataError if two have one name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:

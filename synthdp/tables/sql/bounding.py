@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from synthdp.tables.sql.types import Asked, postgres_column
+from synthdp.tables.sql.types import SelectedColumn, postgres_column
 
 UNIT = "u0"
 """The name of the digest of a row's unit among grid indices."""
@@ -76,7 +76,7 @@ _WORDS: Mapping[str, _Words] = {
 """How each database writes a person's id as a text and orders rows by a digest."""
 
 
-def digest_of(unit: Asked, value: str, dialect: str) -> str | None:
+def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
     """Return the digest of a row's unit, null where it is missing; None if the database cannot write a value exactly.
 
     Parameters
@@ -100,7 +100,7 @@ def digest_of(unit: Asked, value: str, dialect: str) -> str | None:
     return f"substr({words.digest.format(f'({written})')}, 1, {_DIGITS})"
 
 
-def _text_of(unit: Asked, value: str, dialect: str) -> str | None:
+def _text_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
     """Return a value as the text that it would come as, or None if it comes as no text."""
     if dialect == "duckdb":
         return value if unit.kind == "VARCHAR" else None

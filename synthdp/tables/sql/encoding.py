@@ -16,7 +16,7 @@ from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
 from synthdp.schema.times import CALENDAR
-from synthdp.tables.sql.types import Asked
+from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
 """Columns of more levels are not written as SQL."""
@@ -117,7 +117,7 @@ class Stages:
     index: str
 
 
-def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) -> Stages | None:
+def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: Words) -> Stages | None:
     """Return SQL that computes a column's grid index, as up to four nested queries.
 
     ``None`` if SQL cannot reproduce `encode` exactly: the values are then fetched and encoded in Python.

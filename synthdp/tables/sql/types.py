@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SelectedColumn:
     """What a query asks for in place of a column, and the Arrow types of the answer.
 
     Parameters
@@ -37,7 +37,7 @@ class Asked:
     arrives: pa.DataType | None = None
     shown: pa.DataType | None = None
 
-    def as_name(self) -> Asked:
+    def as_name(self) -> SelectedColumn:
         """Return how the column is asked for if its values tell persons apart: clipped, two might become one."""
         return replace(self, sql=_TEXT[0], arrives=_TEXT[1]) if "CASE WHEN" in self.sql else self
 
@@ -102,7 +102,7 @@ OIDS: Mapping[int, str] = {
 """PostgreSQL's numbers of its own types, as its DBAPI drivers give them; every other one is asked for as text."""
 
 
-def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> Asked:
+def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> SelectedColumn:
     """Return how a column of PostgreSQL is asked for.
 
     Parameters
@@ -117,12 +117,12 @@ def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bo
     if kind in _SPECIAL:
         sql, arrives = _SPECIAL[kind]
         shown = _decimal(typmod) if kind == "numeric" else _SHOWN.get(kind, arrives)
-        return Asked(name, kind, sql, arrives, shown)
+        return SelectedColumn(name, kind, sql, arrives, shown)
     arrives = _PLAIN.get(kind, pa.string())
     sql = "{}" if kind in _PLAIN else _TEXT[0]
     if bytes_of_text and arrives == pa.string():
-        return Asked(name, kind, f"convert_to({_TEXT[0]}, 'SQL_ASCII')", pa.string(), pa.string())
-    return Asked(name, kind, sql, arrives, arrives)
+        return SelectedColumn(name, kind, f"convert_to({_TEXT[0]}, 'SQL_ASCII')", pa.string(), pa.string())
+    return SelectedColumn(name, kind, sql, arrives, arrives)
 
 
 def _decimal(typmod: int) -> pa.DataType | None:

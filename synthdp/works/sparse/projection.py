@@ -30,8 +30,8 @@ from synthdp.release import Release
 from synthdp.schema.schema import Schema
 from synthdp.works.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.questions import answered
 from synthdp.works.sparse.sketches import CountSketch, SignProjection, Sketch, check_dimension
+from synthdp.works.sparse.sparse_questions import answered
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSketch, "signs": SignProjection}

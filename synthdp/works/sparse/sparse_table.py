@@ -21,7 +21,7 @@ from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.schema.schema import Schema
-from synthdp.works.sparse.questions import answered
+from synthdp.works.sparse.sparse_questions import answered
 
 CONFIDENCE = 0.95
 """Of every error bound that is not a standard error.  A convention."""
