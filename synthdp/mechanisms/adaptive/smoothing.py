@@ -104,7 +104,9 @@ def smoothed(counts: FloatArray, stddev: float) -> Smooth:
     """
     k = len(counts)
     size = 2 ** math.ceil(math.log2(k))
-    rest = np.concatenate([counts, counts[::-1]])[np.arange(2 * size) % (2 * k)]  # mirrored, so that no end meets the other
+    rest = np.concatenate([counts, counts[::-1]])[
+        np.arange(2 * size) % (2 * k)
+    ]  # mirrored, so that no end meets the other
     shrunk, evidence = [], 0.5 * k * (float(counts.mean()) / stddev) ** 2
     steps = [2**level for level in range(int(math.log2(size)))]
     for step in steps:  # what all shifts have of a scale are the differences of every bin and the one so far ahead
