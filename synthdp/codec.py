@@ -262,7 +262,7 @@ class Store:
     _names: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
 
     def put(self, array: AnyArray) -> str:
-        """Keep an array and return its name."""
+        """Keep an array in the store and return the name by which a document refers to it."""
         name = f"a{len(self.arrays)}"
         if not self.brief:
             content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
@@ -284,7 +284,7 @@ class Store:
         return {"name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells)}
 
     def write(self, value: Any) -> Any:
-        """Return a value as what JSON can hold.
+        """Return a value as JSON can hold it, its arrays kept in the store.
 
         Raises
         ------
@@ -328,7 +328,7 @@ class Store:
 
 @dataclass(slots=True)
 class Source:
-    """What a document refers to, for reading it.
+    """The arrays and parts of a file that a document refers to, for reading it.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from textwrap import wrap
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
-"""Numbers between them are written without an exponent."""
+"""Bounds of the numbers that are written without an exponent."""
 
 FIRST_GROUPED = 10_000
 """From here on digits stand in groups of three; a year or a small count has no comma."""

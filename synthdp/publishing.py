@@ -160,7 +160,7 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
 
 
 def written_in(receipt: Receipt, out: Path) -> str:
-    """Return what to say of a release that is written, where something failed afterwards."""
+    """Return the sentence for a release that was written to ``out`` before something failed."""
     return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 

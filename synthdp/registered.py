@@ -60,7 +60,7 @@ def works() -> tuple[Work, ...]:
 
 
 def found_at(place: str) -> Any:
-    """Return what is at ``"module:name"``, loading the module."""
+    """Return the object at ``"module:name"``, loading its module."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

@@ -45,12 +45,12 @@ class Saveable(Protocol):
 
     @property
     def output(self) -> Any:
-        """What it made."""
+        """Return the output of the release: a model, a summary or answers."""
         ...
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What it cost."""
+        """Return the privacy loss of the release."""
         ...
 
     @property

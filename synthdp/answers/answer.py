@@ -134,7 +134,7 @@ def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...])
 
 
 class AnswerEngine:
-    """Answers questions about one release.
+    """Answers questions about one release, from its measured tables where these decide a question, else from its model.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """The noisy answers that say what tables are, but those from which rows that do not fit are missing."""
+        """Return the noisy tables that count all rows; a table from which out-of-domain rows are missing is left out."""
         rows, spread = self.direct.total
         kept = []
         for measured in self.direct.measurements:

@@ -100,7 +100,7 @@ PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a discovery found.
+    """What a discovery found: the completed schema, columns that are left out, and the noise that hid the rest.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def discover(
 def _look_at(
     schema: Schema, adjacency: Adjacency, name: str, part: PrivacyLoss, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column, Column | None, float, float]:
-    """Find what one column leaves open.
+    """Discover what one open column leaves open: its range, or its frequent levels.
 
     Returns
     -------

@@ -247,7 +247,7 @@ def narrowed(
     last_look: bool = True,
     heap: bool = False,
 ) -> tuple[float, float]:
-    """Return a range without parts at its ends.
+    """Return a range without the parts at its ends that surely hold hardly any numbers.
 
     If it may be more than `NARROW` times as wide as its numbers span, and the other parts hold no more than noise explains,
     together or by windows, it is the filled parts with some on either side: as many as there are, or, if no further look

@@ -332,7 +332,7 @@ class SeriesRoom:
         self._state.forget()
 
     def _open(self) -> None:
-        """Write the terms the first time; later refuse others."""
+        """Write the terms if there are none, else raise DataError unless they are the same."""
         if os.getpid() != self._mine:
             raise PrivacyError("the room of a series answers only in the process that opened it")
         terms = self.terms

@@ -160,5 +160,5 @@ class Components:
         return next((p, columns.index(column)) for p, columns in enumerate(self.columns) if column in columns)
 
     def with_part(self, p: int, part: Distribution) -> Components:
-        """Return the same with another distribution for one part."""
+        """Return the same distribution with one part replaced."""
         return replace(self, parts=(*self.parts[:p], part, *self.parts[p + 1 :]))

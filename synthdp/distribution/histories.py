@@ -35,7 +35,7 @@ PROPOSALS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """One table of a conditional.
+    """One table of a conditional law: a person table, and its logarithms (theta).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Histories:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Law:
-    """A conditional with what a pass needs of it.
+    """The conditional law of one attribute, with the groupings that drawing needs.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class _Law:
 
 @dataclass(slots=True, eq=False)
 class _Pass:
-    """The drawing of one table's rows."""
+    """The state while the rows of one table are drawn, column by column."""
 
     model: Histories
     persons: Persons

@@ -39,7 +39,7 @@ NO_PARENT_ROW, REPEATED_ROW = 1, 2
 """What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, of which one is used."""
 
 STATE = "#state"
-"""The attribute of a person that says so."""
+"""The attribute of a person that holds the bits of its record status, such as `NO_PARENT_ROW`."""
 
 
 class Order(StrEnum):
@@ -201,7 +201,7 @@ class Layout:
         return self.schema.names.index(name)
 
     def children(self, table: int) -> tuple[int, ...]:
-        """Return the positions of the child tables of one."""
+        """Return the positions of a table's child tables."""
         return tuple(i for i, one in enumerate(self.tables) if one.parent == table)
 
     def days(self, table: int) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class ColumnOrder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return self.left, self.right
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -80,7 +80,7 @@ class Excluded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return tuple(self.masks)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -114,7 +114,7 @@ class Listed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return tuple(self.kinds)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:

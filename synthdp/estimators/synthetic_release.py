@@ -725,7 +725,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return loss
 
     def _public(self, X: Any, schema: Schema) -> PublicKnowledge:
-        """Read what is public, or refuse it."""
+        """Return the public table and totals of the settings; raise ParameterError or DataError if they do not suit."""
         from synthdp.estimators.public_table import check_public, public_knowledge
 
         check_public(self.public, self.public_weight, X)

@@ -52,7 +52,7 @@ class SingleColumns:
 
 
 def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0) -> SingleColumns:
-    """Return independent columns by what was measured of each.
+    """Return for each column a distribution that is fitted to the answers about this column alone.
 
     Parameters
     ----------

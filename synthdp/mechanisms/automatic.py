@@ -65,7 +65,7 @@ class Automatic(HasPrivacyCost):
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Prepare what may be chosen.
+        """Prepare both mechanisms that may be chosen, before the spend.
 
         Costs nothing.
         """

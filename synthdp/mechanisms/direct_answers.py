@@ -83,7 +83,7 @@ class DirectAnswers:
 
     @property
     def _tables(self) -> tuple[Measurements, ...]:
-        """The noisy answers by what they answer, where the curator counted misfits apart."""
+        """Return the noisy answers, each with the part of the queries that it answers."""
         parts = (self.queries,) if len(self.measurements) == 1 else parts_of(self.queries)
         return tuple(replace(one, queries=part) for one, part in zip(self.measurements, parts, strict=True))
 

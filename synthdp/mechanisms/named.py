@@ -129,7 +129,7 @@ def _readers(hint: Any) -> list[Callable[[str], Any]]:
 
 
 def _described(hint: Any) -> str:
-    """Return what a hint takes, in words."""
+    """Return the values that an annotated type allows, in words."""
     words = []
     for part in _parts(hint):
         if part is type(None):
@@ -160,7 +160,7 @@ SET_ELSEWHERE = ("spend", "on_progress", "public")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What one name stands for.
+    """What a name of a mechanism stands for: its class, and the settings that it takes.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def fitters() -> tuple[str, ...]:
 
 @cache
 def named() -> Mapping[str, Named]:
-    """Return what each name of a mechanism stands for."""
+    """Return all mechanisms that have a name: those of the spine and those that works register."""
     l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
     registered = {
         name: Named(

@@ -386,7 +386,7 @@ class ColumnReview:
 
     @property
     def column(self) -> Column:
-        """What the column may hold, as it stands."""
+        """Return the column as it is declared now."""
         return self._draft[self.name]
 
     @property
@@ -401,7 +401,7 @@ class ColumnReview:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether it has been accepted or changed."""
+        """Return whether the column has been accepted or changed."""
         return self.name not in self._draft.unreviewed
 
     def accept(self, *, by: str | None = None) -> ColumnReview:

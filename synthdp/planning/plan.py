@@ -49,7 +49,7 @@ VERDICTS = {
     "weak": "single columns alone are learned, no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
-"""What each verdict says."""
+"""The sentence of each verdict of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

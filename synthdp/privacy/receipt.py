@@ -42,7 +42,7 @@ ONE_ROW = "each row is a unit of its own: a person with several rows is protecte
 
 
 def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
-    """Return what a promise rests on.
+    """Return the sentences on what the privacy promise assumes of units, declarations and rules.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class CuratorTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The account of one release.
+    """The account of one release: every step that read private rows, its cost, its noise, and what the promise assumes.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class Interactions(LinearFamily):
         )
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row adds, (n, k)."""
+        """Return what each row adds to each of the k sums, (n, k)."""
         return np.hstack(
             [
                 self._centred(np.asarray(table, np.int64), clique, weight)

@@ -69,7 +69,7 @@ class Total(LinearFamily):
 
     @property
     def k(self) -> int:
-        """One answer."""
+        """Return 1: the number of answers."""
         return 1
 
     @property

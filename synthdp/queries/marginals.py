@@ -322,7 +322,7 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of changes by one row in some cells."""
+    """Return the norms of a change by one row in each of some cells."""
     return Norms(cells, cells, min(cells, 1))
 
 

@@ -175,7 +175,7 @@ def root_up(square: int) -> float:
 
 
 def whole_numbers(name: str, values: object) -> IntArray:
-    """Return whole numbers as 64-bit ones, read-only.
+    """Return whole numbers as a read-only array of 64 bits; raise ParameterError for any other values.
 
     Raises
     ------

@@ -135,7 +135,7 @@ class SparseQuery(Protocol):
         ...
 
     def support(self) -> Support:
-        """List these keys."""
+        """Return the listed keys with their weights."""
         ...
 
 
@@ -183,7 +183,7 @@ class KeyList:
         return len(self.listed.keys)
 
     def support(self) -> Support:
-        """Return the list."""
+        """Return the listed keys with their weights."""
         return self.listed
 
 
@@ -219,7 +219,7 @@ class SparseConjunction:
         return size
 
     def support(self) -> Support:
-        """List the keys.
+        """Return the listed keys with their weights.
 
         Raises
         ------

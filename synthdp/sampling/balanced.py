@@ -64,7 +64,7 @@ A safety limit of time."""
 
 
 class Inside(NamedTuple):
-    """What is inside the groups that codes stand for.
+    """How rows are drawn inside their coarse bins, and the finer intervals that are balanced there.
 
     Parameters
     ----------

@@ -68,11 +68,11 @@ class LessEqual(Constraint):
             raise SchemaError(f"column {self.left!r} of a rule must be a number, a datetime or a duration")
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return none: it compares."""
+        """Return no value: an order compares columns and names none."""
         return ()
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{self.left} is at most {self.right}"
 
 
@@ -118,7 +118,7 @@ class Forbidden(Constraint):
         return list(self.values.items())
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"never {_conditions(self.values)}"
 
 
@@ -163,7 +163,7 @@ class Implies(Constraint):
         return [*self.when.items(), *self.then.items()]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"where {_conditions(self.when)}: {_conditions(self.then)}"
 
 
@@ -202,7 +202,7 @@ class Iff(Constraint):
         _check_sides("an Iff", self.left, self.right, columns)
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{_conditions(self.left)} exactly where {_conditions(self.right)}"
 
 
@@ -263,7 +263,7 @@ class Combinations(Constraint):
         return [(name, list({repr(value): value for value in given}.values())) for name, given in every]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{' and '.join(self.columns)} are one of {len(self.combinations)} declared combinations"
 
 
@@ -319,7 +319,7 @@ class CalendarDate(Constraint):
         return [(name, _within(columns[name], numbers)) for name, numbers in special.items()]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{', '.join(self.names)} are a day of the calendar"
 
 

@@ -82,7 +82,7 @@ class Derived(Constraint):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the columns that it is computed from.
+        """Return the columns that the derived column is computed from.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Derived(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it is computed from."""
+        """Return the columns that the derived column is computed from."""
         return self.sources
 
     def means(self) -> Sequence[Constraint]:
@@ -105,7 +105,7 @@ class Derived(Constraint):
         return ()
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         made = f"looked up by {self.of}" if self.expression is None else self.expression
         return f"{self.column} is {made}"
 

@@ -191,7 +191,7 @@ class Categorical(Known):
         return value in (self.levels or ()) or value == self.other
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "category"
 
 
@@ -246,7 +246,7 @@ class Ordinal(Known):
         return value in self.levels
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "ordered category"
 
 
@@ -297,7 +297,7 @@ class Boolean(Known):
         return isinstance(value, bool)
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "true or false"
 
 
@@ -356,7 +356,7 @@ class Identifier(Known):
         return self
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "identifier"
 
 

@@ -34,7 +34,7 @@ def spacing(decimals: int | None, step: float | None) -> Fraction:
 
 
 def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tuple[float, ...]) -> Steps:
-    """Return the values from one bound to the other."""
+    """Return the grid of values from ``lower`` to at most ``upper``, each ``distance`` above the one before."""
     first = _exact(lower)
     denominator = math.lcm(first.denominator, distance.denominator)
     last = math.floor((_exact(upper) - first) / distance)
@@ -212,7 +212,7 @@ class Decimal(Continuous):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "decimal"
 
 

@@ -147,7 +147,7 @@ class Datetime(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "day" if self.resolution == "D" else "moment"
 
     def shown(self, value: Any) -> str:
@@ -297,7 +297,7 @@ class Time(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "clock"
 
     def shown(self, value: Any) -> str:
@@ -418,7 +418,7 @@ class Duration(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "length"
 
     def shown(self, value: Any) -> str:
@@ -426,7 +426,7 @@ class Duration(Known):
         return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_numpy_code(self.resolution)}]"))
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "length of time"
 
 

@@ -67,7 +67,7 @@ class RandomFunctions:
 
     @classmethod
     def of(cls, model: SyntheticModel) -> RandomFunctions:
-        """Return those of a model's columns."""
+        """Return the random functions of a model's columns."""
         masses = [leaf_mass(model, j) for j in range(len(model.domain))]
         sizes = [len(mass) for mass in masses]
         starts = np.cumsum([0, *sizes])[:-1]

@@ -185,7 +185,7 @@ class DatabaseAsker:
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
 
     def _rows_of(self, table: int) -> FloatArray:
-        """Return how many rows of a table each person drawn has."""
+        """Return how many rows of a table each drawn person has, (persons,)."""
         owner = self.persons.places(table, 0)
         return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
 

@@ -13,7 +13,7 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
-"""Most that a logarithm moves in one sweep."""
+"""Most that a logarithm of a factor moves in one sweep.  A numerical tolerance."""
 
 LAST = 0.25
 """Part of the sweeps, the last ones, in which all persons are drawn."""

@@ -44,7 +44,7 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AskedPlan:
-    """A plan of questions as it was asked.
+    """One plan of a series: its questions, their noise over periods, and the periods in which they are asked.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class AskedPlan:
 
     @property
     def queries(self) -> list[Statistic]:
-        """What is asked in every period."""
+        """Return the questions that the plan asks in every period."""
         return [one.queries for one in self.statistics]
 
     def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:

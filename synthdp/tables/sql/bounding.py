@@ -22,7 +22,7 @@ _DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What differs between databases.
+    """The words in which databases differ where rows of a unit are bounded.
 
     Parameters
     ----------

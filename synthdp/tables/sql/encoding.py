@@ -35,7 +35,7 @@ def _standard_literal(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What differs between databases.
+    """The words in which databases differ: types, literals and functions.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Snapshot:
 
 
 class _Lent:
-    """A link that others read by, too."""
+    """A link that several readers share: closing it gives it back."""
 
     def __init__(self, link: Link, back: Callable[[], None]) -> None:
         self._link, self._back = link, back
@@ -56,7 +56,7 @@ class _Lent:
         return getattr(self._link, name)
 
     def close(self) -> None:
-        """Give it back, once."""
+        """Give the link back to its owner, once."""
         if not self._closed:
             self._closed = True
             self._back()

@@ -62,7 +62,7 @@ class FittingTotal:
 
     @property
     def each(self) -> float:
-        """How many rows one that fits stands for."""
+        """Return how many rows of the table one in-domain row stands for."""
         return self.rows / self.fitting
 
     @property

@@ -68,7 +68,7 @@ class QueryDistances(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Those of the queries, in the finer denominator."""
+        """Return the sensitivity bounds of the queries, in the finer denominator."""
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:

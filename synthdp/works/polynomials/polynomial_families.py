@@ -116,7 +116,7 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - its coefficients of order at most t)^2 for a row with so many zeros."""
+        """Return E_y (f_x - p_x)^2, the part of f_x beyond order t, for a row x with ``zeros`` zeros."""
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
@@ -152,7 +152,7 @@ class PolynomialFamily(Protocol):
 
     @property
     def constant(self) -> float:
-        """What is added to every polynomial: known without asking."""
+        """Return the constant that is added to every polynomial: it is public, and costs nothing."""
         ...
 
     @property
@@ -183,7 +183,7 @@ class _Family:
 
     @property
     def constant(self) -> float:
-        """Nothing."""
+        """Return 0: nothing is added."""
         return 0.0
 
     @property
@@ -336,7 +336,7 @@ class ListFamily(_Family):
 
     @property
     def constant(self) -> float:
-        """The polynomials are those of list(y) - 1/2."""
+        """Return 1/2: the polynomials approximate list(y) - 1/2."""
         return 0.5
 
     def monomials(self, query: Inputs) -> FloatArray:

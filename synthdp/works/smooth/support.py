@@ -89,7 +89,7 @@ def _fineness(axis: Axis) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Synthesised:
-    """What a variant made.
+    """The distribution, noisy answers and notes that a variant of smooth synthesis returns.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ class CountSketch(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record moves one coordinate by 1.
+        """Return the norms of one record, which moves one coordinate by 1.
 
         A replaced one moves two by 1, or, when both meet in one coordinate with opposite signs, that one by 2.
         """
@@ -255,7 +255,7 @@ class SignProjection(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record moves every coordinate by 1, a replaced one by up to 2."""
+        """Return the norms of one record, which moves every coordinate by 1; a replaced one moves it by up to 2."""
         return RecordBounds.of(Norms.within(self.dimension, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:

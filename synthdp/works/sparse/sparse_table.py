@@ -122,7 +122,7 @@ class SparseTable:
         return self.untouched * self.untouched_weight / self._total
 
     def copy(self) -> SparseTable:
-        """Return a table that changes on its own."""
+        """Return a copy whose weights change without changing this table's."""
         return SparseTable(self.slots, dict(self.place), self.weights.copy(), self.untouched_weight)
 
     def expectation(self, support: Support) -> float:
