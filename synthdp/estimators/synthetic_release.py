@@ -22,11 +22,13 @@ from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
     EPSILONS,
+    addresses,
     check_discoverable,
     check_noise,
     discovery_notes,
     ignored_notes,
     misfit_notes,
+    refuse_own_tables,
     refuse_undiscovered,
     say_what_is_left_out,
     tells_of_budget,
@@ -287,6 +289,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
+        self._read = addresses([source])
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         schema = with_weight(schema, self.weight, self.weight_bounds)
         check_weights(mechanism, schema)
@@ -511,6 +514,25 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         drawn = self.release_.sample(rows, random_state=generator(seed), given=given, method=method, balance=balance)
         return self._outer(drawn)
+
+    def sample_to(self, path: Any, **options: Any) -> None:
+        """Draw synthetic rows into a file or a table of a database, in bounded memory; see `SyntheticModel.sample_to`.
+
+        Parameters
+        ----------
+        path
+            A file, or a `SqlSource` of another table than the one that was read.
+        options
+            ``rows``, ``random_state``, ``given``, ``block_rows``, ``escape_formulas``.
+
+        Raises
+        ------
+        ParameterError
+            If it is the table that was just read, or the rows cannot be drawn.
+        """
+        check_is_fitted(self)
+        refuse_own_tables(self._read, [path])
+        self.release_.sample_to(path, **{"random_state": self.random_state, **options})
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.

@@ -459,7 +459,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
     if epsilon > LARGE_EPSILON:
         lines.append(f"ε above {LARGE_EPSILON:g} is a weak promise; see the attacker's odds in the receipt")
     lines.append(
-        "errors are those of a dry run on a simulated table of this schema, some of whose columns hang together closely and "
-        "some not at all; yours may be easier or harder"
+        "errors come from a dry run on simulated rows of this schema, with some strongly associated and some independent "
+        "columns; your table may be easier or harder"
     )
     return tuple(lines)

@@ -117,7 +117,9 @@ class Stages:
 
 
 def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) -> Stages | None:
-    """Return the grid index of a column's value, or None if SQL could give another than the encoder.
+    """Return SQL that computes a column's grid index, as up to four nested queries.
+
+    ``None`` if SQL cannot reproduce `encode` exactly: the values are then fetched and encoded in Python.
 
     Parameters
     ----------
