@@ -116,7 +116,11 @@ def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> In
         possible = level.possible[name][children]
         sums = rows[children][None, :], above[parent][None, :]
         near = nearest_tables(
-            estimate[children][None], variance[children][None], sums[0] * 1.0, sums[1] * 1.0, possible[None]
+            estimate[children][None],
+            variance[children][None],
+            sums[0].astype(np.float64),
+            sums[1].astype(np.float64),
+            possible[None],
         )
         made = controlled_rounding(near, *sums)
         if made is None or (made[0][~possible] > 0).any():
@@ -176,7 +180,7 @@ def divided(places: Places, by: int, relations: Mapping[int, FloatArray]) -> dic
         target = share[:, :, None] * cells[:, None, :] * odds
         possible = (values > 0)[:, :, None] & (cells > 0)[:, None, :]
         variance = np.maximum(target, LEAST_VARIANCE)
-        near = nearest_tables(target, variance, values * 1.0, cells * 1.0, possible)
+        near = nearest_tables(target, variance, values.astype(np.float64), cells.astype(np.float64), possible)
         made = controlled_rounding(near, values, cells)
         if made is not None:
             found[name] = made

@@ -6,6 +6,8 @@ Post-processing of noisy counts.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
@@ -107,11 +109,10 @@ def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | 
     sums = coo_array((np.append(sign, sign), places), shape=(parents * (children + k), len(at)))
     wanted = np.append((rows - base.sum(axis=2)).ravel(), (cells - base.sum(axis=1)).ravel())
     cost = np.append(1 - 2 * part.ravel()[up], np.ones(len(down)))
-    found = linprog(cost, A_eq=sums.tocsc(), b_eq=wanted, bounds=(0, 1), method="highs-ds")
+    found: Any = linprog(cost, A_eq=sums.tocsc(), b_eq=wanted, bounds=(0, 1), method="highs-ds")  # type: ignore[call-overload]  # sparse is taken
     if found.x is None or not found.success:
         return None
-    moved = base.ravel().copy()
-    np.add.at(moved, where, sign * np.rint(found.x))
-    moved = moved.reshape(tables.shape)
+    change = np.bincount(where, sign * np.rint(found.x), minlength=base.size)
+    moved = base + change.reshape(tables.shape)
     exact = (moved.sum(axis=2) == rows).all() and (moved.sum(axis=1) == cells).all() and (moved >= 0).all()
     return np.asarray(moved, np.int64) if exact else None
