@@ -18,6 +18,7 @@ from synthdp.curator.curator import Curator as Curator
 from synthdp.curator.ledger import Ledger as Ledger
 from synthdp.domain.domain import domain_of as domain_of
 from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
+from synthdp.estimators.panel_series import PanelSeries as PanelSeries
 from synthdp.estimators.release_series import ReleaseSeries as ReleaseSeries
 from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
 from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic

@@ -226,7 +226,7 @@ class PrivateTable:
             buckets = [] if bound is None else [SpillBuffer(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store, rows = SpillBuffer(), 0
             try:
-                for indices, digests in _blocks_of_indices(source, self.schema, unit, bound):
+                for indices, digests in blocks_of_indices(source, self.schema, unit, bound):
                     if digests is None:
                         store.add(indices)
                     else:
@@ -375,7 +375,7 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
         source.check_values()
 
 
-def _blocks_of_indices(
+def blocks_of_indices(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
 ) -> Iterator[tuple[list[GridIndices], AnyArray | None]]:
     """Yield the grid indices of each block's columns, in the schema's order, and a digest of the owner of each row."""

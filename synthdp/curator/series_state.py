@@ -102,6 +102,11 @@ class PrivateState:
         except OSError as error:
             raise DataError(f"the private state of the series cannot be written ({error.strerror})") from None
 
+    def drop(self, name: str) -> None:
+        """Delete a record that is not needed any more."""
+        with contextlib.suppress(OSError):
+            self._path(name).unlink()
+
     def forget(self) -> None:
         """Delete the folder and all records."""
         for path in sorted(self.folder.glob("*")):

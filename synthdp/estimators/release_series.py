@@ -17,6 +17,7 @@ from synthdp.arrays import IntArray
 from synthdp.checks import whole
 from synthdp.curator.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
 from synthdp.estimators.series_settings import check_same, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
@@ -86,7 +87,9 @@ class ReleaseSeries:
     choose_again
         Whether the tables are chosen again in the third period, for which `add` needs the earlier rows once more.
     public
-        A public table like the private ones, such as an earlier year: it chooses the tables, and no budget is spent on it.
+        A public table like the private ones, such as an earlier year: it chooses the tables, and what noisy answers do not
+        tell is taken from its rows, as far as these bear them out.  No budget is spent on it.  Give it again where the
+        series is gone on with in another process.  Its rows are not protected.
     rows_per_period
         With ``public``, about how many private rows a period has; default: as many as ``public``.
     ledger, dataset
@@ -160,6 +163,7 @@ class ReleaseSeries:
         self.periods, self.period = int(known["periods"]), str(known["period"])
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
         self._public, self._rows_per_period = public, rows_per_period
+        self._public_rows = None if public is None else read_public(public, self.schema)
         self._terms = self._room().terms
         self.random_state = random_state
         wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
@@ -412,7 +416,7 @@ class ReleaseSeries:
                 self._public, self.schema, self._mechanism, mu=mu, adjacency=self._terms.adjacency,
                 rows=self._times_public(),
             )  # fmt: skip
-            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC)
+            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC, public=self._public_rows)
         if period == 0 or with_history:
             return choose(room, self._mechanism, stage, factor=factor, mu=mu)
         earlier = self._folder.plan(before[-1])
@@ -436,6 +440,7 @@ class ReleaseSeries:
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
             before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
+            public=self._public_rows,
         )  # fmt: skip
         receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
         cumulative: Release[SyntheticModel] = replace(
@@ -468,7 +473,8 @@ class ReleaseSeries:
             )
         return Receipt(
             total=terms.loss, adjacency=terms.adjacency, items=(item,),
-            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said), notes=(plan.note,),
+            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said),
+            notes=(plan.note, *([] if self._public_rows is None else [self._public_rows.note(self.schema)])),
             versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
             entries=() if entry is None else (entry,),
         )  # fmt: skip

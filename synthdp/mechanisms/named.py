@@ -150,7 +150,7 @@ MAXENT = "maxent"
 """The name of the solver of maximum entropy."""
 
 UNSET: Mapping[str, Any] = MappingProxyType(
-    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "public": None}
+    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "places": None, "public": None}
 )
 """The settings that not every mechanism takes, each with the value that stands for "not said"."""
 
@@ -197,11 +197,7 @@ def _one_ways(bins: Any) -> dict[str, Any]:
 
 
 _WORKLOAD = {"workload": _as("workload")}
-"""How the setting of a workload is handed on."""
-
-_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "public": _as("public")}
-"""How the settings of adaptive mechanisms are handed on."""
-
+_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
 _FITTER = {"solver": _as("solver")}
 """How the setting of a solver is handed on."""
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.curator.curator import Curator
+from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
@@ -143,7 +144,7 @@ def choose(
 
 def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
-    *, factor: IntArray, mu: float, note: str,
+    *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
     """Ask statistics that are known from now on: those of the plan before, or those that a public table chose.
 
@@ -163,6 +164,8 @@ def ask(
         When they are asked, and for what.
     note
         Who chose them.
+    public
+        As of `Refit`.
 
     Returns
     -------
@@ -181,7 +184,7 @@ def ask(
     rows = room.rows if room.terms.adjacency.rows_are_public else None
     measured = plan.prefix([answers], rows=rows)
     model = before.output if rows is None else replace(before.output, total=float(rows))
-    model = Refit()(model, measured, generator(room.seed))
+    model = Refit(public=public)(model, measured, generator(room.seed))
     return replace(plan, release=replace(before, output=model, measurements=measured)), answers
 
 
