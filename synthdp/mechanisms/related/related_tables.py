@@ -218,6 +218,7 @@ class RelatedTables(HasPrivacyCost):
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
+        """Return persons drawn from the model."""
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
@@ -244,6 +245,7 @@ class RelatedTables(HasPrivacyCost):
         )
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> _Known:
+        """Return the state with the model fitted to all tables measured so far."""
         model = fit_histories(
             known.model,
             known.ones,
@@ -256,6 +258,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 
