@@ -57,7 +57,7 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
             continue
         shared = max(0.0, float(np.median(gains[family])))
         found[family] -= shared
-        if kind is Kind.PARENT:
+        if kind is Kind.PARENT and len(rest) == 2:
             above, other = rest
             for i, one in enumerate(tables):
                 of_count = counts.get(table) in (one.attribute, one.other)  # type: ignore[call-overload]
