@@ -82,6 +82,10 @@ def broken(condition: Condition, above: GridIndices, below: GridIndices) -> Bool
 
 
 def _barrier(layout: Layout, condition: Condition) -> Barrier:
+    """Return the bins that a condition between two rows leaves possible.
+
+    For the later of its two columns given the other.
+    """
     above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
     possible = _possible(layout, condition)
     table = layout.tables[below]
@@ -155,5 +159,6 @@ def _possible(layout: Layout, condition: Condition) -> BoolArray:
 
 
 def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
+    """Return a rule's (bins, bins) mask of what is possible, its axes in the order of ``axes``."""
     possible = rule.possible([axes[name] for name in rule.names])
     return possible if list(rule.names) == list(axes) else possible.T

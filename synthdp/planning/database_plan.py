@@ -24,6 +24,7 @@ from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.queries.related.person_tables import Kind
 
 ASSUMED_PERSONS = 10_000
+"""Persons that a plan assumes where nobody says how many there are.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable."""

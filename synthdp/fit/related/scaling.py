@@ -13,7 +13,7 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
-"""Most that a logarithm moves in one sweep."""
+"""Most that a logarithm of a factor moves in one sweep.  A numerical tolerance."""
 
 LAST = 0.25
 """Part of the sweeps, the last ones, in which all persons are drawn."""
@@ -26,7 +26,7 @@ FEW = 5_000
 """Persons that are drawn in each of the first sweeps, where there are so many: chance moves a share of .1 by .004."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
-"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one."""
+"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one.  A numerical tolerance."""
 
 
 Key = tuple[int, str]

@@ -83,7 +83,11 @@ def unusual(layout: Layout) -> list[PersonTable]:
 
 
 def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return what each attribute has to do with itself one row before, or in another row where rows have no order."""
+    """Return one table for each attribute, of its value and its value in another row of the same parent.
+
+    The other row is the one before where rows have an order, else any other.  Of an attribute with many categories it is
+    only counted whether both values are equal.  These tables are measured without screening.
+    """
     found = []
     for one in attributes(layout):
         table = layout.tables[one.table]

@@ -234,6 +234,7 @@ class RelatedTables(HasPrivacyCost):
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
+        """Return persons drawn from the model."""
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
@@ -290,6 +291,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
+        """Return the state with the model fitted to all tables measured so far."""
         model = fit_histories(
             known.model,
             known.ones,
@@ -303,6 +305,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 
