@@ -62,12 +62,13 @@ _RELEASE = {
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
             " classes means errors"
         ),
-        "axes": "starts cells table column",
-        "domains": "starts cells",
-        "fine": "starts cells",
-        "refinements": "coarse_cell weights rounding starts leaves cells",
+        "axes": "starts cells table column points",
+        "domains": "starts cells points",
+        "fine": "starts cells points",
+        "refinements": "coarse_cell weights rounding starts leaves cells points",
         "layouts": "axes",
         "model": "total domain",
+        "exact": "clique counts",
         "measurements": "values resolution",
         "noise": "law scale k",
         "distribution graphical": "kind shape nodes parents potentials",
@@ -92,7 +93,7 @@ _RELEASE = {
         "conditionals": "table attribute base factors",
         "factors": "of theta",
         "groupings": "name groups ranks",
-        "tables": "kind table attribute grouping above other other_grouping",
+        "tables": "kind table attribute grouping above other other_grouping parts",
     },
     CODE: {"release": "synthdp_release domains measurements", "versions": ANY},
 }

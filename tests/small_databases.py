@@ -12,7 +12,7 @@ import pandas as pd
 import synthdp as sd
 from synthdp.curator.private_database import private_database
 from synthdp.domain.histories import Layout, Order
-from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, unusual
+from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, triples, unusual
 from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.related.person_tables import Kind, PersonTable
@@ -90,7 +90,7 @@ def tables_of(layout: Layout) -> list[PersonTable]:
         groupings[one.table, one.name] = (
             count_groupings(layout, one.counts)
             if one.counts >= 0
-            else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("pairs", "steps")}
+            else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("threes", "pairs", "steps")}
         )
     ones = [one_way(layout, one) for one in attributes(layout)]
     for one in attributes(layout):  # what is measured of levels that are too many for a person that is listed
@@ -98,4 +98,6 @@ def tables_of(layout: Layout) -> list[PersonTable]:
         if of.order is not Order.ROOT and of.at_most > 1:
             kind = Kind.ALIKE if of.order is Order.NONE else Kind.STAY
             ones.append(PersonTable(kind, one.table, one.name, cells_of(layout, one)))
-    return [*unusual(layout), *ones, *always(layout, groupings), *candidates(layout, groupings)]
+    pairs = candidates(layout, groupings)
+    threes = triples(layout, groupings, pairs, [1.0] * len(pairs), persons=1e9, noise=1.0)
+    return [*unusual(layout), *ones, *always(layout, groupings), *pairs, *threes]

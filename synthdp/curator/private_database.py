@@ -15,13 +15,14 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, n
 from synthdp.curator.contribution import Bounding, mixed, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
+from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
-from synthdp.tables.source import CheckedSource, Source
+from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
@@ -46,6 +47,9 @@ class PrivateDatabase(PrivateTable):
     def close(self) -> None:
         """Forget the rows; every later read raises."""
         PrivateTable.close(self)
+        for source in self.sources.values():
+            if isinstance(source, SummingSource):
+                source.forget()
         self.sources = {}
 
     def _grid_indices(self) -> SpillBuffer:
@@ -77,6 +81,7 @@ class PrivateDatabase(PrivateTable):
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
+        """Return a statistic's exact sums over persons' records."""
         return self._block_totals(statistic)
 
     @property
@@ -85,6 +90,7 @@ class PrivateDatabase(PrivateTable):
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
+        """Return how a person's rows become one record; raise InternalError if there is none."""
         if self.layout is None:
             raise InternalError("a private database needs a layout")
         return self.layout
@@ -137,6 +143,7 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
 
 
 def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
+    """Return for each table `BUCKETS` buffers on disk, in which rows are kept by a hash of their person."""
     memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
     return {table.name: [SpillBuffer(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
 
@@ -152,6 +159,7 @@ def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Spi
 
 
 def _joined(blocks: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
+    """Return columns whose blocks are joined, one array a column."""
     return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
@@ -182,6 +190,10 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
         for name, values in zip(columns, tables[table.name], strict=False):
             if name in layout.place[i]:
                 _put(record, layout.place[i][name], found, values)
+        for between in layout.differences.values():
+            if between.second[0] == table.name:
+                days = _differences(layout, i, between, tables, chosen)
+                _put(record, layout.place[i][between.name], found, days)
         if i:
             parent = chosen[layout.tables[i].parent]
             counted = layout.place[layout.tables[i].parent][table.count]
@@ -303,6 +315,7 @@ def _columns(layout: Layout, i: int) -> int:
 
 
 def _key_to_parent(layout: Layout, i: int) -> str:
+    """Return the name of the column that joins table i to the table above it."""
     relation = layout.schema.relation_to(layout.tables[i].name)
     if relation is None:
         raise InternalError("the root has no parent")
@@ -340,6 +353,7 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
 
 
 def _salts(digests: AnyArray) -> AnyArray:
+    """Return the half of each digest that orders a person's rows at random."""
     return digests[:, 1]
 
 
@@ -352,6 +366,24 @@ def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout:
     return found.parent, np.left_shift(np.int64(1), period)
 
 
+def _differences(
+    layout: Layout, i: int, between: Difference, tables: Mapping[str, list[AnyArray]], chosen: Sequence[_Chosen]
+) -> IntArray:
+    """Return the grid point of a difference of two days, for each row of a table; of rows that are not used, anything."""
+    schema, found = layout.schema, chosen[i]
+    above, rows = i, np.arange(len(found.rows))
+    while layout.schema.names[above] != between.first[0]:
+        rows, above = chosen[above].parent[rows], layout.tables[above].parent
+    first, second = (
+        tables[table][[name for name, one in schema.tables[table].items() if not one.names_rows].index(column)]
+        for table, column in (between.first, between.second)
+    )
+    columns = schema.tables[between.first[0]][between.first[1]], schema.tables[between.second[0]][between.second[1]]
+    days = np.zeros(len(second), np.int64)
+    days[found.rows] = between.points(first[chosen[above].rows[rows]], second[found.rows], columns)
+    return days
+
+
 def _blank(persons: int, column: object) -> GridIndices:
     """Return the last grid point, which is never released, for every person."""
     size = grid_of(column).size  # type: ignore[arg-type]
@@ -359,6 +391,7 @@ def _blank(persons: int, column: object) -> GridIndices:
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
+    """Write chosen rows' values of one column into the persons' records, by slot."""
     inside = values[found.rows]
     for slot, place in enumerate(places):
         here = found.slot == slot
@@ -374,4 +407,5 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 
 
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
+    """Write one value a person into the persons' records."""
     record[places[0]][:] = values

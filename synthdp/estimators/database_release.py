@@ -20,7 +20,9 @@ from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.findings import (
     EPSILONS,
+    addresses,
     misfit_notes,
+    refuse_own_tables,
     tells_of_budget,
     unusual_notes,
     warn_of_misfits,
@@ -160,6 +162,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
+        self._read = addresses(sources.values())
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
         )
@@ -246,8 +249,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made: dict[str, Any] = self.release_.sample(rows, random_state=generator(seed), given=given)
         return made
 
-    def sample_to(self, folder: str | PathLike[str], **options: Any) -> None:
-        """Draw synthetic persons into a new folder, one file a table, in bounded memory; see `DatabaseModel.sample_to`.
+    def sample_to(self, folder: Any, **options: Any) -> None:
+        """Draw synthetic persons into a new folder or a `SqlDatabase`, in bounded memory; see `DatabaseModel.sample_to`.
 
         Parameters
         ----------
@@ -259,9 +262,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If the folder is not empty, or the rows cannot be drawn.
+            If the folder is not empty, a table is the one that was just read, or the rows cannot be drawn.
         """
         check_is_fitted(self)
+        if isinstance(folder, Mapping):
+            refuse_own_tables(getattr(self, "_read", ()), folder.values())
         self.release_.sample_to(folder, **{"random_state": self.random_state, **options})
 
     def answer(self, question: Any, *, of: str | None = None) -> Any:
@@ -407,6 +412,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
 
 def _check_names(schema: DatabaseSchema, X: object) -> None:
+    """Raise DataError unless the tables are a dict with the schema's names."""
     if not isinstance(X, Mapping):
         raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
     missing = [name for name in schema.tables if name not in X]

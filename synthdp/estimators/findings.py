@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,16 +26,20 @@ from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms
 from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
+from synthdp.tables.source import OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
     from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
+"""What a note says of a column without a frequent value."""
 
 NO_RANGE = "no range of it could be told from noise; declare its bounds"
+"""What a note says of a column without a range."""
 
 LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its values mean nothing: {1}"
+"""What notes say of such columns."""
 
 SHOWN = 10
 """Columns that a warning names."""
@@ -84,7 +88,7 @@ def _undiscovered(found: Discovered) -> str | None:
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
     said = [f"left out: column {_some(lost)}"] * bool(lost)
-    said += [f"kept, though what comes out there means nothing: column {_some(kept)}"] * bool(kept)
+    said += [f"kept with placeholder values that carry no information: column {_some(kept)}"] * bool(kept)
     if said:
         return (
             f"no range or no levels could be told from noise; {'; '.join(said)}: "
@@ -94,10 +98,11 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
-    rows = f"some {found.rows:,.0f}" if found.rows >= 1 else "the"
+    """Return what a note says where noise hides most values."""
+    rows = f"about {found.rows:,.0f}" if found.rows >= 1 else "the"
     return (
-        f"noise hides what fewer than about {found.least:,.0f} of {rows} rows hold: this may be worse "
-        "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
+        f"values held by fewer than about {found.least:,.0f} of {rows} rows are lost in the noise; independent columns with "
+        "declared bounds and levels may be more accurate: declare them, or use more rows or a larger budget"
     )
 
 
@@ -108,6 +113,7 @@ MEANS_NOTHING = (
     "what comes out there is made up from the few that fitted, so drop it: its cells are probably written in another way "
     "than declared (give a format=), or are of another type"
 )
+"""What a warning says of a column of which few values are in domain."""
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
@@ -142,8 +148,8 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     lost = [repr(name) for name in _mostly_misfits(clear)]
     loud = f"most values did not fit in column {_some(lost)}; {MEANS_NOTHING}. Also, " if lost else ""
     warnings.warn(
-        f"{loud}values that do not fit the schema were left out of the model, in column {_some(named)}: "
-        "declare their levels, nullable=True or a label for others if they should come out; see misfits_",
+        f"{loud}the model leaves out values that do not fit the schema: column {_some(named)}. To release them, declare "
+        "their levels, nullable=True or other='...'; all shares: misfits_",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
@@ -181,6 +187,7 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
 
 
 def _about(one: Unusual) -> str:
+    """Return a noisy number of persons with its standard error, as text."""
     return f"{in_figures(one.persons, digits=3)} (standard error {in_figures(one.stddev, digits=2)})"
 
 
@@ -191,6 +198,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _percent(share: MisfitShare) -> str:
+    """Return a share of out-of-domain values with its standard error, as text."""
     return f"{share.share:.2%} ± {share.stddev:.2%}"
 
 
@@ -203,6 +211,7 @@ def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]
 
 
 KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
+"""What a warning adds where something failed after the spend."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -233,6 +242,26 @@ MOST_NOISE = 1e6
 """Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
 
 
+def addresses(sources: Iterable[object]) -> tuple[str, ...]:
+    """Return the addresses of tables of databases among some sources."""
+    return tuple(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
+
+
+def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
+    """Refuse to append synthetic rows to a table that private rows were read from.
+
+    Raises
+    ------
+    ParameterError
+        If one is, as far as addresses tell.
+    """
+    if set(read) & set(addresses(sinks)):
+        raise ParameterError(
+            "this is the table that was just read: synthetic rows among private ones could not be told apart; write them "
+            "to another table"
+        )
+
+
 def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
     """Warn of the columns that will not come out; a label must."""
     name = type(mechanism).__name__
@@ -260,6 +289,6 @@ def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
     stddev = made.noise.stddev / made.resolution
     if stddev > MOST_NOISE:
         raise ParameterError(
-            f"with max_rows_per_unit={rows_per_unit} and this budget the number of rows alone would have noise of about "
-            f"{stddev:,.0f} rows: take fewer rows of a unit, or a larger epsilon"
+            f"with max_rows_per_unit={rows_per_unit} and this budget even one count of all rows would have noise of about "
+            f"{stddev:,.0f} rows: lower max_rows_per_unit, or raise epsilon"
         )

@@ -17,6 +17,7 @@ from synthdp.arrays import IntArray
 from synthdp.checks import whole
 from synthdp.curator.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
 from synthdp.estimators.series_settings import check_same, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
@@ -86,7 +87,9 @@ class ReleaseSeries:
     choose_again
         Whether the tables are chosen again in the third period, for which `add` needs the earlier rows once more.
     public
-        A public table like the private ones, such as an earlier year: it chooses the tables, and no budget is spent on it.
+        A public table like the private ones, such as an earlier year: it chooses the tables, and what noisy answers do not
+        tell is taken from its rows, as far as these bear them out.  No budget is spent on it.  Give it again where the
+        series is gone on with in another process.  Its rows are not protected.
     rows_per_period
         With ``public``, about how many private rows a period has; default: as many as ``public``.
     ledger, dataset
@@ -160,6 +163,7 @@ class ReleaseSeries:
         self.periods, self.period = int(known["periods"]), str(known["period"])
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
         self._public, self._rows_per_period = public, rows_per_period
+        self._public_rows = None if public is None else read_public(public, self.schema)
         self._terms = self._room().terms
         self.random_state = random_state
         wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
@@ -191,7 +195,7 @@ class ReleaseSeries:
             self._room().start()
         return self
 
-    def add(self, table: Any, *, history: Any = None) -> Release[SyntheticModel]:
+    def add(self, table: Any, *, corrections: Any = None, history: Any = None) -> Release[SyntheticModel]:
         """Add the rows of the next period, and return what is released about them.
 
         Costs nothing beyond what the series cost when it was started.
@@ -200,14 +204,22 @@ class ReleaseSeries:
         ----------
         table
             The new rows: a dataframe or any source.
+        corrections
+            Rows of earlier periods, as they were added, that turned out wrong: they count -1 from now on.  They need a
+            ``privacy_unit`` with ``max_periods_per_unit`` of 2 or more, and are among the rows and periods that it has; the
+            right rows are new rows.  What was published stays.
         history
             All earlier rows, unchanged, in the period in which tables are chosen again: the list of the earlier periods'
-            tables in order, or, without a ``privacy_unit``, one table of all.  Other periods do not need them.
+            tables in order, or, without a ``privacy_unit``, one table of all.  Of a period with corrections the pair
+            ``(table, corrections)``.  Other periods do not need them.
 
         Raises
         ------
         DataError
-            If all periods were added, the earlier rows are not those of before, or the period was begun with other rows.
+            If all periods were added, the earlier rows are not those of before, the period was begun with other rows, or
+            rows are corrected in the first period.
+        ParameterError
+            If corrections have no ``privacy_unit`` with several periods.
         """
         period = self.added
         if period >= self.periods:
@@ -216,7 +228,7 @@ class ReleaseSeries:
         room = self._room()
         earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])
         source = source_of(table, self.schema)
-        with room.adding(period, source, earlier=earlier if period else None):
+        with room.adding(period, source, taken_back=corrections, earlier=earlier if period else None):
             plan, answers = self._asked(room, period, with_history=bool(earlier))
             rows = room.rows if self._terms.adjacency.rows_are_public else None
             entry = room.entry
@@ -368,6 +380,7 @@ class ReleaseSeries:
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:
+        """Return the trusted side of this series."""
         known = self._settings
         return open_series(
             self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
@@ -383,6 +396,7 @@ class ReleaseSeries:
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
+        """Return the number of a period; raise if there is none of that number."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)
@@ -402,7 +416,7 @@ class ReleaseSeries:
                 self._public, self.schema, self._mechanism, mu=mu, adjacency=self._terms.adjacency,
                 rows=self._times_public(),
             )  # fmt: skip
-            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC)
+            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC, public=self._public_rows)
         if period == 0 or with_history:
             return choose(room, self._mechanism, stage, factor=factor, mu=mu)
         earlier = self._folder.plan(before[-1])
@@ -426,6 +440,7 @@ class ReleaseSeries:
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
             before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
+            public=self._public_rows,
         )  # fmt: skip
         receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
         cumulative: Release[SyntheticModel] = replace(
@@ -441,6 +456,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
+        """Return the receipt of the series up to a period."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(
@@ -457,7 +473,8 @@ class ReleaseSeries:
             )
         return Receipt(
             total=terms.loss, adjacency=terms.adjacency, items=(item,),
-            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said), notes=(plan.note,),
+            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said),
+            notes=(plan.note, *([] if self._public_rows is None else [self._public_rows.note(self.schema)])),
             versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
             entries=() if entry is None else (entry,),
         )  # fmt: skip
@@ -470,6 +487,7 @@ def _noise_of_rows(plan: AskedPlan) -> float:
 
 
 def _one(found: tuple[float, float]) -> Any:
+    """Return an estimate and its error as a table of one row with an interval."""
     estimate, error = found
     return dataframe({
         "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],

@@ -39,10 +39,21 @@ WARNING = (
     "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
     "has been reviewed."
 )
+"""What a draft says to whoever shows it."""
 
 
 @overload
-def draft(table: Mapping[str, Any], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
+def draft(
+    table: Mapping[str, Any] | str | PathLike[str],
+    *,
+    relations: Sequence[Relation] | None = None,
+    at_most: Mapping[str, int],
+    order: Mapping[str, str] | None = None,
+) -> DatabaseDraft: ...
+
+
+@overload
+def draft(table: Mapping[str, Any] | str | PathLike[str], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
 
 
 @overload
@@ -53,6 +64,8 @@ def draft(
     table: object,
     *,
     relations: Sequence[Relation] | None = None,
+    at_most: Mapping[str, int] | None = None,
+    order: Mapping[str, str] | None = None,
     without: Collection[str] = (),
     missing: Collection[str] | None = None,
 ) -> Draft | DatabaseDraft:
@@ -61,10 +74,13 @@ def draft(
     Parameters
     ----------
     table
-        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables.
+        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables, the path of
+        a folder with a file for each table, or a `SqlDatabase`.
     relations
         With several tables: how they hang together.  How many rows a person may have is a bound, so it is declared and
-        never read off the rows.
+        never read off the rows.  Of a `SqlDatabase` they are its foreign keys, with ``at_most`` and ``order``.
+    at_most, order
+        By child table how many rows of one row above are used, and the column that orders them; for a `SqlDatabase`.
     without
         Columns to leave out.  Columns that no schema can describe, such as free text, are left out anyway and listed in
         ``left_out``.
@@ -87,6 +103,12 @@ def draft(
     DraftWarning
         Always: a draft is read off the rows and is as private as they are.
     """
+    if isinstance(table, (str, PathLike)) and Path(table).is_dir():
+        table = _tables_in(Path(table))
+    if at_most is not None or order is not None:
+        if relations is not None or not hasattr(table, "relations"):
+            raise ParameterError("at_most and order complete the foreign keys of a SqlDatabase; else give relations")
+        relations = table.relations(at_most or {}, order=order)
     several = isinstance(table, Mapping) and not isinstance(table, Source)
     if several != (relations is not None):
         raise ParameterError("relations go with a dict of several tables, and a dict of tables needs its relations")
@@ -101,17 +123,33 @@ def draft(
     return DatabaseDraft(tables, relations)
 
 
+def _tables_in(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder by table name, which is what stands before the first dot."""
+    found: dict[str, Path] = {}
+    for path in sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")):
+        name = path.name.partition(".")[0]
+        if name in found:
+            raise ParameterError(f"'{folder}' has two files of table {name!r}")
+        found[name] = path
+    if not found:
+        raise ParameterError(f"'{folder}' has no files")
+    return found
+
+
 def _names(table: object) -> tuple[str, ...]:
+    """Return a table's column names."""
     return tuple(_opened(table).names)
 
 
 def _opened(table: object) -> Source:
+    """Return a table, or the file at a path, as a source of rows."""
     return source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
 
 
 def _drafted(
     table: object, *, without: Collection[str], missing: Collection[str] | None, source: str = "the draft"
 ) -> Draft:
+    """Return the draft of a table."""
     return Draft(draft_schema(_opened(table), without=without, missing=missing), source=source)
 
 
@@ -264,17 +302,21 @@ class Draft:
         return self.schema._repr_html_()
 
     def _mark(self, name: str) -> str:
+        """Return what a listing adds to a column that has not been reviewed."""
         return "  # not reviewed" if name in self.unreviewed else ""
 
     def _checked(self, name: str) -> str:
+        """Return a column's name; raise SchemaError if there is none of it."""
         if name not in self.schema.outputs:
             raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self)}")
         return name
 
     def _entry(self, name: str) -> dict[str, Any]:
+        """Return a column's entry in the document."""
         return next(entry for entry in self._document["columns"] if entry["name"] == name)
 
     def _replace(self, name: str, entry: dict[str, Any]) -> None:
+        """Replace a column's entry in the document."""
         columns = [entry if one["name"] == name else one for one in self._document["columns"]]
         self._take(self._document | {"columns": columns})
 
@@ -329,6 +371,7 @@ class DatabaseDraft:
         return self._schema()
 
     def _schema(self) -> DatabaseSchema:
+        """Return the schema of the drafts of all tables."""
         return DatabaseSchema({name: one.schema for name, one in self.tables.items()}, self.relations)
 
 
@@ -343,7 +386,7 @@ class ColumnReview:
 
     @property
     def column(self) -> Column:
-        """What the column may hold, as it stands."""
+        """Return the column as it is declared now."""
         return self._draft[self.name]
 
     @property
@@ -358,7 +401,7 @@ class ColumnReview:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether it has been accepted or changed."""
+        """Return whether the column has been accepted or changed."""
         return self.name not in self._draft.unreviewed
 
     def accept(self, *, by: str | None = None) -> ColumnReview:
@@ -449,6 +492,7 @@ def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_new_bounds(old: Column, new: Column) -> bool:
+    """Say whether a review gave a column other bounds than were drafted."""
     return new.measured and all(
         getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
     )

@@ -61,10 +61,10 @@ async def choose(site: Site, request: Request) -> Response:
 
 
 def _read(site: Site, name: str, job: Job) -> None:
-    """Keep the names and the kinds of the columns that a child has read."""
+    """Keep the names and the kinds of the columns that a child has read; what it counted is shown and not kept."""
     if job.state == "done":
         with site.project.changing() as project:
-            project.tables[name] |= job.result
+            project.tables[name] |= {key: job.result[key] for key in ("columns", "csv", "sheets")}
 
 
 async def dictionary(site: Site, request: Request) -> Response:
@@ -276,7 +276,7 @@ async def column(site: Site, request: Request) -> Response:
     return site.show(
         "column", column=one, place=int(number), count=len(site.project.columns), typed=typed, drawer=drawer, known=known,
         ticked=site.said.get("ticked", []), types=TYPES, steps=STEPS, price=_price(state), saved=saved is not None,
-        sources=sorted(sources - {""}),
+        sources=sorted(sources - {""}), texts=state["csv"] is not None,
     )  # fmt: skip
 
 

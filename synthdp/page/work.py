@@ -57,8 +57,9 @@ def source_of_request(request: Request) -> Source:
 
 
 def read(request: Request, tell: Tell) -> Any:
-    """Return names and kinds of the columns; what was read off the rows beyond that stays here."""
+    """Return names and kinds of the columns, and how many rows are uneven; what else was read off the rows stays here."""
     from synthdp.nonprivate.draft_schema import draft_schema
+    from synthdp.nonprivate.look import count_uneven
 
     tell(Progress(stage="reading", done=0, total=1))
     source = source_of_request(request)
@@ -73,6 +74,7 @@ def read(request: Request, tell: Tell) -> Any:
         "columns": [{"name": name, "guess": guessed.get(name), "why": left_out.get(name)} for name in names],
         "csv": document.get("csv"),
         "sheets": list(getattr(source, "sheets", ())),
+        "uneven": count_uneven(source),
     }
 
 

@@ -18,6 +18,7 @@ from synthdp.domain.rules_across import axis_at
 from synthdp.errors import FormatError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
+from synthdp.schema.column import Column
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.format import TableFormat
 
@@ -39,6 +40,7 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
             "table": table,
             "column": column,
             "starts": store.put(one.fine.starts),
+            **one.fine.points_in_file,
             "leaves": store.put(one.fine.cells),
             "cells": store.put(one.coarse_cell),
             "weights": store.put(one.weights),
@@ -69,9 +71,16 @@ def write_parts(store: Store) -> dict[str, Any]:
     layouts = [
         {
             "axes": [
-                {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+                {
+                    "table": table,
+                    "column": column,
+                    "starts": store.put(axis.starts),
+                    "cells": store.put(axis.cells),
+                    **axis.points_in_file,
+                }
                 for (table, column), axis in one.cells.items()
-            ]
+            ],
+            **({"differences": True} if one.differences else {}),
         }
         for one in store.parts.get("layouts", [])
     ]
@@ -86,10 +95,7 @@ def read_parts(
     """Return what the rest of a document refers to, by the document of its parts and that of its model."""
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
-    layouts = [
-        Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in each["axes"]}, nested)
-        for each in document.get("layouts", [{"axes": []}])
-    ]
+    layouts = [_layout(each, schema, arrays, nested=nested) for each in document.get("layouts", [{"axes": []}])]
     groupings = [
         Grouping(
             str(one["name"]), arrays[one["groups"]],
@@ -101,9 +107,26 @@ def read_parts(
     return {"layouts": layouts, "tables": tables}
 
 
-def _axis(document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray]) -> Axis:
-    column = schema.tables[document["table"]][document["column"]]
-    return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
+def _layout(
+    document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
+) -> Layout:
+    plain = Layout(schema, {}, nested, bool(document.get("differences", False)))
+    days = {(place[0], one.name): one.column for place, one in plain.differences.items()}
+    cells = {(one["table"], one["column"]): _axis(one, schema, days, arrays) for one in document["axes"]}
+    return plain.with_cells(cells) if cells else plain
+
+
+def _axis(
+    document: Mapping[str, Any],
+    schema: DatabaseSchema,
+    days: Mapping[tuple[str, str], Column],
+    arrays: Mapping[str, AnyArray],
+) -> Axis:
+    """Return the axis of a document."""
+    place = document["table"], document["column"]
+    column = days[place] if place in days else schema.tables[place[0]][place[1]]
+    runs = arrays[document["starts"]], arrays[document["cells"]]
+    return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
 def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
@@ -141,9 +164,11 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
 
 
 def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str, AnyArray]) -> Refinement:
+    """Return the refinement of a document; raise FormatError if it does not fit the layout's axis."""
     place = layout.schema.names[int(document["table"])], str(document["column"])
     coarse, rounding = axis_at(layout, place), document["rounding"]
-    fine = Axis(coarse.name, coarse.column, arrays[document["starts"]], arrays[document["leaves"]])
+    runs = arrays[document["starts"]], arrays[document["leaves"]]
+    fine = Axis.of_file(coarse.name, coarse.column, *runs, document.get("points"))
     found = Refinement(
         fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
     )
@@ -153,6 +178,7 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
 
 
 def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
+    """Return the document of person tables."""
     tables = [store.number("tables", table) for table in queries.tables]
     layout = store.number("layouts", queries.layout)
     document = {"tables": tables, "multipliers": list(queries.multipliers)}
@@ -160,10 +186,12 @@ def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
 
 
 def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:
+    """Return the document of distances of person tables."""
     return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
 
 
 def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
+    """Return the person tables of a document; raise FormatError if one does not fit its layout."""
     layout = source.parts["layouts"][int(document.get("layout", 0))]
     tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
     for table in tables:
@@ -172,10 +200,12 @@ def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
 
 
 def _read_distances(document: Mapping[str, Any], source: Source) -> PersonDistances:
+    """Return the distances of a document."""
     return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
 
 
 def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
+    """Return the document of one person table."""
     other = table.other_grouping
     return {
         "kind": table.kind.name,
@@ -185,10 +215,12 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
         "above": table.above,
         "other": table.other,
         "other_grouping": None if other is None else store.number("groupings", other),
+        **({"parts": [_table_document(one, store) for one in table.parts]} if table.parts else {}),
     }
 
 
 def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
+    """Return the factor of a document; raise FormatError if it is not of this attribute."""
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)
     _check_fits(factor.table, source.parts["layouts"][0])
@@ -199,16 +231,22 @@ def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Sou
 
 
 def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> PersonTable:
+    """Return the person table of a document."""
     other = document["other_grouping"]
     return PersonTable(
         Kind[document["kind"]], int(document["table"]), str(document["attribute"]),
         groupings[int(document["grouping"])], int(document["above"]), str(document["other"]),
         None if other is None else groupings[int(other)],
+        tuple(_read_table(one, groupings) for one in document.get("parts", [])),
     )  # fmt: skip
 
 
 def _check_fits(table: PersonTable, layout: Layout) -> None:
     """Refuse a table whose groups are not of the cells of the record."""
+    for part in table.parts:
+        if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
+            raise FormatError("the release's tables do not fit its schema")
+        _check_fits(part, layout)
     axes = [(table.table, table.attribute, table.grouping)]
     if table.other_grouping is not None:
         above = table.above if table.kind is Kind.PARENT else table.table

@@ -68,11 +68,14 @@ class _InsteadOf(AbstractContextManager[None]):
 
 
 WHY = "the database could not read the table: run the query in the database itself to see why"
+NOT_WRITTEN = "the database refused the rows: insert one of them in the database itself to see why"
+LOST = "the connection to the database was lost or refused"
+NONE_THERE = "none of the rows is there, and drawing them again costs no budget"
 
 _STATES = {
     "28": "the database refuses the user or the password",
     "3D": "the server has no database of that name",
-    "08": "the connection to the database was lost or refused",
+    "08": LOST,
     "57": "the database ended the connection or the query",
     "53": "the database has no connection, memory or disk left",
     "25006": "the database is open for reading only",
@@ -91,11 +94,29 @@ _SAID_AT_THE_DOOR = (
     ("fatal:  role \"", _STATES["28"]),
     ("fatal:  database \"", _STATES["3D"]),
 )  # fmt: skip
+"""What a server's text means that came without an SQLSTATE, since the connection was refused."""
+
+
+_LIBRARIES = ("psycopg", "psycopg2", "pg8000", "adbc_driver_manager")
+"""Drivers of PostgreSQL, whose errors have an SQLSTATE unless they are about the connection."""
+
+_LOST_OF_MYSQL = (2006, 2013, 2055)
+"""What MySQL's drivers call a lost connection."""
 
 
 def asking() -> AbstractContextManager[None]:
-    """Return a context in which whatever a driver raises is one sentence that quotes nothing of it."""
-    return instead_of(Exception, say=_said)
+    """Return a context for reading, in which whatever a driver raises is one sentence that quotes nothing of it."""
+    return instead_of(Exception, say=lambda error: _said(error, WHY))
+
+
+def inserting() -> AbstractContextManager[None]:
+    """Return a context for writing, in which whatever a driver raises is one sentence that says what became of the rows."""
+
+    def say(error: BaseException) -> SynthDPError | None:
+        found = _said(error, NOT_WRITTEN)
+        return None if found is None else DataError(f"{found}; {NONE_THERE}")
+
+    return instead_of(Exception, say=say)
 
 
 def connecting(where: str) -> AbstractContextManager[None]:
@@ -128,14 +149,24 @@ def place_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _said(error: BaseException) -> SynthDPError | None:
+def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
+    """Return the error to raise in place of a database's, or None to let it pass."""
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)
     for length in (5, 2):
         if state[:length] in _STATES:
             return DataError(_STATES[state[:length]])
-    return DataError(WHY)
+    return DataError(LOST if not state and _is_lost(error) else otherwise)
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether an error without an SQLSTATE is about the connection: by its class and number, never by its words."""
+    original = getattr(error, "orig", None) or error
+    library = type(original).__module__.split(".")[0]
+    if library in ("pymysql", "MySQLdb", "mysql"):
+        return bool(original.args) and original.args[0] in _LOST_OF_MYSQL
+    return library in _LIBRARIES and type(original).__name__ in ("OperationalError", "InterfaceError")
 
 
 def _state(error: BaseException) -> str:

@@ -53,7 +53,7 @@ class TextSource(Source, Protocol):
 
     @property
     def csv(self) -> CsvFormat:
-        """How it is read, as a schema records it."""
+        """Return the file's format, as a schema records it."""
         ...
 
     @property
@@ -72,6 +72,25 @@ class RowSink(Protocol):
 
     def write(self, frames: Iterable[Any], /) -> None:
         """Append pyarrow tables, all or none."""
+        ...
+
+
+@runtime_checkable
+class OneTable(Protocol):
+    """A source of which the address of its table is known."""
+
+    @property
+    def address(self) -> str | None:
+        """What tells the table from others; ``None`` if it is of none."""
+        ...
+
+
+@runtime_checkable
+class TablesSink(Protocol):
+    """Where several synthetic tables may go at once that is no folder."""
+
+    def write_tables(self, blocks: Iterable[Mapping[str, Any]], /) -> None:
+        """Append pyarrow tables by name, parents before their children, all or none."""
         ...
 
 
@@ -156,5 +175,5 @@ class SummingSource(Source, Protocol):
         ...
 
     def forget(self) -> None:
-        """Drop what was kept for the next question."""
+        """Drop the rows that the source kept for its next question."""
         ...

@@ -18,7 +18,8 @@ ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Weights of the squared second differences of the logarithms, in units of the noise, that are tried."""
 
 UNSURE = 3.5
-"""Standard deviations of its noise up to which the total of an end of a histogram says nothing."""
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its cells
+may be empty.  Tuned; not measured."""
 
 APART = 3.5
 """Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is."""
@@ -27,10 +28,10 @@ RISING = 1e3
 """Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more."""
 
 LOWEST, HIGHEST = -12.0, 12.0
-"""Logarithms of cells, in units of the noise."""
+"""Logarithms of cells, in units of the noise.  A numerical tolerance."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
-"""Most Newton steps, the shortest one, and the gain that ends them."""
+"""Most Newton steps, the shortest one, and the gain that ends them.  A numerical tolerance."""
 
 LEAST_CELLS = 5
 """Histograms with fewer cells are left as they are."""

@@ -35,7 +35,10 @@ from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""A cell that a spreadsheet could take for a formula."""
+
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+"""Such a cell with an apostrophe in front."""
 
 
 class CsvSource:
@@ -151,7 +154,7 @@ class CsvSource:
             If the file is gone or has changed since the source was made.
         """
         wanted = [*columns, *(name for name in extra if name not in columns)]
-        with self._records() as records:
+        with self.records() as records:
             if self._header(next(records, None)) != self._header_fields:
                 raise self._changed()
             places = [*map(self._header_fields.index, wanted)]
@@ -166,11 +169,12 @@ class CsvSource:
                 }  # fmt: skip
 
     def _changed(self) -> DataError:
+        """Return the error for a file that changed after its header was read."""
         return DataError(f"CSV file '{self.path}' has changed since the source was made")
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
         """Return the column names and whether there is no row; read compressed data to its end, where its checksum is."""
-        with self._records() as records:
+        with self.records() as records:
             names = self._header(next(records, None))
             is_empty = next(records, None) is None
         if self.path.name.endswith(".gz"):
@@ -189,14 +193,15 @@ class CsvSource:
         return header_names(names, f"CSV file '{self.path}'")
 
     def _no_text(self) -> FormatError:
+        """Return the error for a header that is not in the declared encoding."""
         name = self._encoding.removesuffix("-sig").upper()
         return FormatError(
             f"the header of CSV file '{self.path}' is not {name} text: name its encoding, for example encoding='latin-1'"
         )
 
     @contextmanager
-    def _records(self) -> Iterator[Iterator[list[str]]]:
-        """Open the file and give its records."""
+    def records(self) -> Iterator[Iterator[list[str]]]:
+        """Open the file and give its records as they are, the header first."""
         with self._reading(), open_text(self.path, self._encoding) as file:
             yield records_of(file, self._delimiter)
 
@@ -273,6 +278,7 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
 
 
 def _why(error: BaseException) -> object:
+    """Return what the system says of an error, or None."""
     return getattr(error, "strerror", None)
 
 
@@ -297,8 +303,10 @@ def _cells(values: list[Any]) -> list[Any]:
 
 
 def _escaped(cells: list[Any]) -> list[Any]:
+    """Return cells with an apostrophe before those that a spreadsheet could take for formulas."""
     return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells]
 
 
 def _unescaped(text: str) -> str:
+    """Return a cell without that apostrophe."""
     return text[1:] if _ESCAPED.match(text) else text

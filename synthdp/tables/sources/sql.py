@@ -24,21 +24,22 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import labels_of_objects
-from synthdp.tables.refusals import asking, reading
+from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
-from synthdp.tables.sql.openers import opener_of
+from synthdp.tables.sql.openers import address_of, opener_of
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.types import Asked, quoted, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, quoted, quoted_table
 
-WHOLE = Asked("whole", "int8", arrives=pa.int64())
+WHOLE = SelectedColumn("whole", "int8", arrives=pa.int64())
 """A column of whole numbers that the database computed."""
 
 _NUMBERS = itertools.count()
+"""Numbers for the names of temporary tables."""
 
 
 class SqlSource:
@@ -81,6 +82,7 @@ class SqlSource:
             raise ParameterError("give a table, or a query, and not both")
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
+        self._place = address_of(database)
         self._link: Link | None = None
         self._coded: tuple[Schema, tuple[str | None, Bound | None], str] | None = None
         with asking():
@@ -115,6 +117,11 @@ class SqlSource:
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(self._columns)
+
+    @property
+    def table(self) -> str | None:
+        """The table's name; ``None`` of a query."""
+        return self._table
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
@@ -234,6 +241,10 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
+        """Yield blocks of grid indices or raw values.
+
+        And of persons' ids, that the database packs into whole numbers.
+        """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
         with asking():
@@ -246,7 +257,8 @@ class SqlSource:
                 units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
                 yield [found[name] for name in schema], units
 
-    def _asked_as(self, name: str, is_name: bool) -> Asked:
+    def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
+        """Return how a column is asked: ids as texts that compare as the database compares."""
         return self._columns[name].as_name() if is_name else self._columns[name]
 
     def _digest(self, unit: str) -> str | None:
@@ -290,21 +302,32 @@ class SqlSource:
         """
         if self._table is None:
             raise ParameterError("rows are written to a table, not to a query: give table=")
+        self.forget()
+        with inserting():
+            link = self._open("write")
+            try:
+                self.insert(link, frames)
+                link.commit()
+            finally:
+                link.close()
+
+    def insert(self, link: Link, frames: Iterable[Any]) -> None:
+        """Append pyarrow tables by way of a link whose transaction goes on."""
+        if self._table is None:
+            raise ParameterError("rows are written to a table, not to a query: give table=")
         tables = iter(frames)
         first = next(tables)
         lacking = [name for name in first.column_names if name not in self.names]
         if lacking:
             raise DataError(f"the table has no column {lacking[0]!r} to write to")
-        self.forget()
-        with asking():
-            link = self._open("write")
-            try:
-                batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
-                reader = pa.RecordBatchReader.from_batches(first.schema, batches)
-                link.ingest(quoted_table(self._table, link.dialect), reader)
-                link.commit()
-            finally:
-                link.close()
+        batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
+        reader = pa.RecordBatchReader.from_batches(first.schema, batches)
+        link.ingest(quoted_table(self._table, link.dialect), reader)
+
+    @property
+    def address(self) -> str | None:
+        """What tells the table from others, as far as its address does; ``None`` of a query."""
+        return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def forget(self) -> None:
         """End the transaction; the next question begins another."""
@@ -316,7 +339,7 @@ class SqlSource:
                     link.run(f"DROP TABLE IF EXISTS {coded[2]}")
             link.close()
 
-    def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def _asked(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query; whatever stops them, nothing goes on in the database."""
         try:
             yield from self._linked().blocks(query, columns)
@@ -325,11 +348,13 @@ class SqlSource:
             raise
 
     def _linked(self) -> Link:
+        """Return the connection; opened once."""
         if self._link is None:
             self._link = self._open("count" if self._push == "counts" else "read")
         return self._link
 
-    def _selected(self, wanted: Sequence[Asked], dialect: str) -> str:
+    def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
+        """Return a query of some columns of the rows."""
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
@@ -339,12 +364,14 @@ class SqlSource:
         return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
 
     def _rows(self, dialect: str) -> str:
+        """Return the table, or the query in parentheses, as SQL has it."""
         if self._table is not None:
             return quoted_table(self._table, dialect)
         return f"({(self._query or '').rstrip().rstrip(';')}\n) synthdp_rows"
 
 
-def _checked(columns: list[Asked]) -> list[Asked]:
+def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
+    """Return columns; raise DataError if two have one name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:
             raise DataError(f"the query gives {times} columns of the name {name!r}: name each of them differently")
@@ -360,5 +387,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
 
 
 def _whole(cells: Cells) -> AnyArray:
+    """Return cells as an array of 64-bit whole numbers."""
     numbers = pa.array(cells, pa.int64()) if isinstance(cells, list) else cells.cast(pa.int64())
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)

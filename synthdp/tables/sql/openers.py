@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from synthdp.errors import DataError, ParameterError
@@ -13,6 +13,53 @@ from synthdp.tables.sql.types import NAMES
 
 Opener: TypeAlias = Callable[[Mode], Link]
 """What opens a link, for a purpose."""
+
+
+class Snapshot:
+    """One connection, in one transaction, by which several sources read; it ends when none of them needs it any more.
+
+    Parameters
+    ----------
+    database
+        As `opener_of` takes it.
+    """
+
+    def __init__(self, database: Any) -> None:
+        self._open, self.address = opener_of(database), address_of(database)
+        self._link: Link | None = None
+        self._readers = 0
+
+    def open(self, mode: Mode) -> Link:
+        """Return the link that all read by; for anything else one of its own."""
+        if mode != "read":
+            return self._open(mode)
+        if self._link is None:
+            self._link = self._open(mode)
+        self._readers += 1
+        return cast("Link", _Lent(self._link, self._given_back))
+
+    def _given_back(self) -> None:
+        self._readers -= 1
+        if self._readers == 0 and self._link is not None:
+            link, self._link = self._link, None
+            link.close()
+
+
+class _Lent:
+    """A link that several readers share: closing it gives it back."""
+
+    def __init__(self, link: Link, back: Callable[[], None]) -> None:
+        self._link, self._back = link, back
+        self._closed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
+
+    def close(self) -> None:
+        """Give the link back to its owner, once."""
+        if not self._closed:
+            self._closed = True
+            self._back()
 
 
 def opener_of(database: Any) -> Opener:
@@ -30,6 +77,8 @@ def opener_of(database: Any) -> Opener:
     ParameterError
         If the driver that a URL needs is not installed.
     """
+    if isinstance(database, Snapshot):
+        return database.open
     if isinstance(database, str):
         return _opener_of_url(database)
     module = type(database).__module__.split(".")[0]
@@ -48,7 +97,21 @@ def opener_of(database: Any) -> Opener:
     )
 
 
+def address_of(database: Any) -> str:
+    """Return what tells a database from others, without user and password; of a connection it is the object itself."""
+    if isinstance(database, Snapshot):
+        return database.address
+    if isinstance(database, str):
+        return place_of(database).replace("postgres://", "postgresql://")
+    if hasattr(database, "raw_connection") and hasattr(database, "url"):
+        url = database.url
+        port = f":{url.port}" if url.port else ""
+        return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
+    return f"connection {id(database)}"
+
+
 def _opener_of_url(url: str) -> Opener:
+    """Return what opens a connection to an address; raise ParameterError for another kind of database."""
     scheme, place = url.partition(":")[0], place_of(url)
     if scheme in {"postgresql", "postgres"}:
         needs = ParameterError("PostgreSQL needs a driver: pip install 'synthdp[sql]'")
@@ -77,6 +140,7 @@ def _opener_of_url(url: str) -> Opener:
 
 
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
+    """Return a connection of an SQLAlchemy engine."""
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
@@ -89,6 +153,7 @@ def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
 
 
 def _of_file(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to an SQLite file."""
     import sqlite3
     from pathlib import Path
 
@@ -99,6 +164,7 @@ def _of_file(path: str, place: str, mode: Mode) -> Link:
 
 
 def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to a DuckDB file."""
     with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
         import duckdb
     with connecting(place):

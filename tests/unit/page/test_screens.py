@@ -138,6 +138,14 @@ def test_after_a_release_there_is_a_verdict_on_every_column_and_a_list_of_relati
     assert "age and ward: 0." in screen
 
 
+def test_the_code_that_is_shown_runs(walked, monkeypatch):
+    code = re.search(r"<pre tabindex=\"0\">(import synthdp.*?)</pre>", walked.get("publish").text, re.DOTALL)[1]
+    monkeypatch.chdir(walked.folder)
+    exec(compile(code, "the page", "exec"), {})
+    assert dict(sd.Schema.read("schema.json")) == dict(walked.project.schema())
+    Path("schema.json").unlink()
+
+
 def test_one_epsilon_is_recommended_with_reasons_and_a_picture(walked):
     screen = walked.get("promise").text
     assert re.search(r"Recommended: ε = [\d.]+", screen)
@@ -811,3 +819,12 @@ def test_after_a_release_another_sheet_has_the_same_people(excel):
         project.take_sheet("1")
     assert excel.project.people == "years.xlsx"
     assert len(excel.project.state["releases"]) == 1
+
+
+def test_rows_of_another_length_than_the_header_are_said_and_not_kept(tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n1\n1,2,3\n" + "3,4\n" * 50)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    screen = visitor.post("table", file=number_of(visitor, "ragged.csv")).text
+    assert "2 rows have more or fewer fields than the header" in screen
+    assert "uneven" not in (tmp_path / FILE).read_text()
