@@ -40,7 +40,7 @@ def released(table: pd.DataFrame, epsilon: float, *, by_draft: bool) -> tuple[sd
 
 def inside(found: Any, truth: float) -> tuple[int, int]:
     """Return whether an interval holds a number, and one three times as wide does."""
-    estimate, low, high = (float(found[name].iloc[0]) for name in ("estimate", "low", "high"))
+    estimate, low, high = (float(found[name].iloc[0]) for name in ("estimate", "lower", "upper"))
     half = max(estimate - low, high - estimate)
     return int(low <= truth <= high), int(abs(estimate - truth) <= WIDER * half + 1e-9)
 
@@ -57,7 +57,7 @@ def judged(table: pd.DataFrame, release: sd.SyntheticRelease, rows: pd.DataFrame
         elif nullable:
             found = release.answer(sd.count(f"`{name}` is null"))
             counts["missing"] += (*inside(found, float(real.isna().sum())), 1)
-            low = float(found["low"].iloc[0])
+            low = float(found["lower"].iloc[0])
             dropped += int(low > 0 and not rows[name].isna().any())
         if (
             pd.api.types.is_numeric_dtype(real)
@@ -123,7 +123,8 @@ def _shown(one: dict[str, Any], what: str) -> str:
 def summary(lines: list[dict[str, Any]]) -> str:
     """Return the sums by loss, for drafts and for nothing declared."""
     text = [
-        "| | ε | tables | refused | mean within | median within | missing within | missing lost | invented columns | types | median KS | median two-way TV |",
+        "| | ε | tables | refused | mean within | median within | missing within | missing lost | invented columns | types "
+        "| median KS | median two-way TV |",
         "|---" * 12 + "|",
     ]
     for epsilon in sorted({one["epsilon"] for one in lines}):
