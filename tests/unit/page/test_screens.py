@@ -301,7 +301,7 @@ def test_every_screen_is_there_while_a_job_runs_after_it_failed_and_after_it_was
     made = walked.site.jobs._jobs[job] = Job(job, walked.folder, about=getattr(kept.get(job), "about", None))
     for state in ("running", "failed", "stopped"):
         made.state = state
-        for path in ("table", "columns", "columns/1", "promise", "release", "publish", "questions"):
+        for path in ("table", "columns", "columns/1", "rules", "promise", "release", "publish", "questions"):
             assert walked.get(path).status == 200, (state, path)
     walked.site.jobs._jobs = kept
 
