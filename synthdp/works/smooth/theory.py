@@ -13,15 +13,23 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv
 
+from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
-from synthdp.works.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
+from synthdp.works.smooth.chebyshev import (
+    DENOMINATOR,
+    MAX_TERMS,
+    degree_scales,
+    swap_by_degree,
+    terms_by_degree,
+)
 
 NAMES = {law.name.casefold(): law for law in NoiseLaw}
+"""Laws of noise by name, in lower case."""
 
 
 def law_named(law: object) -> NoiseLaw | None:
@@ -145,27 +153,41 @@ def expected_error(
 
 
 def coefficient_stddev(
-    t: int, *, rows: float, d: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
+    t: int,
+    *,
+    rows: float,
+    d: int,
+    loss: PrivacyLoss,
+    neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
+    growth: float = 0.0,
 ) -> float:
     """Return the standard deviation of each released average of the t^d - 1 basis functions.
 
-    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `queries.chebyshev`.
+    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `works.smooth.chebyshev`.
+    With a growth, of Gaussian noise, it is that of the averages of degree at most 1; see `growing`.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1
-    l2 = math.sqrt(tensor_swap_l2_squared(t, d) if swap else k)
+    scales = 1 / growing(t, growth)
+    l2 = math.sqrt(swap_by_degree(scales, d) if swap else float(terms_by_degree(t, d) @ scales**2))
     match loss:
         case PureDP(epsilon):
             sigma = (1 + swap) / epsilon * math.sqrt((k + 1) * (k + 2) / 3)
         case ApproxDP(epsilon, delta):
             if delta == 0:
-                return coefficient_stddev(t, rows=rows, d=d, loss=PureDP(epsilon), neighbors=neighbors)
+                pure = PureDP(epsilon)
+                return coefficient_stddev(t, rows=rows, d=d, loss=pure, neighbors=neighbors, growth=growth)
             sigma = l2 / _gaussian_mu(epsilon, delta)
         case ZCDP(rho):
             sigma = l2 / math.sqrt(2 * rho)
         case GaussianDP(mu):
             sigma = l2 / mu
     return sigma / rows
+
+
+def growing(t: int, growth: float) -> FloatArray:
+    """Return how many times as large as at degree 1 the noise is, by the largest degree of an average, (t,)."""
+    return DENOMINATOR / degree_scales(t, growth, denominator=DENOMINATOR)
 
 
 def paper_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float) -> float:
@@ -237,6 +259,22 @@ def best_approximation(t: int, *, smoothness: int, bound: float = 1.0) -> float:
     return bound * best
 
 
+def column_bias(measured: int, *, smoothness: int, bound: float = 1.0) -> float:
+    """Return a bound on the bias of a (K, B)-smooth query of one column, asked of a law with the right moments.
+
+    Two laws on [-1, 1] that agree in T_1 ... T_p differ by at most twice the distance of f from polynomials of degree p.
+
+    Parameters
+    ----------
+    measured
+        p, how many moments agree.
+    smoothness, bound
+        K, B.
+    """
+    check_whole("measured", measured)
+    return 2 * best_approximation(measured + 1, smoothness=smoothness, bound=bound)
+
+
 def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: int) -> float:
     """Return a bound on sup |f - Pf| for P the discrete Chebyshev projection to t degrees from N nodes per column.
 
@@ -273,6 +311,7 @@ def projection_norm(t: int, nodes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the mu of Gaussian DP that implies (epsilon, delta)."""
     return accounting.gdp_from_approx(epsilon, delta)
 
 
@@ -282,6 +321,7 @@ def _ceil(x: float) -> int:
 
 
 def _check(rows: float, *, d: int, smoothness: int) -> None:
+    """Raise ParameterError unless rows is at least 1, and d and smoothness whole numbers of at least 1."""
     check_number("rows", rows, least=1)
     check_whole("d", d)
     check_whole("smoothness", smoothness)
