@@ -153,6 +153,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Name of the column that says for how many units of a population a row stands, as surveys have it, and its public
         bounds ``(lower, upper)``, above 0; see `Weight`, which a schema may name in their place.  Weights of synthetic rows
         add up to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
+    places
+        Name of a column of places, declared as ``Categorical(levels, groups=[...])``: its levels are counted with every
+        other column at each step of the hierarchy, and synthetic rows have whole numbers that add up at every step.
     public
         A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
         a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
@@ -220,6 +223,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_rows_per_unit: int = 1,
         weight: str | None = None,
         weight_bounds: tuple[float, float] | None = None,
+        places: str | None = None,
         public: Any = None,
         public_weight: float = 1.0,
         public_totals: Mapping[Any, Any] | None = None,
@@ -245,6 +249,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_rows_per_unit = max_rows_per_unit
         self.weight = weight
         self.weight_bounds = weight_bounds
+        self.places = places
         self.public = public
         self.public_weight = public_weight
         self.public_totals = public_totals
@@ -741,7 +746,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _mechanism(self, *, public: PublicKnowledge | None = None) -> TableMechanism:
         """Return the mechanism that the settings name, or refuse what it does not take."""
         settings = {
-            "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins, "public": public,
+            "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins,
+            "places": self.places, "public": public,
         }  # fmt: skip
         options = self.mechanism_options
         if isinstance(self.mechanism, str):

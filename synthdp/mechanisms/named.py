@@ -141,7 +141,7 @@ AUTO = "auto"
 MAXENT = "maxent"
 
 UNSET: Mapping[str, Any] = MappingProxyType(
-    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "public": None}
+    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "places": None, "public": None}
 )
 """The settings that not every mechanism takes, each with the value that stands for "not said"."""
 
@@ -186,7 +186,7 @@ def _one_ways(bins: Any) -> dict[str, Any]:
 
 
 _WORKLOAD = {"workload": _as("workload")}
-_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "public": _as("public")}
+_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
 _FITTER = {"solver": _as("solver")}
 
 OWN: Mapping[str, Named] = MappingProxyType(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from synthdp.answers.questions import Marginal, marginal
 from synthdp.arrays import Clique
 from synthdp.codec import check_saved
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 TARGET_WEIGHT = 3.0
 """How much more a table with the target column matters.  Tuned; not measured."""
+
+REST = 0.3
+"""How much a pair matters that a workload does not contain, in parts of the mean weight of its sets.  Tuned: by
+`benchmarks/utility/places.py`."""
 
 BINS = 32
 """Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said.
@@ -41,16 +47,26 @@ class Workload:
         For sorted sets of column positions, how much they matter; ``None`` for all sets alike.
     target
         Position of a column whose relations matter most.
+    rest
+        How much a set matters that no wished one contains.
     """
 
     weights: tuple[tuple[Clique, float], ...] | None = None
     target: int | None = None
+    rest: float = 0.0
 
     def weight(self, clique: Clique) -> float:
         """Return how much a table matters: the weights of all wished sets that contain it, together."""
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
+        weight = weight or (self.rest if len(clique) < 3 else 0.0)
         return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
+
+    def with_rest(self) -> Workload:
+        """Return the workload in which pairs that it does not contain matter a little, so that they keep a share."""
+        if self.weights is None:
+            return self
+        return replace(self, rest=REST * float(np.mean([weight for _, weight in self.weights])))
 
 
 def workload_of(

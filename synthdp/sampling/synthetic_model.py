@@ -26,8 +26,9 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import MOST_BALANCE, Inside, balanced_inside
+from synthdp.sampling.exact_tables import ExactTable, moved_to_tables
 from synthdp.sampling.inside_groups import dealt_out
-from synthdp.sampling.structural_zeros import obeying, rules_between
+from synthdp.sampling.structural_zeros import obeying, rules_between, structural_zeros
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -72,6 +73,9 @@ class SyntheticModel:
         Estimated number of rows of the private table (or the exact one, where it is public).
     format
         The outer form of the tables.
+    exact
+        Tables that `rows` rows have exactly, where nothing is given and they are drawn at once; in the order in which rows
+        are moved to them, see `synthdp.sampling.exact_tables`.
     """
 
     schema: Schema
@@ -80,6 +84,7 @@ class SyntheticModel:
     refinements: tuple[Refinement, ...]
     total: float
     format: TableFormat
+    exact: tuple[ExactTable, ...] = ()
 
     def __repr__(self) -> str:
         return f"SyntheticModel({len(self.domain)} columns, about {self.rows} rows)"
@@ -318,6 +323,8 @@ class SyntheticModel:
                 codes, cells = balanced_inside(
                     self.distribution, rows, rng, inside, given=evidence or None, balance=balance
                 )
+                if not evidence and rows == self.rows:
+                    codes, cells = self._made_exact(codes, cells, rng)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
@@ -344,6 +351,21 @@ class SyntheticModel:
             return self._refine(j, codes[some, j], rng, mask)
 
         return indices, Repair(self.domain, rules, codes, indices, allowed, redraw, rng).mend()
+
+    def _made_exact(self, codes: Codes, cells: Codes | None, rng: Generator) -> tuple[Codes, Codes | None]:
+        """Move rows until they have the exact tables; a row that moved gets a new fine cell."""
+        tables = [one for one in self.exact if one.rows == len(codes)]
+        if not tables:
+            return codes, cells
+        rules = structural_zeros(self.schema, self.domain) if self.schema.constraints else {}
+        moved = moved_to_tables(codes, self.domain.shape, tables, rng, allowed=rules)
+        if cells is not None:
+            cells = np.array(cells, order="F")
+            for j in range(len(self.domain)):
+                changed = np.flatnonzero(moved[:, j] != codes[:, j])
+                if len(changed):
+                    cells[changed, j] = self._fine_cells(j, moved[changed, j], rng, None)
+        return moved, cells
 
     def _conditions(self, given: Mapping[str, Any]) -> dict[str, BoolArray]:
         """Return which grid points of modelled columns given values allow; what is looked up is translated."""

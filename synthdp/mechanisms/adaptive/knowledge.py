@@ -25,8 +25,25 @@ from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.randomness import Generator
+from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlaceLevel:
+    """Tables of the places of one step of a hierarchy.
+
+    Parameters
+    ----------
+    groups
+        (cells of the column of places,) the place of each.
+    tables
+        Noisy tables of the places and another column each.
+    """
+
+    groups: IntArray
+    tables: tuple[NoisyTable, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,6 +86,8 @@ class Knowledge:
         Whether all of them were, so that the model is fitted to every combination of groups.
     in_groups
         Whether each group of related columns is fitted on its own, as independent of the others.
+    places
+        Tables of places within places, the coarsest step first.
     """
 
     left: BudgetAllocation
@@ -88,6 +107,7 @@ class Knowledge:
     effects: tuple[NoisyEffect, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
+    places: tuple[PlaceLevel, ...] = ()
 
     @classmethod
     def of_columns(
@@ -254,6 +274,10 @@ class Public(Protocol):
         """Return the model of all answers with what is public; ``alone`` makes that of the answers."""
         ...
 
+    def exact(self, known: Knowledge, /) -> tuple[ExactTable, ...]:
+        """Return the tables that rows are to have exactly."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class NothingPublic:
@@ -282,3 +306,7 @@ class NothingPublic:
     def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
         """Return the model of the answers."""
         return alone()
+
+    def exact(self, _known: Knowledge, /) -> tuple[ExactTable, ...]:
+        """Return nothing."""
+        return ()
