@@ -139,7 +139,7 @@ from synthdp.works.smooth.summary import SmoothSummary as SmoothSummary
 from synthdp.works.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
 from synthdp.works.sparse.projection import SparseProjection as SparseProjection
 from synthdp.works.sparse.sparse_mwem import SparseMWEM as SparseMWEM
+from synthdp.works.sparse.sparse_weights import SparseWeights as SparseWeights, resume_session as resume_session
 from synthdp.works.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
-from synthdp.works.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
 
 __version__: str

@@ -62,10 +62,10 @@ _RELEASE = {
             "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
             " classes means errors"
         ),
-        "axes": "starts cells table column",
-        "domains": "starts cells",
-        "fine": "starts cells",
-        "refinements": "coarse_cell weights rounding starts leaves cells",
+        "axes": "starts cells table column points",
+        "domains": "starts cells points",
+        "fine": "starts cells points",
+        "refinements": "coarse_cell weights rounding starts leaves cells points",
         "layouts": "axes",
         "model": "total domain",
         "exact": "clique counts",

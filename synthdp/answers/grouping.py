@@ -148,7 +148,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
     if isinstance(bins, int):
-        starts = -(-np.arange(bins) * grid.regular // bins)
+        starts = grid.even_starts(bins)
     else:
         starts = np.searchsorted(grid_values(column)[0][: grid.regular], bins)
         last = np.searchsorted(grid_values(column)[0][: grid.regular], bins[-1], side="right")
@@ -156,7 +156,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     starts = np.unique(np.concatenate([np.zeros(1, np.int64), starts, np.arange(grid.regular, grid.releasable)]))
     starts = starts[starts < grid.releasable]
     if isinstance(bins, int):
-        key = starts * bins // grid.regular
+        key = grid.parts_of(starts, bins)
     else:
         ends, values = np.array(bins), grid_values(column)[0][starts]
         key = np.where(values == ends[-1], len(ends) - 2, np.searchsorted(ends, values, side="right") - 1)
@@ -180,7 +180,8 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 LONGEST = 2.0**62
-"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
+"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
+Derived: below the 2^63 of 64 bits."""
 
 
 def show_number(column: Column, value: float) -> object:
@@ -237,10 +238,12 @@ def show_value(column: Column, value: AnyArray) -> object:
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
+    """Return sums over bins, (bins, ...), divided by the number of grid points of each bin; 0 for empty bins."""
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 
 
 def _mass(refinement: Refinement) -> FloatArray:
+    """Return the (bins, 1) weights of coarse bins; 1 for bins of weight 0, which are divided by."""
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

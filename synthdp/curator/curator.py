@@ -198,12 +198,12 @@ class Curator:
 
     @property
     def remaining(self) -> PrivacyLoss | None:
-        """What is left, ``None`` if nothing."""
+        """Return the loss that is left to spend, ``None`` if nothing is."""
         return self._account.remaining
 
     @property
     def rows(self) -> int:
-        """The number of rows, where neighbours share it.
+        """Return the number of rows, which is public where all neighbours have the same.
 
         Raises
         ------
@@ -634,7 +634,7 @@ class Curator:
 
     @property
     def charges(self) -> int:
-        """How many spends were charged to this budget."""
+        """Return how many spends were charged to this budget."""
         return len(self._account.spent)
 
     @property

@@ -333,6 +333,7 @@ class SeriesRoom:
         self._secret = self._account.open()
 
     def _read(self, period: int, tables: tuple[object, object], earlier: Sequence[object] | None) -> None:
+        """Read the rows of a period, and those of earlier ones if given; raise DataError unless these are unchanged."""
         if tables[1] is not None:
             self._check_taken_back(period)
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
@@ -410,6 +411,7 @@ class SeriesRoom:
         self._state.write(name, plan)
 
     def _cost(self, plan: dict[str, AnyArray]) -> FloatArray:
+        """Return a plan's (periods,) cost in mu squared."""
         start, last = int(plan["start"]), int(plan["last"])
         columns = [max(0, t - start) if t <= last else -1 for t in range(self.terms.periods)]
         rows = min(self.terms.most_periods, start + 1)
@@ -432,6 +434,7 @@ class SeriesRoom:
         raise PrivacyError("the series has no plan yet")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
+        """Return what a plan's period keeps of the measurements that later periods ask again."""
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
@@ -443,6 +446,7 @@ class SeriesRoom:
         return np.asarray(self._state.read(name)[f"sums{i}"], np.int64)
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
+        """Return the exact sums of statistics over this period's rows."""
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
@@ -461,4 +465,5 @@ class SeriesRoom:
                 raise PrivacyError("a question of a series moves by more between neighbours than what was planned")
 
     def _questions(self, period: int) -> list[str]:
+        """Return the names of the records of a period's questions."""
         return self._state.names(f"{QUESTION}{period:04}-")

@@ -13,7 +13,7 @@ from synthdp.privacy.neighbors import Adjacency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTerms:
-    """What was agreed before any row was read.
+    """The terms of a series: loss, neighbours and numbers of periods, which hold from the first period on.
 
     Parameters
     ----------

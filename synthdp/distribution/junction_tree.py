@@ -243,6 +243,7 @@ class TreePlanner:
             yield tuple((a, neighbours[a] & ~(1 << a)) for a in _columns(reached))
 
     def _eliminated(self, part: _Component) -> tuple[tuple[int, ...], int]:
+        """Return the order of elimination of a component, and its cost in cells; each is found once."""
         if part not in self._known:
             self._known[part] = _eliminate(self.shape, part)
         return self._known[part]
@@ -264,6 +265,7 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
 
 @lru_cache(maxsize=2**14)
 def _columns(mask: int) -> Clique:
+    """Return the columns whose bits are set in a mask, in increasing order."""
     columns = []
     while mask:
         lowest = mask & -mask

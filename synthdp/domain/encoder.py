@@ -137,6 +137,7 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
 
 
 def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray:
+    """Return (rows,) grid indices of labels; an unknown label is the grid's point for others."""
     position = {level: i for i, level in enumerate(levels)}
     null = grid.other if grid.null is None else grid.null
     of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)
@@ -144,6 +145,7 @@ def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray
 
 
 def _position(position: dict[Any, int], level: object, other: int, null: int) -> int:
+    """Return the grid index of one label; one that cannot be compared is taken for an unknown one."""
     try:
         if level is None or (isinstance(level, float) and math.isnan(level)):
             return null
@@ -154,6 +156,10 @@ def _position(position: dict[Any, int], level: object, other: int, null: int) ->
 
 
 def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntArray:
+    """Return (rows,) grid indices of numbers, clipped to the bounds.
+
+    Missing and special ones have points of their own.
+    """
     values = raw.values
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     if raw.missing is not None:
@@ -166,13 +172,14 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
             if values.dtype.kind == "f" and not support.rounds_down and support.denominator is None:
                 values = np.rint(values)
             steps = _steps_of(support, np.where(missing, support.value(first), values))
-            indices = _whole(steps, first, last) // grid.width
+            indices = grid.points_of(_whole(steps, first, last))
     for i, special in enumerate(grid.special):
         indices = np.where(values == special, grid.regular + i, indices)
     return np.where(missing, grid.other if grid.null is None else grid.null, indices)
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
+    """Return the (rows,) parts of an interval that numbers lie in; a number on an edge is in the upper part."""
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
@@ -226,6 +233,7 @@ def whole_numbers_of_labels(raw: Labels) -> Numbers:
 
 
 def _number(level: object) -> float:
+    """Return a label as a float: infinite if too large for one, nan if it is no number."""
     try:
         return float(level)  # type: ignore[arg-type]
     except OverflowError:
@@ -235,6 +243,7 @@ def _number(level: object) -> float:
 
 
 def _whole_number(level: object) -> int | None:
+    """Return a label as a whole number clipped to 62 bits, or None if it is no number."""
     if isinstance(level, str):
         try:
             level = int(level)
@@ -304,8 +313,8 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
     """Draw a step of each regular grid point, uniformly, none that is special."""
     if grid.width == 1:
         return steps.first + indices
-    low = steps.first + indices * grid.width
-    drawn = rng.integers(low, np.minimum(low + grid.width, steps.last + 1))
+    low, high = (steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
+    drawn: IntArray = rng.integers(low, high)
     special = np.isin(steps.value(drawn), grid.special)
     drawn[special] = _roundest(steps, grid, indices[special])
     return drawn
@@ -314,10 +323,9 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
 def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
     """Return a step of each regular grid point: the bounds at the ends, else the roundest; none is special."""
     lower, upper = steps.first, steps.last
-    low = lower + indices * grid.width
+    low, high = (lower + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
     if grid.width == 1:
         return low
-    high = np.minimum(low + grid.width, upper + 1)
     values, open_ = low.copy(), np.ones(len(low), np.bool_)
     for step in _round_steps(steps, grid.width):
         rounded = -(-low // step) * step

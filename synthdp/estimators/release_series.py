@@ -380,6 +380,7 @@ class ReleaseSeries:
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:
+        """Return the trusted side of this series."""
         known = self._settings
         return open_series(
             self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
@@ -395,6 +396,7 @@ class ReleaseSeries:
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
+        """Return the number of a period; raise if there is none of that number."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)
@@ -454,6 +456,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
+        """Return the receipt of the series up to a period."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(
@@ -484,6 +487,7 @@ def _noise_of_rows(plan: AskedPlan) -> float:
 
 
 def _one(found: tuple[float, float]) -> Any:
+    """Return an estimate and its error as a table of one row with an interval."""
     estimate, error = found
     return dataframe({
         "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],

@@ -66,7 +66,7 @@ class Automatic(HasPrivacyCost):
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Prepare what may be chosen.
+        """Prepare both mechanisms that may be chosen, before the spend.
 
         Costs nothing.
         """
@@ -98,9 +98,11 @@ class Automatic(HasPrivacyCost):
         return replace(release, loss=loss)  # the number of rows was paid for too
 
     def _smooth(self, spend: Spend) -> Any:
+        """Return the mechanism for tables of numbers that are small for their budget."""
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
+        """Return the mechanism for all other tables."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,

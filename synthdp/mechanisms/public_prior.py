@@ -69,6 +69,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
+    """Return a column's noisy counts combined with a public table's, as far as the two agree."""
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column
@@ -204,6 +205,7 @@ class _Noisy:
         return np.asarray(cells if merged is None else merged[cells], np.int64)
 
     def expected(self, codes: Codes, weights: FloatArray) -> FloatArray:
+        """Return the weights of rows added up by cell."""
         return np.asarray(np.bincount(self.cells(codes), weights, minlength=self.table.counts.size), np.float64)
 
     def target(self, expected: FloatArray) -> FloatArray:
@@ -213,6 +215,7 @@ class _Noisy:
         return self.table.counts + expected - centred(expected.reshape(self._shape)).ravel()
 
     def raked(self, codes: Codes, *, ridge: float | None = None) -> RakedTable:
+        """Return the table as raking takes it."""
         return RakedTable(
             cells=self.cells(codes),
             counts=self.table.counts,

@@ -273,6 +273,7 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
+    """Return the domain that a workload's queries are about; raise ParameterError if all columns are identifiers."""
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):
@@ -305,6 +306,7 @@ def _names(one: object) -> tuple[str, ...]:
 
 
 def _position(name: object, names: Sequence[str]) -> int:
+    """Return a column's position; raise ParameterError if there is none of this name."""
     if name not in names:
         raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(names)}")
     return list(names).index(str(name))

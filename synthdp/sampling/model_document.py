@@ -92,6 +92,7 @@ def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyA
 
 
 def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
+    """Return the document of a domain, with its columns unless they are the schema's."""
     if schema is not None and all(schema.get(axis.name) == axis.column for axis in domain.axes):
         return [store.axis(axis) for axis in domain.axes]
     columns = store.write(Schema({axis.name: axis.column for axis in domain.axes}))
@@ -99,6 +100,7 @@ def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
 
 
 def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
+    """Return the document of a refinement."""
     document = {
         "fine": store.axis(refinement.fine),
         "coarse_cell": store.put(refinement.coarse_cell),
@@ -108,6 +110,7 @@ def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
 
 
 def _read_refinement(document: Mapping[str, Any], schema: Schema, source: Source) -> Refinement:
+    """Return the refinement of a document."""
     rounding = source.arrays[document["rounding"]] if "rounding" in document else None
     coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))
     return Refinement(source.axis(document["fine"], schema), coarse_cell, weights, rounding=rounding)

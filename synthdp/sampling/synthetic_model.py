@@ -35,24 +35,28 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 OBEYED = "no synthetic row breaks a declared rule"
+"""What a receipt says of declared rules."""
 
 REPLACEMENTS = 30
-"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
+"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others.
+A safety limit of time."""
 
 HOPELESS = 3
-"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow."""
+"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow.
+Tuned; not measured."""
 
 FEWEST_REPLACED = 100
-"""Rows that are drawn at least, when some are replaced."""
+"""Rows that are drawn at least, when some are replaced.  A safety limit: fewer would cost as much time."""
 
 BLOCK_ROWS = 1_000_000
-"""Rows that are held at once when rows are drawn into a file."""
+"""Rows that are held at once when rows are drawn into a file.  A safety limit of memory."""
 
 INTERVALS = 32
-"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells."""
+"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells.
+Tuned; not measured."""
 
 WORKERS = min(4, os.cpu_count() or 1)
-"""Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
+"""Threads that draw and decode columns; numpy computes outside the interpreter's lock.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,6 +255,7 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
+        """Yield synthetic rows in blocks of at most ``size``, in their outer form."""
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
@@ -482,5 +487,6 @@ class _Values(Mapping[str, RawColumn]):
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
+    """Copy some rows of all columns to places of others, in place."""
     for name, column in target.items():
         column[at] = source[name][rows]

@@ -69,7 +69,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
-"""Most rows drawn from the model to screen against."""
+"""Most rows drawn from the model to screen against.  A safety limit."""
 
 MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
@@ -78,7 +78,8 @@ OF_MARGINS = 0.5
 """Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
-"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take."""
+"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.
+A safety limit of time."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
@@ -379,6 +380,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 

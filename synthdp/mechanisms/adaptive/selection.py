@@ -18,13 +18,14 @@ from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.budget import BudgetAllocation
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""E|Z| of a standard normal."""
+"""E|Z| of a standard normal.  Derived: sqrt(2 / pi)."""
 
 BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 """Numbers of tables that are tried."""
 
 MAX_REJECTIONS = 40
-"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried."""
+"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
+A safety limit of time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,11 +19,11 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.distribution.contingency import project_to_simplex
 
 STEPS = 40
-"""Steps of the fit of the prior."""
+"""Steps of the fit of the prior.  A numerical tolerance."""
 
 HEAP = 1 / 3
 """Standard deviation of a normal law, in parts of its mean: hardly any of it is below 0, and the means, each twice the one
-before, leave no gap."""
+before, leave no gap.  Derived."""
 
 PSEUDO = 0.1
 """Bins that each law of the mixture is taken to have beforehand."""

@@ -28,7 +28,7 @@ FAR = 400.0
 """A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
 
 LARGEST_EXPONENT = 600.0
-"""Likelihood ratios beyond exp of this are taken for it."""
+"""Likelihood ratios beyond exp of this are taken for it.  A numerical tolerance."""
 
 ODDS = 20.0
 """Bins are taken to resemble each other, as neighbours or as heaps, only as far as the counts are so many times as likely
@@ -41,7 +41,7 @@ LEAST_BINS = 3
 """Fewer bins than so many say nothing of a prior."""
 
 LEAST_NOISE = 1e-7
-"""Noise below this part of the rows is none."""
+"""Noise below this part of the rows is none.  A numerical tolerance."""
 
 
 class Smooth(NamedTuple):

@@ -40,11 +40,12 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "no earlier rows were given as history: the tables that the first periods chose are still asked",
     "a public table chose the tables",
 )
+"""What a receipt says of where a period's tables were chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AskedPlan:
-    """A plan of questions as it was asked.
+    """One plan of a series: its questions, their noise over periods, and the periods in which they are asked.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class AskedPlan:
 
     @property
     def queries(self) -> list[Statistic]:
-        """What is asked in every period."""
+        """Return the questions that the plan asks in every period."""
         return [one.queries for one in self.statistics]
 
     def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:
@@ -256,6 +257,7 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
+    """Return the number of rows of a period: public, or as measured, at least 1."""
     if rows is not None:
         return max(1.0, float(rows))
     totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]

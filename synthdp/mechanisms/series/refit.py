@@ -84,6 +84,7 @@ class Refit:
         return replace(model, distribution=self._distribution(model, said, total, rng))
 
     def _distribution(self, model: SyntheticModel, said: GLSEstimates, total: float, rng: Generator) -> Distribution:
+        """Return a distribution fitted to the tables of a period."""
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
             return self._of_cells(model, said, total)
@@ -162,6 +163,7 @@ def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 def _at(place: Mapping[int, int], clique: Clique) -> Clique:
+    """Return a clique's positions."""
     return tuple(place[j] for j in clique)
 
 
