@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+import pyarrow as pa
+
 from synthdp.arrays import AnyArray, GridIndices, narrow
 from synthdp.domain.grid import Grid, grid_of
 from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
@@ -136,6 +139,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
         How the database is asked.
     """
     kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
+    if kind is None:
+        kind, value = _as_it_comes(asked, value)
     match column.support():
         case Fresh():
             return Stages({name: "0"}, (), name)
@@ -150,6 +155,21 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
             return _of_interval(interval, grid, value, j, words)
     return None
+
+
+def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
+    """Return the kind and the expression of a type that PostgreSQL sends as a text or as a whole number of microseconds.
+
+    What is compared in the database is what would come from it: an enum, an uuid or an inet as its text, a time of day and
+    an interval as microseconds.
+    """
+    if asked.sql == "{}" or asked.arrives is None or asked.sql.startswith("convert_to"):
+        return None, value
+    if pa.types.is_string(asked.arrives):
+        return "text", f"({asked.sql.format(value)})"
+    if pa.types.is_time(asked.arrives) or pa.types.is_duration(asked.arrives):
+        return ("clock" if pa.types.is_time(asked.arrives) else "length"), f"({asked.sql.format(value)})"
+    return None, value
 
 
 def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
@@ -196,6 +216,8 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
             real = f"CAST({value} AS {words.real})"
             near = words.even.format(_clipped(real, -(2**53), 2**53, words.real))
             return f"CASE WHEN {real} = CAST('NaN' AS {words.real}) THEN NULL ELSE CAST({near} AS bigint) END"
+    if column.quantity == kind and kind in {"clock", "length"}:
+        return value
     if column.quantity == "moment" and kind in {"day", "moment", "zoned"}:
         first, last, sort = {
             "day": ("0001-01-01", "9999-12-31", "date"),
@@ -216,12 +238,29 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
     half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
     above = f"({whole} - ({low}))"
     step = above if steps.size == 1 else f"(({above} + {half}) {words.divide} {steps.size})"
-    point = step if grid.width == 1 else f"({step} {words.divide} {grid.width})"
+    point = _of_runs(step, grid, words)
     special = {grid.regular + i: int(number) for i, number in enumerate(grid.special) if number == int(number)}
     whens = "".join(f"WHEN {whole} = {number} THEN {index} " for index, number in special.items())
-    last = most // grid.width
+    last = int(grid.points_of(np.array([most], np.uint64))[0])
     nearer = f"WHEN {whole} >= {high - half} THEN {last} " if half else f"WHEN {whole} > {high} THEN {last} "
     return f"CASE WHEN {whole} IS NULL THEN {_null(grid)} {whens}WHEN {whole} < {low} THEN 0 {nearer}ELSE {point} END"
+
+
+def _of_runs(step: str, grid: Grid, words: Words) -> str:
+    """Return the grid index of a step that is counted from the lower bound."""
+    if grid.width == 1:
+        return step
+    if not grid.runs:
+        return f"({step} {words.divide} {grid.width})"
+    above = [f"({step} - {run.step})" for run in grid.runs]
+    inside = [
+        f"{run.point} + {one if run.width == 1 else f'({one} {words.divide} {run.width})'}"
+        for run, one in zip(grid.runs, above, strict=True)
+    ]
+    whens = " ".join(
+        f"WHEN {step} < {after.step} THEN {one}" for one, after in zip(inside, grid.runs[1:], strict=False)
+    )
+    return f"(CASE {whens} ELSE {inside[-1]} END)" if whens else f"({inside[-1]})"
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
