@@ -123,8 +123,10 @@ def _shown(one: dict[str, Any], what: str) -> str:
 def summary(lines: list[dict[str, Any]]) -> str:
     """Return the sums by loss, for drafts and for nothing declared."""
     text = [
-        "| | ε | tables | refused | mean within | median within | missing within | missing lost | invented columns | types "
-        "| median KS | median two-way TV |",
+        (
+            "| | ε | tables | refused | mean within | median within | missing within | missing lost "
+            "| invented columns | types | median KS | median two-way TV |"
+        ),
         "|---" * 12 + "|",
     ]
     for epsilon in sorted({one["epsilon"] for one in lines}):
