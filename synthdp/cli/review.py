@@ -56,8 +56,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
     if accept_all:
         count = len(draft.unreviewed)
         _write(draft.accept_all(by=by), path)
-        left = f", {len(draft.proposed)} proposed rules neither declared nor dismissed" if draft.proposed else ""
-        click.echo(f"{count} columns accepted as drafted{left}: {path}")
+        proposed = f", {len(draft.proposed)} proposed rules neither declared nor dismissed" if draft.proposed else ""
+        click.echo(f"{count} columns accepted as drafted{proposed}: {path}")
         return
     for name, why in draft.left_out.items():
         click.echo(f"left out: {name}, {why}")
