@@ -7,7 +7,7 @@ with the largest total gain is chosen, as long as its junction tree stays within
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,13 +15,14 @@ import numpy as np
 from synthdp.arrays import Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.budget import BudgetAllocation
-
-MEAN_ABS = math.sqrt(2 / math.pi)
-"""E|Z| of a standard normal."""
 
 BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 """Numbers of tables that are tried."""
+
+PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
+"""Parts of what a batch may cost that are tried, where the rest is worth something elsewhere."""
 
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried."""
@@ -35,8 +36,8 @@ class Candidate:
     ----------
     clique
         Its columns.
-    error
-        Noisy L1 distance between the data and the current model, in rows.
+    relation
+        What is known of the relation that it would show, which the model does not have.
     expected
         (cells,) counts under the current model.
     weight
@@ -45,14 +46,20 @@ class Candidate:
         0 for a table of all groups, else how often they were merged.
     noise
         Noise in a cell, in multiples of that of a table that costs as much.
+    margins
+        L1 distance that errors of the model's margins cause; a table corrects them, an interaction does not.
+    fresh
+        Whether the model knows nothing of the table, so that what chance moves is not in it.
     """
 
     clique: Clique
-    error: float
+    relation: Relation
     expected: FloatArray
     weight: float = 1.0
     level: int = 0
     noise: float = 1.0
+    margins: float = 0.0
+    fresh: bool = True
 
     @property
     def beside(self) -> bool:
@@ -69,8 +76,15 @@ class Candidate:
         return float(np.minimum(most, self.expected).sum() / most)
 
     def gain(self, stddev: float) -> float:
-        """Return the decrease of the L1 error, in rows, that measuring would bring."""
-        return self.weight * (self.error - MEAN_ABS * stddev * self.noise * self.cells(stddev))
+        """Return the decrease of the L1 error, in rows, that measuring would bring on average.
+
+        What chance moves is the data's, too, and is told where the noise in a cell is less.
+        """
+        cell = stddev * self.noise
+        chance = (1 - self.relation.none) * MEAN_ABS * float(np.sqrt(self.expected).sum()) if self.fresh else 0.0
+        known = math.hypot(chance, self.margins if self.noise >= 1 else 0.0)
+        error = math.hypot(self.relation.expected, known)
+        return self.weight * (error - MEAN_ABS * cell * self.cells(stddev))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,8 +158,11 @@ class Planner:
         share: float,
         base: Sequence[Clique],
         shape: Sequence[int],
+        beside: Callable[[float], float] = lambda _: 0.0,
     ) -> Batch:
         """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
+
+        As much of the share as is worth more elsewhere is left.
 
         Parameters
         ----------
@@ -159,22 +176,40 @@ class Planner:
             Cliques that are in the tree already.
         shape
             Number of groups of each column.
+        beside
+            What a share would gain elsewhere, in rows.
         """
+        whole = [candidate for candidate in candidates if not candidate.level]
+        if len(whole) < len(candidates):
+            alone = self.choose_next_tables(whole, budget, share=share, base=base, shape=shape, beside=beside)
+            candidates = [one for one in candidates if not one.level or one.clique not in alone.shares]
         planner = TreePlanner(shape)
-        best: tuple[float, list[int], list[int]] = (0.0, [], [])
+        elsewhere = {part: beside((1 - part) * share) for part in PARTS}
+        best: tuple[float, float, list[int], list[int]] = (beside(share), 0.0, [], [])
         for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
             stddev = budget.table_stddev(share / size)
             gains = np.array([candidate.gain(stddev) for candidate in candidates])
             tree, off_tree = self._choose(candidates, gains, size, base, planner)
-            gain = float(gains[tree + off_tree].sum())
-            if gain > best[0]:
-                best = (gain, tree, off_tree)
-            if len(tree) + len(off_tree) < size - 3:
+            found = len(tree) + len(off_tree)
+            for part in PARTS:
+                if part < 1:  # the same tables, but for those that no longer pay
+                    stddev = budget.table_stddev(part * share / size)
+                    gains = gains.copy()
+                    for i in (*tree, *off_tree):
+                        gains[i] = candidates[i].gain(stddev)
+                    tree, off_tree = ([i for i in some if gains[i] > 0] for some in (tree, off_tree))
+                gain = float(gains[tree + off_tree].sum()) + elsewhere[part]
+                if gain > best[0]:
+                    best = (gain, part, tree, off_tree)
+                if elsewhere[PARTS[-1]] == 0:
+                    break
+            if found < size - 3:
                 break  # larger batches only add noise
-        gain, tree, off_tree = best
+        gain, part, tree, off_tree = best
         chosen = [candidates[i] for i in tree + off_tree]
         if not chosen:
             return Batch({}, {}, 0.0)
+        gain, share = gain - elsewhere[part], part * share
         stddev = budget.table_stddev(share / len(chosen))
         shares = budget.shares_of_least_noise(share, [c.weight * c.noise * max(c.cells(stddev), 1.0) for c in chosen])
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]

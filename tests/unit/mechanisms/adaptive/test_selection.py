@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP, PureDP
@@ -18,7 +19,7 @@ SHAPE = (10, 10, 10, 10)
 
 
 def candidate(clique, error, *, cells=100, total=10_000.0, weight=1.0):
-    return Candidate(clique, error, np.full(cells, total / cells), weight)
+    return Candidate(clique, Relation(0.0, error), np.full(cells, total / cells), weight, fresh=False)
 
 
 def chosen(candidates, *, budget=BUDGETS["gaussian"], share=0.5, base=(), shape=SHAPE, **limits):
@@ -27,7 +28,7 @@ def chosen(candidates, *, budget=BUDGETS["gaussian"], share=0.5, base=(), shape=
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 def test_shares_add_up_and_nothing_without_gain_is_taken(budget):
-    candidates = [candidate((0, 1), 5000.0), candidate((1, 2), 3000.0), candidate((2, 3), -50.0)]
+    candidates = [candidate((0, 1), 5000.0), candidate((1, 2), 3000.0), candidate((2, 3), 5.0)]
     batch = chosen(candidates, budget=budget, share=0.3)
     assert set(batch.shares) == {(0, 1), (1, 2)}
     assert sum(batch.shares.values()) == pytest.approx(0.3)
@@ -97,3 +98,48 @@ def test_a_column_that_is_not_worth_its_noise_keeps_nothing_from_the_others():
     some = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0), candidate((0, 2), 4000.0), candidate((2, 3), -10.0)]
     batch = chosen(some)
     assert set(batch.shares) == {(0, 1), (1, 2), (0, 2)}
+
+
+def test_the_gain_is_what_a_relation_moves_on_average_less_noise():
+    sure, doubtful, unlikely = (
+        Candidate((0, 1), Relation(none, 900.0), np.full(100, 50.0), fresh=False) for none in (0.0, 0.25, 0.75)
+    )
+    noise = MEAN_ABS * 3.0 * 100
+    assert sure.gain(3.0) == pytest.approx(900.0 - noise)
+    assert doubtful.gain(3.0) == pytest.approx(675.0 - noise)
+    assert unlikely.gain(3.0) == pytest.approx(-noise)
+
+
+def test_what_chance_moves_counts_where_it_is_told_and_the_model_does_not_have_it():
+    nothing = Relation(1.0, 900.0)
+    known, fresh = (Candidate((0, 1), nothing, np.full(100, 50.0), fresh=fresh) for fresh in (False, True))
+    chance = MEAN_ABS * np.sqrt(50.0) * 100
+    assert fresh.gain(1.0) - known.gain(1.0) == pytest.approx(chance)
+    assert fresh.gain(8.0) == known.gain(8.0) < 0  # noise of 8 hides what a cell of 50 scatters
+
+
+def test_errors_of_margins_count_for_tables_alone():
+    table, interaction = (
+        Candidate((0, 1), Relation(0.0, 300.0), np.full(4, 50.0), noise=noise, margins=400.0, fresh=False)
+        for noise in (1.0, 0.5)
+    )
+    assert table.gain(1e-9) == pytest.approx(500.0)
+    assert interaction.gain(1e-9) == pytest.approx(300.0)
+
+
+def test_a_batch_leaves_what_is_worth_more_elsewhere_and_no_less_for_a_little_more():
+    """Where all or nothing would be a cliff, the part that tables get falls step by step."""
+    candidates = [candidate((0, 1), 6000.0), candidate((1, 2), 5000.0)]
+
+    def spent(worth: float) -> tuple[float, float]:
+        batch = Planner().choose_next_tables(
+            candidates, BUDGETS["gaussian"], share=0.5, base=[], shape=SHAPE, beside=lambda share: worth * share**0.5
+        )
+        return sum(batch.shares.values()), batch.gain
+
+    parts = [spent(worth)[0] for worth in (0.0, 100.0, 1000.0, 4000.0, 16_000.0, 1e6)]
+    assert parts[0] == pytest.approx(0.5)
+    assert parts == sorted(parts, reverse=True)
+    assert len(set(parts)) >= 4
+    assert spent(1e6) == (0, 0.0)
+    assert spent(0.0)[1] == pytest.approx(chosen(candidates).gain)
