@@ -77,7 +77,8 @@ def with_merged(
             expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
             size = len(expected)
             relation = candidate.relation._replace(distance=part * candidate.relation.distance)
-            one = replace(candidate, relation=relation, expected=expected, level=level)
+            margins = np.bincount(cells, weights=np.broadcast_to(candidate.margins, cells.shape))
+            one = replace(candidate, relation=relation, expected=expected, level=level, margins=margins)
             merged.append(replace(one, noise=loudness))
     return [*candidates, *merged]
 

@@ -39,7 +39,7 @@ MOST_BINS = 1024
 """Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
 
-MOST_IN_BIN = 0.25
+MOST_IN_BIN = 0.4
 """A bin of the first histogram that holds more of the rows, beside its heaviest value, is divided, and all are counted anew.
 
 With bounds a thousand times too wide one or two bins hold all, and every group of a column is a union of bins."""

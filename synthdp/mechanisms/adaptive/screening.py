@@ -75,7 +75,7 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     chance = [explained_by_chance(table, margins=one) for table, one in zip(expected, noise, strict=True)]
     said = energies(found.answers, np.array(chance), found.stddev, total=total, columns=len(known.domain))
     candidates = [
-        Candidate(pair, one, table, workload.weight(pair), margins=MEAN_ABS * float(np.sqrt(variance).sum()))
+        Candidate(pair, one, table, workload.weight(pair), margins=variance)
         for pair, one, table, variance in zip(pairs, said, expected, noise, strict=True)
     ]
     return Screening(candidates, known.with_answers(found, left=left))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,13 +25,19 @@ BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
 """Parts of what a batch may cost that are tried, where the rest is worth something elsewhere."""
 
+SHOWN = (1.0, 0.7)
+"""By how much a table comes nearer per distance that it shows: the whole, and one of merged groups, inside which nothing changes."""
+
+DIVISIONS = 2
+"""Times that shares are divided anew by the slopes of the gains."""
+
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """A table that could be measured, with its noisy score.
+    """A table that could be measured, and what is thought of it.
 
     Parameters
     ----------
@@ -47,7 +54,8 @@ class Candidate:
     noise
         Noise in a cell, in multiples of that of a table that costs as much.
     margins
-        L1 distance that errors of the model's margins cause; a table corrects them, an interaction does not.
+        Variance of the expected counts, (cells,) or one number, by errors of the model's margins; a table corrects them, an
+        interaction does not.
     fresh
         Whether the model knows nothing of the table, so that what chance moves is not in it.
     """
@@ -58,7 +66,7 @@ class Candidate:
     weight: float = 1.0
     level: int = 0
     noise: float = 1.0
-    margins: float = 0.0
+    margins: FloatArray | float = 0.0
     fresh: bool = True
 
     @property
@@ -66,25 +74,49 @@ class Candidate:
         """Whether only the interaction of several columns over merged groups would be measured, beside tables of them."""
         return len(self.clique) > 2 and self.level > 0
 
-    def cells(self, stddev: float) -> float:
-        """Return the number of cells that the noise can hurt, where that of a table has this size.
+    @cached_property
+    def variances(self) -> FloatArray:
+        """(cells,) by how much the data's table differs from the expected one, as mean squares, if there is a relation.
 
-        Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell at
-        the model.
+        The relation moves each cell in proportion to its count; beside it there are chance, which is the data's, too, and,
+        where the whole table is measured, the errors of margins.
         """
-        most = MEAN_ABS * stddev * self.noise
-        return float(np.minimum(most, self.expected).sum() / most)
+        related = self.relation.distance / (MEAN_ABS * max(float(self.expected.sum()), 1e-300)) * self.expected
+        more = (self.expected if self.fresh else 0.0) + (self.margins if self.noise >= 1 else 0.0)
+        return np.asarray(related**2 + more, np.float64)
+
+    def kept(self, stddev: float) -> FloatArray:
+        """(cells,) root of the part of each variance that is left where the noise of a table has this size.
+
+        The best linear estimate of a deviation of variance v by an answer with noise q leaves v q^2 / (v + q^2) of it.
+        """
+        return np.sqrt(self.variances / (self.variances + (stddev * self.noise) ** 2))
+
+    def pays(self, stddev: float) -> bool:
+        """Return whether noise would hide less than what is wrong in the table now, however it is spread over its cells.
+
+        Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell there.
+        """
+        hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected).sum()
+        return bool(MEAN_ABS * np.sqrt(self.variances).sum() > hidden)
+
+    def cells(self, stddev: float) -> float:
+        """Return the number of cells that the noise hurts: the slope of what it leaves, in parts of its mean size."""
+        return float((self.kept(stddev) ** 3).sum())
 
     def gain(self, stddev: float) -> float:
-        """Return the decrease of the L1 error, in rows, that measuring would bring on average.
+        """Return the decrease of the L1 error, in rows, that measuring would bring on average; 0 if a relation is unlikely.
 
-        What chance moves is the data's, too, and is told where the noise in a cell is less.
+        Parameters
+        ----------
+        stddev
+            Noise of a table, in rows, > 0.
         """
-        cell = stddev * self.noise
-        chance = (1 - self.relation.none) * MEAN_ABS * float(np.sqrt(self.expected).sum()) if self.fresh else 0.0
-        known = math.hypot(chance, self.margins if self.noise >= 1 else 0.0)
-        error = math.hypot(self.relation.expected, known)
-        return self.weight * (error - MEAN_ABS * cell * self.cells(stddev))
+        if not self.relation.expected:
+            return 0.0
+        left = self.kept(stddev) * stddev * self.noise
+        gain = MEAN_ABS * float((np.sqrt(self.variances) - left).sum())
+        return self.weight * (1 - self.relation.none) * SHOWN[min(self.level, 1)] * gain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,42 +211,34 @@ class Planner:
         beside
             What a share would gain elsewhere, in rows.
         """
-        whole = [candidate for candidate in candidates if not candidate.level]
-        if len(whole) < len(candidates):
-            alone = self.choose_next_tables(whole, budget, share=share, base=base, shape=shape, beside=beside)
-            candidates = [one for one in candidates if not one.level or one.clique not in alone.shares]
         planner = TreePlanner(shape)
-        elsewhere = {part: beside((1 - part) * share) for part in PARTS}
-        best: tuple[float, float, list[int], list[int]] = (beside(share), 0.0, [], [])
+        coarser = {candidate.clique for candidate in candidates if candidate.level}
+        best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
         for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
             stddev = budget.table_stddev(share / size)
-            gains = np.array([candidate.gain(stddev) for candidate in candidates])
+            gains = np.array([
+                one.gain(stddev) if one.level or one.clique not in coarser or one.pays(stddev) else 0.0
+                for one in candidates
+            ])
             tree, off_tree = self._choose(candidates, gains, size, base, planner)
-            found = len(tree) + len(off_tree)
-            for part in PARTS:
-                if part < 1:  # the same tables, but for those that no longer pay
-                    stddev = budget.table_stddev(part * share / size)
-                    gains = gains.copy()
-                    for i in (*tree, *off_tree):
-                        gains[i] = candidates[i].gain(stddev)
-                    tree, off_tree = ([i for i in some if gains[i] > 0] for some in (tree, off_tree))
-                gain = float(gains[tree + off_tree].sum()) + elsewhere[part]
-                if gain > best[0]:
-                    best = (gain, part, tree, off_tree)
-                if elsewhere[PARTS[-1]] == 0:
-                    break
-            if found < size - 3:
+            chosen = [candidates[i] for i in tree + off_tree]
+            shares, gain = divided(chosen, budget, share)
+            if gain > best[0]:
+                best = (gain, chosen, shares, len(tree))
+            if len(chosen) < size - 3:
                 break  # larger batches only add noise
-        gain, part, tree, off_tree = best
-        chosen = [candidates[i] for i in tree + off_tree]
-        if not chosen:
+        gain, chosen, shares, inside = best
+        part = 1.0
+        if (other := beside(share)) > 0:
+            for less in PARTS:
+                some, found = divided(chosen, budget, less * share)
+                if found + beside((1 - less) * share) > gain:
+                    gain, part, shares = found + beside((1 - less) * share), less, some
+        if not chosen or gain < other:
             return Batch({}, {}, 0.0)
-        gain, share = gain - elsewhere[part], part * share
-        stddev = budget.table_stddev(share / len(chosen))
-        shares = budget.shares_of_least_noise(share, [c.weight * c.noise * max(c.cells(stddev), 1.0) for c in chosen])
-        priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
+        priced = [(candidate.clique, one) for candidate, one in zip(chosen, shares, strict=True)]
         levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
-        return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, levels)
+        return Batch(dict(priced[:inside]), dict(priced[inside:]), gain - beside((1 - part) * share), levels)
 
     def _choose(
         self,
@@ -254,6 +278,30 @@ class Planner:
             else:
                 rejections += 1
         return tree, off_tree
+
+
+def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float) -> tuple[list[float], float]:
+    """Return a share for each candidate, such that no other division gains more, and the gain of all.
+
+    Parameters
+    ----------
+    chosen
+        What is measured.
+    budget
+        Says which share buys which noise; nothing is taken from it.
+    share
+        To divide, > 0.
+    """
+    shares = [share / max(len(chosen), 1)] * len(chosen)
+    for _ in range(DIVISIONS if chosen else 0):  # the slopes of the gains at the shares before
+        slopes = [
+            one.weight * (1 - one.relation.none) * SHOWN[min(one.level, 1)] * one.noise
+            * max(one.cells(budget.table_stddev(part)), 1.0)
+            for one, part in zip(chosen, shares, strict=True)
+        ]  # fmt: skip
+        shares = budget.shares_of_least_noise(share, slopes)
+    pairs = zip(chosen, shares, strict=True)
+    return shares, sum(one.gain(budget.table_stddev(part)) for one, part in pairs)
 
 
 def _forest(cliques: Sequence[Clique], base: Sequence[Clique]) -> set[Clique]:
