@@ -265,13 +265,13 @@ class AdaptiveMarginals(HasPrivacyCost):
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape, beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
-            if number == 0 and not batch.shares:
+            if number == 0 and not batch.shares and not triples:
                 break
             # MEASURE
-            if triples and batch.shares and number == len(limits) - 1:
+            if triples and number == len(limits) - 1:
                 known = measure_with_triples(
-                    known, account, workload, batch, candidates, triples=triples, planner=self.planner,
-                    model=lambda known: self._rows_of_model(known, rng),
+                    known, account, workload, batch, candidates, share=limit - screening, triples=triples,
+                    planner=self.planner, model=lambda known: self._rows_of_model(known, rng),
                 )  # fmt: skip
             else:
                 known = measure_tables(known, account, batch, candidates)

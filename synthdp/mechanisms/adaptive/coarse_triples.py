@@ -115,13 +115,14 @@ def measure_with_triples(
     batch: Batch,
     candidates: Sequence[Candidate],
     *,
+    share: float,
     triples: Sequence[Clique],
     planner: Planner,
     model: Callable[[Knowledge], Explicit],
 ) -> Knowledge:
     """Measure a batch of tables, and beside it those triples that are worth their noise.
 
-    Costs the shares of the batch, for the curator's neighbours.
+    Costs the shares of the batch, or of an empty one at most ``share``, for the curator's neighbours.
 
     Parameters
     ----------
@@ -129,6 +130,8 @@ def measure_with_triples(
         As in `measure_tables`.
     workload
         What matters.
+    share
+        What triples may cost where no pair tells anything.
     triples
         Those that may be measured.
     planner
@@ -136,7 +139,7 @@ def measure_with_triples(
     model
         Fits weighted rows to what is known.
     """
-    whole = sum(batch.shares.values())
+    whole = sum(batch.shares.values()) or share
     known = measure_tables(known, account, batch.times(1 - RESERVE), candidates)
     triples = [triple for triple in triples if triple not in known.tree]
     if not triples:
