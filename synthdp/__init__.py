@@ -18,7 +18,13 @@ _NAMES = ast.parse(get_data(__name__, "__init__.pyi") or b"").body
 _HOME = {one.name: str(line.module) for line in _NAMES if isinstance(line, ast.ImportFrom) for one in line.names}
 """The module of each public name, as type checkers and editors read it."""
 
-_EXTRAS = {"DuckDBSource": "duckdb,arrow", "ParquetSource": "arrow", "SparkSource": "spark,arrow", "SqlSource": "sql"}
+_EXTRAS = {
+    "DuckDBSource": "duckdb,arrow",
+    "ParquetSource": "arrow",
+    "SparkSource": "spark,arrow",
+    "SqlDatabase": "sql",
+    "SqlSource": "sql",
+}
 """Names that need more than the plain installation; `from synthdp import *` leaves them out."""
 
 __all__ = ["__version__", *sorted(_HOME.keys() - _EXTRAS.keys() - vars(builtins).keys())]  # noqa: PLE0604 - texts, all of them

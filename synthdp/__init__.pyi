@@ -90,6 +90,7 @@ from synthdp.tables.sources.excel import ExcelSource as ExcelSource
 from synthdp.tables.sources.parquet import ParquetSource as ParquetSource
 from synthdp.tables.sources.spark import SparkSource as SparkSource
 from synthdp.tables.sources.sql import SqlSource as SqlSource
+from synthdp.tables.sources.sql_database import SqlDatabase as SqlDatabase
 from synthdp.works.net.median_mechanism import MedianMechanism as MedianMechanism
 from synthdp.works.net.mwem import MWEM as MWEM
 from synthdp.works.net.net import (

@@ -24,7 +24,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 if TYPE_CHECKING:
-    from synthdp.answers.analysis import Analysis
+    from synthdp.answers.samples import Analysis
     from synthdp.pictures.picture import Picture
 
 OutputT_co = TypeVar("OutputT_co", covariant=True)
@@ -203,11 +203,11 @@ class Release(Generic[OutputT_co]):
         ParameterError
             If ``m`` is below 2 or ``rows`` below 1, or the release has no synthetic table or keeps no noisy tables.
         """
-        from synthdp.answers.samples import bootstrap_models
+        from synthdp.answers.samples import replicates_of
 
         wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
-        models = bootstrap_models(self.model, self.measurements, m, random_state=rng)
-        return [one.sample(wanted, random_state=rng, method="multinomial") for one in models]
+        replicates = replicates_of(self.model, self.measurements, m, random_state=rng)
+        return [one.likely.sample(wanted, random_state=rng, method="multinomial") for one in replicates]
 
     def analyse(
         self,
@@ -222,7 +222,9 @@ class Release(Generic[OutputT_co]):
         """Run an analysis on several synthetic tables and combine what it finds, with intervals that know of the noise.
 
         Standard errors computed on one synthetic table are too small: they take its rows for real ones.  Here the function
-        runs on each of the tables that `samples` draws, and `combine` makes one interval of what it finds.  Free.
+        runs on each of the tables that `samples` draws, whose spread is the error, as `combine` has it; and on a table of
+        the released model and those of m releases of it, which say how far noise and fit move an estimate: it is moved
+        back by as much.  Free; the function is called 2 m + 1 times.
 
         Parameters
         ----------
@@ -262,12 +264,17 @@ class Release(Generic[OutputT_co]):
         >>> list(found.table.columns)
         ['estimate', 'standard_error', 't', 'p_value', 'lower', 'upper']
         """
-        from synthdp.answers.analysis import analysed
+        from synthdp.answers.samples import analysed, replicates_of
 
-        wanted = whole("rows", self.model.rows if rows is None else rows, least=1)
-        tables = self.samples(m, rows=wanted, random_state=random_state)
-        n = float(self.model.rows)
-        return analysed(tables, function, rows=wanted, n=n, population=population, level=level)
+        wanted, rng = whole("rows", self.model.rows if rows is None else rows, least=1), generator(random_state)
+        likely, fitted = [], []
+        for one in replicates_of(self.model, self.measurements, m, random_state=rng):
+            likely.append(one.likely.sample(wanted, random_state=rng, method="multinomial"))
+            fitted.append(one.fitted.sample(wanted, random_state=rng, method="multinomial"))
+        return analysed(
+            function, likely=likely, fitted=fitted, released=self.model.sample(wanted, random_state=rng), rows=wanted,
+            n=float(self.model.rows), population=population, level=level,
+        )  # fmt: skip
 
     def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
         """Draw synthetic rows into a file, in bounded memory; see `SyntheticModel.sample_to`.

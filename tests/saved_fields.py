@@ -92,7 +92,7 @@ _RELEASE = {
         "conditionals": "table attribute base factors",
         "factors": "of theta",
         "groupings": "name groups ranks",
-        "tables": "kind table attribute grouping above other other_grouping",
+        "tables": "kind table attribute grouping above other other_grouping parts",
     },
     CODE: {"release": "synthdp_release domains measurements", "versions": ANY},
 }

@@ -52,13 +52,13 @@ def first_plan(terms, *, last=None, part=1.0):
     return factor, mu
 
 
-def answered(folder, terms, tables, *, queries=QUERIES, parts=None):
+def answered(folder, terms, tables, *, queries=QUERIES, parts=None, taken_back=None):
     """All answers of a series whose questions are known, and the noise of each: one list a period."""
     factor, mu = first_plan(terms)
     room, found = room_of(folder, terms), []
     parts = parts or [1.0] * len(queries)
     for t, one in enumerate(tables):
-        with room.adding(t, one):
+        with room.adding(t, one, taken_back=None if taken_back is None else taken_back[t]):
             if t == 0:
                 answers, lattices = room.ask(factor, queries, parts, last=terms.periods - 1, mu=mu)
             else:

@@ -12,7 +12,7 @@ import pandas as pd
 import synthdp as sd
 from synthdp.curator.private_database import private_database
 from synthdp.domain.histories import Layout, Order
-from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, unusual
+from synthdp.mechanisms.related.candidates import always, attributes, candidates, cells_of, one_way, triples, unusual
 from synthdp.mechanisms.related.groupings import count_groupings, grouping_of
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.related.person_tables import Kind, PersonTable
@@ -98,4 +98,6 @@ def tables_of(layout: Layout) -> list[PersonTable]:
         if of.order is not Order.ROOT and of.at_most > 1:
             kind = Kind.ALIKE if of.order is Order.NONE else Kind.STAY
             ones.append(PersonTable(kind, one.table, one.name, cells_of(layout, one)))
-    return [*unusual(layout), *ones, *always(layout, groupings), *candidates(layout, groupings)]
+    pairs = candidates(layout, groupings)
+    threes = triples(layout, pairs, [1.0] * len(pairs), persons=1e9, noise=1.0)
+    return [*unusual(layout), *ones, *always(layout, groupings), *pairs, *threes]

@@ -27,7 +27,7 @@ from synthdp.data import adult
 from synthdp.domain.domain import Domain, domain_of, releasable_domain, universe
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers
-from synthdp.privacy import accuracy
+from synthdp.privacy import calibration
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.linear import CellQueries
 from synthdp.queries.marginals import Marginals, all_cliques
@@ -122,15 +122,15 @@ def small_runs(world: World, queries: CellQueries, epsilon: float) -> dict[str, 
 
     def laplace() -> Run:
         answer = LaplaceAnswers(queries, aim="max").release(world.curator(pure)).output.values / n
-        return answer - truth, accuracy.laplace_bound(k, **each)
+        return answer - truth, calibration.laplace_bound(k, **each)
 
     def composed() -> Run:
         answer = LaplaceAnswers(queries, aim="max").release(world.curator(approx)).output.values / n
-        return answer - truth, accuracy.laplace_bound(k, **each, delta=DELTA)
+        return answer - truth, calibration.laplace_bound(k, **each, delta=DELTA)
 
     def gaussian() -> Run:
         answer = GaussianAnswers(queries, aim="max").release(world.curator(approx)).output.values / n
-        return answer - truth, accuracy.gaussian_bound(k, **each, delta=DELTA)
+        return answer - truth, calibration.gaussian_bound(k, **each, delta=DELTA)
 
     def fourier() -> Run:
         release = FourierMarginals(tables, law=NoiseLaw.LAPLACE).release(world.curator(pure))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from synthdp.privacy import accuracy, composition
+from synthdp.privacy import calibration, composition
 
 DELTA = 1e-6
 SHOWN = ("basic", "lecture", "drv", "optimal", "zcdp", "rdp", "pld")
@@ -34,12 +34,12 @@ def accuracy_table(counts: list[int], *, rows: int = 10_000) -> list[str]:
     lines = ["| k | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for k in counts:
         values = [
-            accuracy.laplace_bound(k, **each),
-            accuracy.laplace(k, **each),
-            accuracy.linf_knorm(k, **each),
-            accuracy.laplace_bound(k, **each, delta=DELTA),
-            accuracy.laplace(k, **each, delta=DELTA),
-            accuracy.gaussian(k, **each, delta=DELTA),
+            calibration.laplace_bound(k, **each),
+            calibration.laplace(k, **each),
+            calibration.linf_knorm(k, **each),
+            calibration.laplace_bound(k, **each, delta=DELTA),
+            calibration.laplace(k, **each, delta=DELTA),
+            calibration.gaussian(k, **each, delta=DELTA),
         ]
         lines.append(f"| {k} | " + " | ".join(f"{value:.3g}" for value in values) + " |")
     return lines

@@ -34,8 +34,9 @@ from scipy.special import expit, ndtri
 import synthdp as sd
 from synthdp.data import adult, adult_schema
 
-STEPS, LONGEST_STEP, RIDGE = 30, 2.0, 1e-6
-"""Newton's method: steps, the most that a coefficient moves in one, and a penalty that keeps separated groups finite."""
+STEPS, LONGEST_STEP, SMALL_STEP, RIDGE = 30, 2.0, 1e-9, 1e-6
+"""Newton's method: steps, the most that a coefficient moves in one, what ends it, and a penalty that keeps separated groups
+finite."""
 
 ROWS = {"binary": 2000, "adult": 10_000}
 COLUMNS = ("age", "education-num", "hours-per-week", "sex", "marital-status", "income")
@@ -56,19 +57,30 @@ class Design(NamedTuple):
 
     schema: sd.Schema
     draw: Callable[[np.random.Generator], pd.DataFrame]
-    features: Callable[[pd.DataFrame], tuple[np.ndarray, np.ndarray]]
+    features: Callable[[pd.DataFrame], Rows]
     names: tuple[str, ...]
     truth: np.ndarray
 
 
-def logistic(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class Rows(NamedTuple):
+    """The rows of a regression: (n, p) features with ones first, (n,) outcomes, and how many rows each one stands for."""
+
+    x: np.ndarray
+    y: np.ndarray
+    times: np.ndarray
+
+
+def logistic(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients and their squared standard errors, without the intercept, which is the first column of x."""
+    x, y, times = rows
     beta = np.zeros(x.shape[1])
     for _ in range(STEPS):
         p = expit(x @ beta)
-        information = (x.T * (p * (1 - p))) @ x + RIDGE * np.eye(len(beta))
-        step = np.linalg.solve(information, x.T @ (y - p) - RIDGE * beta)
+        information = (x.T * (times * p * (1 - p))) @ x + RIDGE * np.eye(len(beta))
+        step = np.linalg.solve(information, x.T @ (times * (y - p)) - RIDGE * beta)
         beta += np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+        if np.abs(step).max() < SMALL_STEP:
+            break
     return beta[1:], np.diag(np.linalg.inv(information))[1:]
 
 
@@ -83,8 +95,11 @@ def binary() -> Design:
         a, b = rng.random((2, ROWS["binary"])) < 0.5
         return pd.DataFrame({"a": a, "b": b, "y": rng.random(len(a)) < expit(-0.5 + 1.0 * a + 0.0 * b)})
 
-    def features(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        return with_ones(table["a"], table["b"]), table["y"].to_numpy(float)
+    cells = np.arange(8)
+
+    def features(table: pd.DataFrame) -> Rows:
+        a, b, y = (table[name].to_numpy(np.int64) for name in "aby")
+        return Rows(with_ones(cells & 1, cells >> 1 & 1), cells >> 2, np.bincount(a + 2 * b + 4 * y, minlength=8))
 
     return Design(sd.Schema({name: sd.Boolean() for name in "aby"}), draw, features, ("a", "b"), np.array([1.0, 0.0]))
 
@@ -96,30 +111,37 @@ def census() -> Design:
     def draw(rng: np.random.Generator) -> pd.DataFrame:
         return whole.iloc[rng.integers(len(whole), size=ROWS["adult"])].reset_index(drop=True)
 
-    def features(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    def features(table: pd.DataFrame) -> Rows:
         married = table["marital-status"] == "Married-civ-spouse"
         x = with_ones(
             table["age"] / 10 - 4, table["education-num"] / 10 - 1, table["hours-per-week"] / 10 - 4, table["sex"] == "Male",
             married,
         )  # fmt: skip
-        return x, (table["income"] == ">50K").to_numpy(float)
+        return Rows(x, (table["income"] == ">50K").to_numpy(float), np.ones(len(x)))
 
     schema = adult_schema().part(COLUMNS)
     names = ("age / 10", "education / 10", "hours / 10", "male", "married")
-    return Design(schema, draw, features, names, logistic(*features(whole))[0])
+    return Design(schema, draw, features, names, logistic(features(whole))[0])
 
 
 def intervals(design: Design, release: Any, m: int, seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return estimates and half-widths of each way."""
 
     def fit(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        return logistic(*design.features(table))
+        return logistic(design.features(table))
 
     one, variances = fit(release.sample(random_state=seed))
     found = {"naive": (one, float(ndtri(0.975)) * np.sqrt(variances))}
-    for way in ("private", "population"):
-        combined = release.analyse(fit, m, population=way == "population", random_state=seed)
-        found[way] = (combined.estimate, combined.reach)
+    heard: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def noted(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        heard.append(fit(table))
+        return heard[-1]
+
+    combined = release.analyse(noted, m, random_state=seed)
+    found["population"] = (combined.estimate, combined.reach)
+    of_rows = sd.combine([values for values, _ in heard], [squared for _, squared in heard])
+    found["private"] = (of_rows["estimate"].to_numpy(), (of_rows["upper"] - of_rows["estimate"]).to_numpy())
     return found
 
 
@@ -129,7 +151,7 @@ def run(design: Design, epsilon: float, runs: int, *, m: int, seed: int) -> dict
     for number in range(runs):
         rng = np.random.default_rng([seed, number])
         table = design.draw(rng)
-        real, variances = logistic(*design.features(table))
+        real, variances = logistic(design.features(table))
         release = sd.SyntheticRelease(schema=design.schema, epsilon=epsilon, delta=1e-9).fit(table).release_
         for way, (estimates, reach) in intervals(design, release, m, number).items():
             truth = real if way == "private" else design.truth

@@ -34,7 +34,21 @@ from synthdp.answers.error_bars.bootstrap import (
 )
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
-from synthdp.answers.moments import averages, moment, pearson, points_in, points_of_grid, positive, values_at, values_of
+from synthdp.answers.moments import (
+    ClassWeights,
+    Slope,
+    Weighable,
+    averages,
+    has_classes,
+    moment,
+    pearson,
+    points_in,
+    points_of_grid,
+    positive,
+    values_at,
+    values_of,
+    weighed,
+)
 from synthdp.answers.noisy_sums import NoisySums, answered, missing_rows
 from synthdp.answers.one_column import SortedSupport, average, count_in_bins, quantile_intervals, reached_by, summed
 from synthdp.answers.question_partition import (
@@ -59,13 +73,12 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.weighted import ClassWeights, Slope, Weighable, has_classes, weighed
 from synthdp.arrays import AnyArray, BoolArray, Clique, FloatArray
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.grid import grid_of, has_labels
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.queries.product_sums import TellsTables
+from synthdp.queries.products import TellsTables
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Column

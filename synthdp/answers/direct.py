@@ -38,8 +38,7 @@ from synthdp.measurements import Measurements
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
-from synthdp.queries.product_sums import TellsTables
-from synthdp.queries.products import ClippedProducts, PairProducts
+from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3

@@ -23,7 +23,7 @@ from synthdp.arrays import AnyArray, BoolArray, FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.queries.product_sums import ProductSums, TellsTables
+from synthdp.queries.products import ProductSums, TellsTables
 from synthdp.schema.schema import Schema
 
 MOST_NUMBERS = 2**24

@@ -17,7 +17,9 @@ import click
 @click.option("--target", help="A column whose relations matter most.")
 @click.option("--mechanism", default="auto", show_default=True)
 @click.option(
-    "--sql", metavar="DIALECT", help="Print the SQL that a database would run: postgres or duckdb; nothing else."
+    "--sql",
+    metavar="DIALECT",
+    help="Print the SQL that a database would run: postgres, duckdb, mysql, snowflake, bigquery, tsql, ...; nothing else.",
 )
 @click.option("--privacy-unit", help="With --sql: the column that names whom to protect, taken to hold texts.")
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True, help="With --sql.")

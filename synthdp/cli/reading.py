@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,20 +60,29 @@ def progress_bar() -> Iterator[ProgressCallback]:
         yield show
 
 
+@dataclass(frozen=True, slots=True)
+class TableOptions(CsvFormat):
+    """What the options of a command say of how its table is read."""
+
+    sheet: str | None = None
+
+
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
 def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --delimiter, --encoding and --missing to a command, as one argument ``told`` of it."""
+    """Add --delimiter, --encoding, --missing and --sheet to a command, as one argument ``told`` of it."""
 
     def gathered(
-        *arguments: Any, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], **options: Any
-    ) -> Any:
+        *arguments: Any, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], sheet: str | None,
+        **options: Any,
+    ) -> Any:  # fmt: skip
         character = None if delimiter is None else _NAMED.get(delimiter.lower(), delimiter)
-        return command(*arguments, told=CsvFormat(character, encoding, missing), **options)
+        return command(*arguments, told=TableOptions(character, encoding, missing, sheet), **options)
 
     wrapped: Callable[..., Any] = update_wrapper(gathered, command)
     for option in (
+        click.option("--sheet", help="Of Excel files, the name of the sheet. Default: the first one."),
         click.option(
             "--missing", "missing", multiple=True, metavar="TEXT",
             help="A text that stands for a missing value in CSV and Excel files, as NA; repeatable. Default: the schema's.",
@@ -106,7 +116,7 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     if told.missing and not (is_csv(path) or is_excel(path)):
         raise ParameterError(f"texts that stand for a missing value are for CSV and Excel files; '{path}' is none")
     known = over(told, schema)
-    source = source_at(path, csv=known)
+    source = source_at(path, csv=known, sheet=told.sheet if isinstance(told, TableOptions) else None)
     if isinstance(source, CsvSource):
         found = [
             f"delimiter {source.csv.delimiter!r}" if known.delimiter is None and source.csv.delimiter != "," else "",

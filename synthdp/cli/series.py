@@ -69,6 +69,16 @@ def start(
     "--history", type=click.Path(path_type=Path), multiple=True, help="A table of earlier rows; repeatable, in order."
 )
 @click.option(
+    "--corrections", type=click.Path(path_type=Path), help="Rows of earlier periods, as they were added, to take back."
+)
+@click.option(
+    "--history-corrections",
+    type=(int, click.Path(path_type=Path)),
+    multiple=True,
+    metavar="PERIOD FILE",
+    help="What was taken back in an earlier period, counted from 1; repeatable.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), help="The synthetic rows of the period, which stay; csv or parquet."
 )
 @click.option(
@@ -78,7 +88,8 @@ def start(
 @click.option("--seed", type=int, help="Seed of the sampling; it never reaches noise.")
 @csv_options
 def add(
-    folder: Path, table: Path, history: tuple[Path, ...], out: Path | None, cumulative: Path | None, page: Path | None,
+    folder: Path, table: Path, history: tuple[Path, ...], corrections: Path | None,
+    history_corrections: tuple[tuple[int, Path], ...], out: Path | None, cumulative: Path | None, page: Path | None,
     seed: int | None, told: CsvFormat,
 ) -> None:  # fmt: skip
     """Add the rows of the next period, a private TABLE (CSV, or Parquet, Arrow, DuckDB or Excel by ending).
@@ -91,11 +102,21 @@ def add(
           --history february.csv --out march-synthetic.csv
     """
     made = _opened(folder, seed)
-    _check_places([out, cumulative, page], [table, *history])
+    back = [path for _, path in history_corrections]
+    _check_places([out, cumulative, page], [table, *history, *back, *([] if corrections is None else [corrections])])
     schema = made.schema
     known = read_as(schema, told)
-    earlier = [table_at(one, told, known.csv) for one in history] or None
-    release = made.add(table_at(table, told, known.csv), history=earlier)
+    earlier: list[Any] = [table_at(one, told, known.csv) for one in history]
+    for number, path in history_corrections:
+        if not 1 <= number <= len(earlier):
+            raise DataError(
+                f"--history-corrections {number} must be the number of one of the {len(earlier)} tables of --history"
+            )
+        earlier[number - 1] = (earlier[number - 1], table_at(path, told, known.csv))
+    release = made.add(
+        table_at(table, told, known.csv), history=earlier or None,
+        corrections=None if corrections is None else table_at(corrections, told, known.csv),
+    )  # fmt: skip
     if out is not None:
         made.write_rows(made.added - 1, out)
     if cumulative is not None:

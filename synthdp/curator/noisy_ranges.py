@@ -64,8 +64,8 @@ FEW_PARTS, MUCH = 2, 0.2
 Tuned; not measured."""
 
 HIDING = 4.0
-"""Numbers are missed outside some parts if more than so many standard deviations are, and more than `HIDDEN` of them.
-Tuned; not measured."""
+"""A range is not clipped if the noisy count outside of it exceeds this many standard deviations of its noise and the
+fraction `HIDDEN` of the numbers.  Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""

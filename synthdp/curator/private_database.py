@@ -15,13 +15,14 @@ from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, n
 from synthdp.curator.contribution import Bounding, mixed, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
+from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
-from synthdp.tables.source import CheckedSource, Source
+from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
@@ -46,6 +47,9 @@ class PrivateDatabase(PrivateTable):
     def close(self) -> None:
         """Forget the rows; every later read raises."""
         PrivateTable.close(self)
+        for source in self.sources.values():
+            if isinstance(source, SummingSource):
+                source.forget()
         self.sources = {}
 
     def _grid_indices(self) -> SpillBuffer:
@@ -182,6 +186,10 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
         for name, values in zip(columns, tables[table.name], strict=False):
             if name in layout.place[i]:
                 _put(record, layout.place[i][name], found, values)
+        for between in layout.differences.values():
+            if between.second[0] == table.name:
+                days = _differences(layout, i, between, tables, chosen)
+                _put(record, layout.place[i][between.name], found, days)
         if i:
             parent = chosen[layout.tables[i].parent]
             counted = layout.place[layout.tables[i].parent][table.count]
@@ -350,6 +358,24 @@ def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout:
     names = [name for name, one in layout.schema.tables[table.name].items() if not one.names_rows]
     period = columns[names.index(table.period)][found.rows].astype(np.int64)
     return found.parent, np.left_shift(np.int64(1), period)
+
+
+def _differences(
+    layout: Layout, i: int, between: Difference, tables: Mapping[str, list[AnyArray]], chosen: Sequence[_Chosen]
+) -> IntArray:
+    """Return the grid point of a difference of two days, for each row of a table; of rows that are not used, anything."""
+    schema, found = layout.schema, chosen[i]
+    above, rows = i, np.arange(len(found.rows))
+    while layout.schema.names[above] != between.first[0]:
+        rows, above = chosen[above].parent[rows], layout.tables[above].parent
+    first, second = (
+        tables[table][[name for name, one in schema.tables[table].items() if not one.names_rows].index(column)]
+        for table, column in (between.first, between.second)
+    )
+    columns = schema.tables[between.first[0]][between.first[1]], schema.tables[between.second[0]][between.second[1]]
+    days = np.zeros(len(second), np.int64)
+    days[found.rows] = between.points(first[chosen[above].rows[rows]], second[found.rows], columns)
+    return days
 
 
 def _blank(persons: int, column: object) -> GridIndices:

@@ -26,10 +26,9 @@ from synthdp.queries.marginals import Marginals, OfTables
 from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
-from synthdp.tables.infer import infer_schema
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.sources.resolve import infer_schema, source_of
 
 CACHED_DOMAINS = 4
 """Domains whose codes and counts are kept for the next question.  A safety limit."""
@@ -238,9 +237,7 @@ class PrivateTable:
     def open(self) -> Source:
         """Return the source of rows, unless the table was closed."""
         if self.source is None:
-            raise RoomClosedError(
-                "the curator has finished its plan and reads no more: make a new one for a new release"
-            )
+            raise RoomClosedError("the curator is closed and no longer holds rows: make a new one for a new release")
         return self.source
 
 

@@ -24,10 +24,9 @@ from synthdp.checks import check_number, whole
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.series_noise import Journal, clipped, lattice
-from synthdp.curator.series_rows import MODULUS, PeriodRows, Units, encoded, fingerprint
+from synthdp.curator.series_rows import MODULUS, EncodedPeriod, PeriodRows, Units, encoded
 from synthdp.curator.series_state import PrivateState
 from synthdp.curator.series_terms import SeriesTerms
-from synthdp.curator.spill import SpillBuffer
 from synthdp.errors import BudgetExceededError, DataError, ParameterError, PrivacyError
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import noise
@@ -81,7 +80,7 @@ class SeriesRoom:
         self.terms, self._schema, self._ledger, self._dataset = terms, schema, ledger, dataset
         self._state = PrivateState(folder, key=key)
         self._secret, self._mine = b"", os.getpid()
-        self._stores: tuple[SpillBuffer, ...] = ()
+        self._stores: tuple[EncodedPeriod, ...] = ()
         self._period = -1
 
     def __repr__(self) -> str:
@@ -91,7 +90,9 @@ class SeriesRoom:
         raise PrivacyError("the room of a series holds private sums and cannot be pickled or copied")
 
     @contextmanager
-    def adding(self, period: int, table: object, *, earlier: Sequence[object] | None = None) -> Iterator[None]:
+    def adding(
+        self, period: int, table: object, *, taken_back: object = None, earlier: Sequence[object] | None = None
+    ) -> Iterator[None]:
         """Read the rows of a period, and of all earlier ones if they are given; forget them at the end.
 
         Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
@@ -102,8 +103,11 @@ class SeriesRoom:
             Its number from 0; all earlier ones must have been added.
         table
             Its rows.
+        taken_back
+            Rows of earlier periods that were wrong: they count -1, and are bounded together with the new rows.
         earlier
-            The tables of all earlier periods in order, or, without a privacy unit, any tables that hold their rows.
+            The tables of all earlier periods in order, or, without a privacy unit, any tables that hold their rows; a pair
+            of tables for a period in which rows were taken back.
 
         Raises
         ------
@@ -114,7 +118,7 @@ class SeriesRoom:
             self._open()
             self._charge()
             try:
-                self._read(period, table, earlier)
+                self._read(period, (table, taken_back), earlier)
                 yield
             finally:
                 for store in self._stores:
@@ -143,7 +147,7 @@ class SeriesRoom:
         """
         if not self.terms.adjacency.rows_are_public:
             raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
-        return sum(len(block[0]) for block in self._stores[-1].blocks())
+        return sum(len(block[0]) for block in self._stores[-1].rows.blocks())
 
     def open_plan(self, factor: IntArray, *, last: int, mu: float, weight: int = 1) -> Any:
         """Return a curator of all rows so far for a program that chooses what is asked from now on.
@@ -175,7 +179,7 @@ class SeriesRoom:
         if len(self._stores) < 1 or (start > 0 and len(self._stores) < 2):
             raise PrivacyError("a new plan reads all rows so far: give those of the earlier periods as history")
         self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
-        rows = PeriodRows(None, self._schema, self._merged(start), stores=self._stores, weight=weight)
+        rows = PeriodRows.of(self._stores, self._schema, self._merged(start), weight=weight)
         terms = CuratorTerms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
         answering = Journal(self._state, self._secret, f"{QUESTION}{start:04}-", factor=factor, weight=weight)
         from synthdp.curator.curator import Curator
@@ -362,22 +366,25 @@ class SeriesRoom:
             book.commit(entry)
         self._state.write(CHARGED, {"entry": np.array(entry)})
 
-    def _read(self, period: int, table: object, earlier: Sequence[object] | None) -> None:
+    def _read(self, period: int, tables: tuple[object, object], earlier: Sequence[object] | None) -> None:
+        if tables[1] is not None:
+            self._check_taken_back(period)
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
-        stores: list[SpillBuffer] = []
+        stores: list[EncodedPeriod] = []
         if earlier is not None:
             by_period = self.terms.adjacency.unit is not None
             if by_period and len(earlier) != period:
                 raise DataError(f"history must be the {period} tables of the earlier periods, in order")
             for t, one in enumerate(earlier):
-                stores.append(self._encoded(one, before[:t])[0])
-            found = [fingerprint(store, self._secret) for store in stores]
+                pair = one if isinstance(one, tuple) and len(one) == 2 and by_period else (one, None)
+                stores.append(self._encoded(pair, before[:t])[0])
+            found = [one.mark for one in stores]
             known = [int.from_bytes(record["fingerprint"].tobytes()) for record in before]
             if found != known if by_period else (sum(found) - sum(known)) % MODULUS:
                 raise DataError("the rows of history must be those of the earlier periods, unchanged")
-        store, units = self._encoded(table, before)
+        store, units = self._encoded(tables, before)
         stores.append(store)
-        mark = np.frombuffer(fingerprint(store, self._secret).to_bytes(32), np.uint8)
+        mark = np.frombuffer(store.mark.to_bytes(32), np.uint8)
         name = f"{ROWS}{period:04}"
         begun = self._state.has(f"{ANSWERS}{period:04}") or self._state.has(f"{KEPT}{period:04}")
         begun = begun or bool(self._questions(period))
@@ -388,16 +395,28 @@ class SeriesRoom:
             self._state.write(name, {"fingerprint": mark, "seed": seed, "units": units})
         self._stores, self._period = tuple(stores), period
 
-    def _encoded(self, table: object, before: Sequence[dict[str, AnyArray]]) -> tuple[SpillBuffer, AnyArray]:
+    def _check_taken_back(self, period: int) -> None:
+        """Refuse corrections that no bound on a unit's periods pays for."""
+        if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
+            raise ParameterError(
+                "corrections need a privacy_unit with max_periods_per_unit of 2 or more: a row and its correction are of "
+                "one unit in two periods"
+            )
+        if period < 1:
+            raise DataError("corrections are of earlier periods, and there is none yet")
+
+    def _encoded(
+        self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
+    ) -> tuple[EncodedPeriod, AnyArray]:
         """Return a period's rows without those of units that had rows in as many periods before, and its units."""
-        adjacency, most = self.terms.adjacency, self.terms.most_periods
-        if adjacency.unit is None or most >= self.terms.periods:
-            return encoded(table, self._schema, adjacency, None), np.zeros((0, 2), np.uint64)
-        had = np.concatenate([np.zeros((0, 2), np.uint64), *(record["units"] for record in before)])
-        distinct, times = np.unique(had, axis=0, return_counts=True)
-        units = Units(adjacency.unit, self._secret, distinct[times >= most])
-        store = encoded(table, self._schema, adjacency, units)
-        return store, units.seen
+        adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
+        units = None
+        if adjacency.unit is not None and most < self.terms.periods:
+            had = np.concatenate([np.zeros((0, 2), np.uint64), *(record["units"] for record in before)])
+            distinct, times = np.unique(had, axis=0, return_counts=True)
+            units = Units(adjacency.unit, self._secret, distinct[times >= most])
+        found = encoded(table, self._schema, adjacency, units, secret=self._secret, taken_back=taken_back)
+        return found, np.zeros((0, 2), np.uint64) if units is None else units.seen
 
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
         """Write a plan before anything is asked for it, if what is left pays for it; refuse to change one."""
@@ -458,7 +477,7 @@ class SeriesRoom:
         return np.asarray(self._state.read(name)[f"sums{i}"], np.int64)
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        rows = PeriodRows(None, self._schema, self.terms.adjacency, stores=self._stores[-1:])
+        rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
     def _check_planned(

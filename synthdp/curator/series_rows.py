@@ -12,11 +12,12 @@ from synthdp.arrays import AnyArray, BoolArray, Totals
 from synthdp.curator.contribution import Bounding
 from synthdp.curator.private_table import PrivateTable, private_table
 from synthdp.curator.spill import SpillBuffer
-from synthdp.domain.encoder import RawColumn, rows_of
-from synthdp.errors import RoomClosedError
+from synthdp.domain.encoder import Numbers, RawColumn, rows_of
+from synthdp.errors import DataError, RoomClosedError
 from synthdp.privacy.neighbors import Adjacency
-from synthdp.queries.protocol import Statistic
+from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic
 from synthdp.schema.column import Column
+from synthdp.schema.columns import Boolean
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
@@ -25,21 +26,75 @@ MODULUS = 2**256
 """Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end."""
 
 
+TAKEN_BACK = "row of an earlier period that is taken back"
+"""The column that tells corrections from new rows while both are bounded together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class EncodedPeriod:
+    """The rows of a period that are used, as grid indices.
+
+    Parameters
+    ----------
+    rows
+        New rows.
+    taken_back
+        Rows of earlier periods that count -1; ``None`` if none were given.
+    mark
+        A keyed fingerprint of both.
+    """
+
+    rows: SpillBuffer
+    taken_back: SpillBuffer | None
+    mark: int
+
+    def close(self) -> None:
+        """Forget the rows."""
+        for store in (self.rows, self.taken_back):
+            if store is not None:
+                store.close()
+
+
 @dataclass(slots=True, repr=False)
 class PeriodRows(PrivateTable):
     """Rows of some periods, each bounded by itself, of which every one counts several times.
+
+    Statistics that are linear in the rows count those that are taken back -1 times; others do not see them.
 
     Parameters
     ----------
     stores
         Grid indices of each period's rows.
+    taken_back
+        Grid indices of rows that count -1.
     weight
         How often each row counts.
     """
 
     stores: tuple[SpillBuffer, ...] = ()
+    taken_back: tuple[SpillBuffer, ...] = ()
     weight: int = 1
     _open: bool = True
+
+    @classmethod
+    def of(
+        cls, periods: Sequence[EncodedPeriod], schema: Schema, adjacency: Adjacency, *, weight: int = 1
+    ) -> PeriodRows:
+        """Return the rows of some periods."""
+        back = tuple(one.taken_back for one in periods if one.taken_back is not None)
+        stores = tuple(one.rows for one in periods)
+        return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
+
+    def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
+        """Return a statistic without noise; see `PrivateTable.exact`."""
+        found = PrivateTable.exact(self, statistic)
+        if self.taken_back and isinstance(statistic, LinearQueries):
+            back = PeriodRows(None, self.schema, self.adjacency, stores=self.taken_back, weight=self.weight)
+            try:
+                return found - back.exact(statistic)
+            finally:
+                back.close()
+        return found
 
     def close(self) -> None:
         """Forget the rows; every later read raises."""
@@ -137,8 +192,41 @@ class _Admitted:
             yield {name: rows_of(raw, kept) for name, raw in block.items()}
 
 
-def encoded(table: object, schema: Schema, adjacency: Adjacency, units: Units | None) -> SpillBuffer:
-    """Return the rows of one period as grid indices: no more of a unit than may be used.
+class _Signed:
+    """New rows and rows that are taken back as one source, with a column that tells which is which."""
+
+    def __init__(self, rows: Source, taken_back: Source) -> None:
+        self._parts = ((rows, 0), (taken_back, 1))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order: those that both have."""
+        (rows, _), (back, _) = self._parts
+        return (*(name for name in rows.names if name in back.names), TAKEN_BACK)
+
+    def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
+        """Yield all rows, the new ones first."""
+        wanted = {name: column for name, column in columns.items() if name != TAKEN_BACK}
+        for source, sign in self._parts:
+            for block in source.blocks(wanted, extra=extra):
+                size = _length(next(iter(block.values())))
+                yield block | {TAKEN_BACK: Numbers(np.full(size, sign, np.int64))}
+
+
+def _length(raw: RawColumn) -> int:
+    return len(raw.values if isinstance(raw, Numbers) else raw.codes)
+
+
+def encoded(
+    table: object,
+    schema: Schema,
+    adjacency: Adjacency,
+    units: Units | None,
+    *,
+    secret: bytes,
+    taken_back: object = None,
+) -> EncodedPeriod:
+    """Return the rows of one period as grid indices: no more of a unit than may be used, taken back or new.
 
     Removing one unit changes at most as many rows of the result as the adjacency says.
 
@@ -148,8 +236,23 @@ def encoded(table: object, schema: Schema, adjacency: Adjacency, units: Units | 
         As for a curator's table.
     """
     source = source_of(table, schema)
+    if taken_back is not None:
+        earlier = source_of(taken_back, schema)
+        for names in (source.names, earlier.names):
+            if any(name not in names for name in (*schema, adjacency.unit)):
+                raise DataError("corrections must have the columns of the rows, with the privacy_unit")
+        source, schema = _Signed(source, earlier), schema.extended({TAKEN_BACK: Boolean()})
     private, _ = private_table(source if units is None else _Admitted(source, units), schema, adjacency)
-    return private._grid_indices()  # noqa: SLF001 - of the trusted side's own table
+    store = private._grid_indices()  # noqa: SLF001 - of the trusted side's own table
+    mark = fingerprint(store, secret)
+    if taken_back is None:
+        return EncodedPeriod(rows=store, taken_back=None, mark=mark)
+    new, back = SpillBuffer(), SpillBuffer()
+    for *columns, sign in store.blocks():
+        new.add([column[sign == 0] for column in columns])
+        back.add([column[sign == 1] for column in columns])
+    store.close()
+    return EncodedPeriod(rows=new, taken_back=back, mark=mark)
 
 
 def fingerprint(store: SpillBuffer, secret: bytes) -> int:

@@ -260,7 +260,7 @@ class SparseVector:
     def _exchange(self, before: _State, after: _State) -> None:
         """Go from one state to the next, unless a signal's handler, or the query itself, asked in between."""
         if self._state is not before:
-            raise PrivacyError("the watch was asked while it was being asked: ask one question after the other")
+            raise PrivacyError("ask() was called before the previous ask() returned: ask one query at a time")
         self._state = after  # nothing comes in between: neither line calls anything
 
     def _document(self, table: PrivateTable, state: _State) -> dict[str, Any]:

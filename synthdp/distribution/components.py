@@ -17,9 +17,9 @@ from synthdp.distribution.protocol import (
     check_evidence,
     check_rows,
     codes_dtype,
+    draw_within_groups,
     impossible,
 )
-from synthdp.distribution.systematic import draw_within_groups
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 

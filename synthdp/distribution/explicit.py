@@ -13,8 +13,15 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
 from synthdp.codec import file_form
 from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency, normalised
-from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
-from synthdp.distribution.systematic import multinomial_counts, systematic_counts
+from synthdp.distribution.protocol import (
+    Evidence,
+    check_evidence,
+    check_rows,
+    codes_dtype,
+    impossible,
+    multinomial_counts,
+    systematic_counts,
+)
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator
 

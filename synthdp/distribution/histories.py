@@ -7,7 +7,7 @@ is exact, needs no junction tree, and a person's history may be as long as its c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -202,7 +202,9 @@ class _Law:
     possible
         (cells,) which cells some row may have; ``None`` for all.
     above
-        For each factor, (rows,) the group of the row above; ``None`` where it looks at none.
+        By factor, and by part of one of three attributes, (rows,) the group of the row above, where it looks at one.
+    groupings, which
+        The different groupings of its cells that factors speak of, and for each factor which; -1 for one of single cells.
     expected
         Where what is expected is added up; ``None`` where nothing is.
     by_factor
@@ -213,7 +215,9 @@ class _Law:
     among: Among
     barriers: tuple[Barrier, ...]
     possible: BoolArray | None
-    above: tuple[IntArray | None, ...]
+    above: Mapping[tuple[int, int], IntArray]
+    groupings: tuple[Grouping, ...]
+    which: tuple[int, ...]
     expected: FloatArray | None
     by_factor: Sequence[FloatArray]
 
@@ -238,7 +242,7 @@ class _Pass:
             index = np.flatnonzero(rows.rank == rank)
             for law in laws:
                 given = [
-                    (k, self._given(f, law.above[k], index, sums, back=back))
+                    (k, self._given(law, k, index, sums, back=back))
                     for k, f in enumerate(law.of.factors)
                     for back in _looks_back(f, rank)
                 ]
@@ -275,12 +279,17 @@ class _Pass:
             if key[0] != i:
                 continue
             rows.values[one.attribute] = np.zeros(len(rows), np.int64)
-            above = tuple(self._of_parent(f.table) if f.table.kind is Kind.PARENT else None for f in one.factors)
+            above = {
+                (k, j): self._of_parent(part)
+                for k, f in enumerate(one.factors) for j, part in enumerate(f.table.parts or (f.table,))
+                if part.kind is Kind.PARENT
+            }  # fmt: skip
             barriers = tuple(b for b in model.barriers if (b.table, b.attribute) == key)
             among = Among(model.layout, i, one.attribute, parents)
             into = None if self.expected is None else self.expected.ones[key]
             by_factor = [] if self.expected is None else self.expected.factors[key]
-            found.append(_Law(one, among, barriers, model.possible.get(key), above, into, by_factor))
+            groupings, which = _groupings_of(one)
+            found.append(_Law(one, among, barriers, model.possible.get(key), above, groupings, which, into, by_factor))
         return found
 
     def _sums(self) -> dict[str, IntArray]:
@@ -294,8 +303,18 @@ class _Pass:
         """Return (rows, cells) logarithms, but for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
+        pushed: dict[int, FloatArray] = {}  # by grouping, what factors say of its groups
         for k, groups in given:
-            _push(z, of.factors[k], groups, rows, index)
+            theta, place = of.factors[k].theta, law.which[k]
+            if place < 0:
+                earlier = of.factors[k].table.grouping.of(groups, rows.group[index - 1])
+                z[np.arange(len(index)), groups] += theta[earlier, 0]
+            elif place in pushed:
+                pushed[place] += theta[groups]
+            else:
+                pushed[place] = theta[groups]
+        for place, said in pushed.items():
+            _spread_cells(z, said, law.groupings[place], rows, index)
         is_period = layout.period == of.attribute
         if is_period:
             _forbid_periods(z, rows, index, rank, rows.values[of.attribute], unique=layout.unique)
@@ -332,29 +351,50 @@ class _Pass:
         group = rows.group[index] if len(one.base) > 1 else np.zeros(len(index), np.int64)
         weight = shares[Kind.ONE if len(one.base) > 1 else Kind.ROW][index]
         law.expected[:] += _summed_by(group, probability * weight[:, None], len(law.expected))
+        grouped: dict[int, FloatArray] = {}
         for k, groups in given:
-            table = one.factors[k].table
-            _expect_table(law.by_factor[k], table, groups, probability, shares[table.kind][index], rows, index)
+            table, place, into = one.factors[k].table, law.which[k], law.by_factor[k]
+            weight = shares[table.weighs_as][index]
+            if place < 0:
+                earlier = table.grouping.of(groups, rows.group[index - 1])
+                stayed = probability[np.arange(len(index)), groups] * weight
+                into[:, 0] += np.bincount(earlier, stayed, len(into))
+                continue
+            if place not in grouped:
+                grouped[place] = _by_group(probability, law.groupings[place], rows, index)
+            into += _summed_by(groups, grouped[place] * weight[:, None], len(into))
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
         """Return the cell that a barrier looks at, for some rows."""
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
         above = rows_above.period if in_pattern else rows_above.values[barrier.other]
-        if barrier.above == barrier.table:
+        if barrier.above != barrier.table:
+            above = above[self.persons.ancestor(barrier.table, barrier.above)]
+        if not barrier.days:
             return above[index]
-        return above[self.persons.ancestor(barrier.table, barrier.above)[index]]
+        days = self.model.layout.axis(barrier.table, barrier.days).size
+        return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
-    def _given(
-        self, f: Factor, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
-    ) -> IntArray:
+    def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
         """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so many rows before."""
-        table, rows = f.table, self.persons.tables[self.table]
+        table = law.of.factors[k].table
+        if table.kind is not Kind.TRIPLE:
+            return self._given_one(table, law.above.get((k, 0)), index, sums, back=back)
+        a, b = (
+            self._given_one(part, law.above.get((k, j)), index, sums, back=back) for j, part in enumerate(table.parts)
+        )
+        return a * table.parts[1].sizes(self.model.layout)[0] + b
+
+    def _given_one(
+        self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
+    ) -> IntArray:
+        rows = self.persons.tables[self.table]
         if above is not None:
             return above[index]
         match table.kind:
@@ -376,28 +416,42 @@ class _Pass:
         return group_of_mean(grouping, both[0, index], both[1, index])
 
 
-def _expect_table(
-    into: FloatArray,
-    table: PersonTable,
-    given: IntArray,
-    probability: FloatArray,
-    weight: FloatArray,
-    rows: Rows,
-    index: IntArray,
-) -> None:
-    """Add what is expected of some rows to a table."""
-    if table.kind in (Kind.STAY, Kind.ALIKE):
-        groups = table.grouping.of(given, rows.group[index - 1])
-        stayed = probability[np.arange(len(index)), given] * weight
-        into[:, 0] += np.bincount(groups, stayed, len(into))
-        return
-    weighted, grouping = probability * weight[:, None], table.grouping
+def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ...]]:
+    """Return the different groupings of an attribute's cells, and which of them each factor has; -1 for single cells."""
+    different: list[Grouping] = []
+    which = []
+    for f in one.factors:
+        mine = f.table.grouping
+        if f.table.kind in (Kind.STAY, Kind.ALIKE):
+            which.append(-1)
+            continue
+        if not any(mine is grouping for grouping in different):
+            different.append(mine)
+        which.append(next(i for i, grouping in enumerate(different) if mine is grouping))
+    return tuple(different), tuple(which)
+
+
+def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
+    """Return (rows, groups) how likely the groups of cells are."""
+    found = np.empty((len(index), grouping.size))
+    for g, here in _periods(grouping, rows, index):
+        found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
+    return found
+
+
+def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> None:
+    """Add what factors say of groups to the logarithms of their cells."""
+    for g, here in _periods(grouping, rows, index):
+        z[here] += said[here][:, grouping.groups[g]]
+
+
+def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
+    """Yield the groups of periods that a grouping tells apart, and which of some rows are of them."""
     if len(grouping.groups) == 1:
-        _add_columns(into, grouping.groups[0], _summed_by(given, weighted, len(into)))
+        yield 0, slice(None)
         return
     for g in range(len(grouping.groups)):
-        here = rows.group[index] == g
-        _add_columns(into, grouping.groups[g], _summed_by(given[here], weighted[here], len(into)))
+        yield g, rows.group[index] == g
 
 
 def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
@@ -427,19 +481,11 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
-    """Return (size, cells) sums of rows by a number that each has."""
-    found = np.zeros((size, weighted.shape[1]))
-    if len(given):
-        order = np.argsort(given, kind="stable")
-        ordered = given[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        found[ordered[starts]] = np.add.reduceat(weighted[order], starts, axis=0)
-    return found
-
-
-def _add_columns(into: FloatArray, groups: IntArray, summed: FloatArray) -> None:
-    """Add the columns of one table to those of another, by the group of each."""
-    into += summed @ (groups[:, None] == np.arange(into.shape[1]))
+    """Return (size, columns) sums of rows by a number that each has."""
+    columns = weighted.shape[1]
+    places = (given[:, None] * columns + np.arange(columns)).ravel()
+    found = np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
+    return np.asarray(found, np.float64)
 
 
 def _grouping(table: PersonTable) -> Grouping:
@@ -457,7 +503,7 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
 
     None where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
     """
-    match f.table.kind:
+    match f.table.weighs_as:
         case Kind.SIBLING | Kind.ALIKE:
             return range(1, min(rank, MOST_SIBLINGS - 1) + 1)
         case Kind.STEP | Kind.STAY:
@@ -465,18 +511,6 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
         case Kind.BEFORE:
             return (0,) if rank >= 2 else ()
     return (0,)
-
-
-def _push(z: FloatArray, f: Factor, given: IntArray, rows: Rows, index: IntArray) -> None:
-    """Add what a factor says to the logarithms of all cells."""
-    if f.table.kind in (Kind.STAY, Kind.ALIKE):
-        groups = f.table.grouping.of(given, rows.group[index - 1])
-        z[np.arange(len(index)), given] += f.theta[groups, 0]
-        return
-    grouping = f.table.grouping
-    for g in range(len(grouping.groups)):
-        here = slice(None) if len(grouping.groups) == 1 else rows.group[index] == g
-        z[here] += f.theta[:, grouping.groups[g]][given[here]]
 
 
 def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:

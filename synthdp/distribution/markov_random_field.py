@@ -17,8 +17,14 @@ from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
 from synthdp.codec import Source, Store, file_form
 from synthdp.distribution.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
-from synthdp.distribution.protocol import Evidence, check_evidence, check_rows, codes_dtype, impossible
-from synthdp.distribution.systematic import draw_within_groups
+from synthdp.distribution.protocol import (
+    Evidence,
+    check_evidence,
+    check_rows,
+    codes_dtype,
+    draw_within_groups,
+    impossible,
+)
 from synthdp.errors import InternalError, ParameterError
 from synthdp.randomness import Generator
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,6 +60,12 @@ class Axis:
 
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
+
+    def named(self, name: str) -> Axis:
+        """Return the same cells of another column of the same declaration."""
+        found = copy(self)
+        object.__setattr__(found, "name", name)
+        return found
 
     def cells_of(self, indices: GridIndices) -> GridIndices:
         """Return the cell of every grid point, (n,) in the narrowest unsigned type."""

@@ -7,7 +7,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Fresh
-from synthdp.schema.patterns import alphabets_of, size_of
+from synthdp.schema.labels import alphabets_of, size_of
 from synthdp.schema.schema import Schema
 
 ROUNDS = 6

@@ -14,6 +14,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray, frozen
 from synthdp.domain.axis import Axis
+from synthdp.domain.differences import Difference, differences_of
 from synthdp.domain.domain import Domain, axis_of, finest_axis
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
@@ -72,7 +73,7 @@ class TableLayout:
         Whether no two of them have the same period.
     axes
         The attributes of a row, in the order in which they are drawn: the period of a sequence, the counts of children,
-        the columns.
+        the columns, each after the days between it and another one, if these are drawn.
     periods
         The axis of the period; ``None`` without one.
     standard_periods
@@ -137,11 +138,15 @@ class Layout:
     nested
         Whether rows of a table below another one share what their parent row has, rather than one for all rows of a person:
         so it was in releases of earlier versions.
+    with_differences
+        Whether differences of two days are attributes; they were not in releases of earlier versions.
 
     Attributes
     ----------
     tables
         Layouts, parents before children.
+    differences
+        By table and second day, the differences of two days that are attributes of the table.
     wide
         The schema of the record: what a curator of persons is asked about.
     domain
@@ -153,10 +158,12 @@ class Layout:
     schema: DatabaseSchema
     cells: Mapping[tuple[str, str], Axis] = field(default_factory=dict)
     nested: bool = False
+    with_differences: bool = True
     tables: tuple[TableLayout, ...] = field(init=False)
     wide: Schema = field(init=False)
     domain: Domain = field(init=False)
     place: tuple[Mapping[str, IntArray], ...] = field(init=False)
+    differences: Mapping[tuple[str, str], Difference] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.schema.undeclared:
@@ -165,7 +172,8 @@ class Layout:
                 f"column {column!r} of table {name!r} must have declared bounds or levels: none are discovered in "
                 "several tables"
             )
-        tables = tuple(_table(self.schema, name, self.cells) for name in self.schema.names)
+        differences = differences_of(self.schema) if self.with_differences else {}
+        tables = tuple(_table(self.schema, name, self.cells, differences) for name in self.schema.names)
         columns: dict[str, Column] = {}
         axes: list[Axis] = []
         place: list[dict[str, IntArray]] = []
@@ -177,11 +185,12 @@ class Layout:
                 for slot in range(table.slots):
                     full = f"{table.name}[{slot}].{name}"
                     columns[full] = axis.column
-                    axes.append(Axis(full, axis.column, axis.starts, axis.cells))
+                    axes.append(axis.named(full))
         object.__setattr__(self, "tables", tables)
         object.__setattr__(self, "wide", Schema(columns))
         object.__setattr__(self, "domain", Domain(tuple(axes)))
         object.__setattr__(self, "place", tuple(place))
+        object.__setattr__(self, "differences", differences)
 
     def with_cells(self, cells: Mapping[tuple[str, str], Axis]) -> Layout:
         """Return the record with other cells in some columns, by table and column."""
@@ -194,6 +203,11 @@ class Layout:
     def children(self, table: int) -> tuple[int, ...]:
         """Return the positions of the child tables of one."""
         return tuple(i for i, one in enumerate(self.tables) if one.parent == table)
+
+    def days(self, table: int) -> tuple[str, ...]:
+        """Return the attributes of a table that are differences of two days."""
+        name = self.schema.names[table]
+        return tuple(one.name for place, one in self.differences.items() if place[0] == name)
 
     def axis(self, table: int, attribute: str) -> Axis:
         """Return the axis of an attribute of a table."""
@@ -225,7 +239,12 @@ class Layout:
         return found
 
 
-def _table(schema: DatabaseSchema, name: str, cells: Mapping[tuple[str, str], Axis]) -> TableLayout:
+def _table(
+    schema: DatabaseSchema,
+    name: str,
+    cells: Mapping[tuple[str, str], Axis],
+    differences: Mapping[tuple[str, str], Difference],
+) -> TableLayout:
     relation = schema.relation_to(name)
     columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
     axes: dict[str, Axis] = {}
@@ -240,7 +259,11 @@ def _table(schema: DatabaseSchema, name: str, cells: Mapping[tuple[str, str], Ax
     for child in schema.children(name):
         column = columns_of_count(schema, child.child)
         axes[f"#{child.child}"] = finest_axis(f"#{child.child}", column)
-    axes |= {column: cells.get((name, column)) or axis_of_column(column, kind) for column, kind in columns.items()}
+    for each, kind in columns.items():
+        between = differences.get((name, each))  # the days between are drawn before the second day
+        if between is not None:
+            axes[between.name] = cells.get((name, between.name)) or axis_of_column(between.name, between.column)
+        axes[each] = cells.get((name, each)) or axis_of_column(each, kind)
     return TableLayout(
         name=name, parent=-1 if relation is None else schema.names.index(relation.parent),
         at_most=1 if relation is None else relation.at_most, slots=schema.slots(name), order=order, period=period,

@@ -17,7 +17,7 @@ from synthdp.errors import InternalError
 from synthdp.randomness import Generator
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import Column
-from synthdp.schema.spacing import LARGEST_EXACT
+from synthdp.schema.numbers import LARGEST_EXACT
 
 FEWEST, MOST = 8, 1 << 12
 """Multiples that a power of ten has within the bounds, if it is asked for: a few are values, not a habit of rounding; very

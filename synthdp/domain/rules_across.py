@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, GridIndices
+from synthdp.arrays import BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
+from synthdp.domain.differences import Difference
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.rules import Rule, rules_of
 from synthdp.schema.rules_across import Condition
@@ -27,6 +28,9 @@ class Barrier:
         What was drawn before: an attribute of a row above, or of the row itself.
     possible
         (cells of the other, cells of the attribute) whether some row with both obeys.
+    days
+        The days between the two, an attribute of the row that was drawn before: then the first axis of ``possible`` is of
+        cells of the other and of these.
     """
 
     table: int
@@ -34,12 +38,14 @@ class Barrier:
     above: int
     other: str
     possible: BoolArray
+    days: str = ""
 
 
 @lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
     """Return what the rules on two columns forbid, cell by cell, in the order in which histories are drawn."""
-    return tuple(_barrier(layout, one) for one in layout.schema.conditions)
+    found = [_barrier(layout, one) for one in layout.schema.conditions]
+    return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
 
 
 @lru_cache(maxsize=4)
@@ -91,6 +97,34 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
     if table.parent == above:  # counts are drawn before columns
         return Barrier(above, condition.above[1], above, table.count, of_pattern.T)
     return Barrier(table.parent, table.count, above, condition.above[1], of_pattern)
+
+
+def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
+    """Yield which days may lie between, given the first day, and which second days are possible, given both."""
+    (above, other), (table, attribute) = between.first, between.second
+    axes = [axis_at(layout, (above, other)), layout.axis(layout.position(table), between.name)]
+    axes.append(axis_at(layout, between.second))
+    least, most = zip(*(ends_of_points(axis) for axis in axes), strict=True)
+    first, days = (np.arange(axis.size) for axis in axes[:2])
+    low, high = between.second_day(least[0][:, None], least[1]), between.second_day(most[0][:, None], most[1])
+    if between.sign < 0:
+        low, high = between.second_day(least[0][:, None], most[1]), between.second_day(most[0][:, None], least[1])
+    inside = (low[:, :, None] <= most[2]) & (high[:, :, None] >= least[2])
+    regular = (first < axes[0].regular)[:, None] & (days < axes[1].regular)
+    open_ = np.where(regular[:, :, None], inside & (np.arange(axes[2].size) < axes[2].regular), True)
+    here, up = layout.position(table), layout.position(above)
+    yield Barrier(here, between.name, up, other, np.asarray(open_.any(axis=2), np.bool_))
+    yield Barrier(here, attribute, up, other, open_.reshape(-1, axes[2].size), between.name)
+
+
+def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
+    """Return the first and the last regular grid point of each cell, (cells,); (0, -1) where it has none."""
+    first, last = np.full(axis.size, axis.grid.size), np.full(axis.size, -1)
+    runs = np.flatnonzero(axis.starts < axis.grid.regular)
+    stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
+    np.minimum.at(first, axis.cells[runs], axis.starts[runs])
+    np.maximum.at(last, axis.cells[runs], stops - 1)
+    return np.where(last < 0, 0, first), last
 
 
 def _possible(layout: Layout, condition: Condition) -> BoolArray:

@@ -18,8 +18,16 @@ from synthdp.curator.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
-from synthdp.estimators.findings import misfit_notes, unusual_notes, warn_of_misfits, warn_of_unusual
-from synthdp.estimators.refusals import EPSILONS, tells_of_budget
+from synthdp.estimators.findings import (
+    EPSILONS,
+    addresses,
+    misfit_notes,
+    refuse_own_tables,
+    tells_of_budget,
+    unusual_notes,
+    warn_of_misfits,
+    warn_of_unusual,
+)
 from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works
@@ -35,7 +43,7 @@ from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable
 from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
-from synthdp.tables.key_types import check_key_types
+from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
 
@@ -154,6 +162,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
+        self._read = addresses(sources.values())
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
         )
@@ -240,8 +249,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         made: dict[str, Any] = self.release_.sample(rows, random_state=generator(seed), given=given)
         return made
 
-    def sample_to(self, folder: str | PathLike[str], **options: Any) -> None:
-        """Draw synthetic persons into a new folder, one file a table, in bounded memory; see `DatabaseModel.sample_to`.
+    def sample_to(self, folder: Any, **options: Any) -> None:
+        """Draw synthetic persons into a new folder or a `SqlDatabase`, in bounded memory; see `DatabaseModel.sample_to`.
 
         Parameters
         ----------
@@ -253,9 +262,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If the folder is not empty, or the rows cannot be drawn.
+            If the folder is not empty, a table is the one that was just read, or the rows cannot be drawn.
         """
         check_is_fitted(self)
+        if isinstance(folder, Mapping):
+            refuse_own_tables(getattr(self, "_read", ()), folder.values())
         self.release_.sample_to(folder, **{"random_state": self.random_state, **options})
 
     def answer(self, question: Any, *, of: str | None = None) -> Any:

@@ -1,15 +1,32 @@
-"""What a fit found out, by noisy answers, that its user should know: notes for the receipt, and warnings."""
+"""What an estimator tells its user: settings that it refuses before a fit, and notes and warnings after one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
+from synthdp.checks import whole
 from synthdp.curator.curator import Curator
-from synthdp.errors import DiscoveryError, DiscoveryWarning, MisfitWarning
+from synthdp.errors import (
+    NOTHING_SPENT,
+    DiscoveryError,
+    DiscoveryWarning,
+    MisfitWarning,
+    ParameterError,
+    SchemaError,
+    tell_of_budget,
+)
 from synthdp.figures import in_figures
+from synthdp.mechanisms.protocol import TableMechanism
+from synthdp.privacy.calibration import calibrate
+from synthdp.privacy.loss import PrivacyLoss, PureDP
+from synthdp.queries.norms import Norms
+from synthdp.schema.columns import Categorical
+from synthdp.schema.schema import Schema
+from synthdp.tables.source import OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -68,7 +85,7 @@ def _undiscovered(found: Discovered) -> str | None:
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
     said = [f"left out: column {_some(lost)}"] * bool(lost)
-    said += [f"kept, though what comes out there means nothing: column {_some(kept)}"] * bool(kept)
+    said += [f"kept with placeholder values that carry no information: column {_some(kept)}"] * bool(kept)
     if said:
         return (
             f"no range or no levels could be told from noise; {'; '.join(said)}: "
@@ -78,10 +95,10 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
-    rows = f"some {found.rows:,.0f}" if found.rows >= 1 else "the"
+    rows = f"about {found.rows:,.0f}" if found.rows >= 1 else "the"
     return (
-        f"noise hides what fewer than about {found.least:,.0f} of {rows} rows hold: this may be worse "
-        "than columns drawn one by one with declared bounds and levels; declare them, or use more rows or a larger budget"
+        f"values held by fewer than about {found.least:,.0f} of {rows} rows are lost in the noise; independent columns with "
+        "declared bounds and levels may be more accurate: declare them, or use more rows or a larger budget"
     )
 
 
@@ -126,8 +143,8 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     lost = [repr(name) for name in _mostly_misfits(clear)]
     loud = f"most values did not fit in column {_some(lost)}; {MEANS_NOTHING}. Also, " if lost else ""
     warnings.warn(
-        f"{loud}values that do not fit the schema were left out of the model, in column {_some(named)}: "
-        "declare their levels, nullable=True or a label for others if they should come out; see misfits_",
+        f"{loud}the model leaves out values that do not fit the schema: column {_some(named)}. To release them, declare "
+        "their levels, nullable=True or other='...'; all shares: misfits_",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
@@ -184,3 +201,86 @@ def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]
     if unit in ignored:
         lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
     return tuple(lines)
+
+
+KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def tells_of_budget(method: Method) -> Method:
+    """Decorate a method that fits, so that whatever it raises says what became of the budget.
+
+    The curator says it of what was raised while it was asked; before that nothing was spent, and after it the release is
+    there.
+    """
+
+    @wraps(method)
+    def telling(self: Any, *given: Any, **options: Any) -> Any:
+        before = getattr(self, "release_", None)
+        try:
+            return method(self, *given, **options)
+        except BaseException as error:
+            tell_of_budget(error, NOTHING_SPENT if getattr(self, "release_", None) is before else KEPT)
+            raise
+
+    return telling  # type: ignore[return-value]
+
+
+EPSILONS = (1e-5, 700.0)
+"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+
+MOST_NOISE = 1e6
+"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
+
+
+def addresses(sources: Iterable[object]) -> tuple[str, ...]:
+    """Return the addresses of tables of databases among some sources."""
+    return tuple(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
+
+
+def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
+    """Refuse to append synthetic rows to a table that private rows were read from.
+
+    Raises
+    ------
+    ParameterError
+        If one is, as far as addresses tell.
+    """
+    if set(read) & set(addresses(sinks)):
+        raise ParameterError(
+            "this is the table that was just read: synthetic rows among private ones could not be told apart; write them "
+            "to another table"
+        )
+
+
+def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
+    """Warn of the columns that will not come out; a label must."""
+    name = type(mechanism).__name__
+    if label in missing:
+        raise ParameterError(f"{name} leaves out column {label!r}, the label: choose another mechanism")
+    if missing:
+        warnings.warn(
+            f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
+    """Refuse levels that are left open where there is no delta to discover them with."""
+    labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
+    if labelled and isinstance(loss, PureDP):
+        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+
+
+def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
+    """Refuse a budget of which all would not do to count rows: noise on finer answers might be too large to draw."""
+    rows = whole("max_rows_per_unit", rows_per_unit, least=1)
+    made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
+    stddev = made.noise.stddev / made.resolution
+    if stddev > MOST_NOISE:
+        raise ParameterError(
+            f"with max_rows_per_unit={rows_per_unit} and this budget even one count of all rows would have noise of about "
+            f"{stddev:,.0f} rows: lower max_rows_per_unit, or raise epsilon"
+        )

@@ -191,7 +191,7 @@ class ReleaseSeries:
             self._room().start()
         return self
 
-    def add(self, table: Any, *, history: Any = None) -> Release[SyntheticModel]:
+    def add(self, table: Any, *, corrections: Any = None, history: Any = None) -> Release[SyntheticModel]:
         """Add the rows of the next period, and return what is released about them.
 
         Costs nothing beyond what the series cost when it was started.
@@ -200,14 +200,22 @@ class ReleaseSeries:
         ----------
         table
             The new rows: a dataframe or any source.
+        corrections
+            Rows of earlier periods, as they were added, that turned out wrong: they count -1 from now on.  They need a
+            ``privacy_unit`` with ``max_periods_per_unit`` of 2 or more, and are among the rows and periods that it has; the
+            right rows are new rows.  What was published stays.
         history
             All earlier rows, unchanged, in the period in which tables are chosen again: the list of the earlier periods'
-            tables in order, or, without a ``privacy_unit``, one table of all.  Other periods do not need them.
+            tables in order, or, without a ``privacy_unit``, one table of all.  Of a period with corrections the pair
+            ``(table, corrections)``.  Other periods do not need them.
 
         Raises
         ------
         DataError
-            If all periods were added, the earlier rows are not those of before, or the period was begun with other rows.
+            If all periods were added, the earlier rows are not those of before, the period was begun with other rows, or
+            rows are corrected in the first period.
+        ParameterError
+            If corrections have no ``privacy_unit`` with several periods.
         """
         period = self.added
         if period >= self.periods:
@@ -216,7 +224,7 @@ class ReleaseSeries:
         room = self._room()
         earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])
         source = source_of(table, self.schema)
-        with room.adding(period, source, earlier=earlier if period else None):
+        with room.adding(period, source, taken_back=corrections, earlier=earlier if period else None):
             plan, answers = self._asked(room, period, with_history=bool(earlier))
             rows = room.rows if self._terms.adjacency.rows_are_public else None
             entry = room.entry

@@ -9,7 +9,7 @@ from typing import Any
 from synthdp.checks import check_number, whole
 from synthdp.curator.curator import Ledger
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.estimators.refusals import EPSILONS
+from synthdp.estimators.findings import EPSILONS
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.schema.schema import schema_given
 

@@ -21,17 +21,31 @@ from synthdp.curator.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
+    EPSILONS,
+    addresses,
+    check_discoverable,
+    check_noise,
     discovery_notes,
     ignored_notes,
     misfit_notes,
+    refuse_own_tables,
     refuse_undiscovered,
+    say_what_is_left_out,
+    tells_of_budget,
     warn_of_misfits,
     warn_of_undiscovered,
 )
-from synthdp.estimators.refusals import EPSILONS, check_discoverable, check_noise, say_what_is_left_out, tells_of_budget
-from synthdp.mechanisms.discovery_account import account_of, discovery_ends, discovery_part, takes
 from synthdp.mechanisms.named import mechanism_given, table_mechanism_named
-from synthdp.mechanisms.preflight import after_the_spend, first_that_works, release_of, say
+from synthdp.mechanisms.preflight import (
+    account_of,
+    after_the_spend,
+    discovery_ends,
+    discovery_part,
+    first_that_works,
+    release_of,
+    say,
+    takes,
+)
 from synthdp.mechanisms.protocol import HasPrivacyCost, TableMechanism
 from synthdp.mechanisms.survey_weights import check_weights, measure_weights, weight_notes, weights_of, with_weight
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
@@ -45,13 +59,12 @@ from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
 from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
-from synthdp.tables.infer import infer_schema, without_nulls
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.resolve import is_spark, source_of
+from synthdp.tables.sources.resolve import infer_schema, is_spark, source_of, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
-    from synthdp.answers.analysis import Analysis
+    from synthdp.answers.samples import Analysis
     from synthdp.curator.curator import Discovered
     from synthdp.mechanisms.public_knowledge import PublicKnowledge
     from synthdp.pictures.picture import Picture
@@ -276,6 +289,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
         source = self._source(X, reset=True)
+        self._read = addresses([source])
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         schema = with_weight(schema, self.weight, self.weight_bounds)
         check_weights(mechanism, schema)
@@ -500,6 +514,25 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = self.random_state if random_state is None else random_state
         drawn = self.release_.sample(rows, random_state=generator(seed), given=given, method=method, balance=balance)
         return self._outer(drawn)
+
+    def sample_to(self, path: Any, **options: Any) -> None:
+        """Draw synthetic rows into a file or a table of a database, in bounded memory; see `SyntheticModel.sample_to`.
+
+        Parameters
+        ----------
+        path
+            A file, or a `SqlSource` of another table than the one that was read.
+        options
+            ``rows``, ``random_state``, ``given``, ``block_rows``, ``escape_formulas``.
+
+        Raises
+        ------
+        ParameterError
+            If it is the table that was just read, or the rows cannot be drawn.
+        """
+        check_is_fitted(self)
+        refuse_own_tables(self._read, [path])
+        self.release_.sample_to(path, **{"random_state": self.random_state, **options})
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
         """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.

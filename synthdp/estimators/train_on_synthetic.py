@@ -17,7 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from synthdp.estimators.refusals import tells_of_budget
+from synthdp.estimators.findings import tells_of_budget
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.schema.columns import Categorical, Continuous
 from synthdp.tables.estimator_input import (

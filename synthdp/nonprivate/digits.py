@@ -12,7 +12,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.domain.grid import MAX_POINTS
-from synthdp.schema.spacing import LARGEST_EXACT
+from synthdp.schema.numbers import LARGEST_EXACT
 
 SHARED = 10
 """A draft names a value that at least so many rows have: one that fewer have could point at somebody."""

@@ -42,7 +42,17 @@ WARNING = (
 
 
 @overload
-def draft(table: Mapping[str, Any], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
+def draft(
+    table: Mapping[str, Any] | str | PathLike[str],
+    *,
+    relations: Sequence[Relation] | None = None,
+    at_most: Mapping[str, int],
+    order: Mapping[str, str] | None = None,
+) -> DatabaseDraft: ...
+
+
+@overload
+def draft(table: Mapping[str, Any] | str | PathLike[str], *, relations: Sequence[Relation]) -> DatabaseDraft: ...
 
 
 @overload
@@ -53,6 +63,8 @@ def draft(
     table: object,
     *,
     relations: Sequence[Relation] | None = None,
+    at_most: Mapping[str, int] | None = None,
+    order: Mapping[str, str] | None = None,
     without: Collection[str] = (),
     missing: Collection[str] | None = None,
 ) -> Draft | DatabaseDraft:
@@ -61,10 +73,13 @@ def draft(
     Parameters
     ----------
     table
-        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables.
+        A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables, the path of
+        a folder with a file for each table, or a `SqlDatabase`.
     relations
         With several tables: how they hang together.  How many rows a person may have is a bound, so it is declared and
-        never read off the rows.
+        never read off the rows.  Of a `SqlDatabase` they are its foreign keys, with ``at_most`` and ``order``.
+    at_most, order
+        By child table how many rows of one row above are used, and the column that orders them; for a `SqlDatabase`.
     without
         Columns to leave out.  Columns that no schema can describe, such as free text, are left out anyway and listed in
         ``left_out``.
@@ -87,6 +102,12 @@ def draft(
     DraftWarning
         Always: a draft is read off the rows and is as private as they are.
     """
+    if isinstance(table, (str, PathLike)) and Path(table).is_dir():
+        table = _tables_in(Path(table))
+    if at_most is not None or order is not None:
+        if relations is not None or not hasattr(table, "relations"):
+            raise ParameterError("at_most and order complete the foreign keys of a SqlDatabase; else give relations")
+        relations = table.relations(at_most or {}, order=order)
     several = isinstance(table, Mapping) and not isinstance(table, Source)
     if several != (relations is not None):
         raise ParameterError("relations go with a dict of several tables, and a dict of tables needs its relations")
@@ -99,6 +120,19 @@ def draft(
         for name, rows in table.items()
     }
     return DatabaseDraft(tables, relations)
+
+
+def _tables_in(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder by table name, which is what stands before the first dot."""
+    found: dict[str, Path] = {}
+    for path in sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")):
+        name = path.name.partition(".")[0]
+        if name in found:
+            raise ParameterError(f"'{folder}' has two files of table {name!r}")
+        found[name] = path
+    if not found:
+        raise ParameterError(f"'{folder}' has no files")
+    return found
 
 
 def _names(table: object) -> tuple[str, ...]:

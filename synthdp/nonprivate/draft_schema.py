@@ -16,8 +16,7 @@ from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import days_as_numbers
-from synthdp.nonprivate.draft_kinds import clock_settings, decimal_settings
-from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, csv_of, read_table
+from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, clock_settings, csv_of, decimal_settings, read_table
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,

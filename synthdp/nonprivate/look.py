@@ -16,6 +16,7 @@ from synthdp.nonprivate.draft_reading import Seen, csv_of, read_table
 from synthdp.schema.column import Column
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.source import Source, TextSource
+from synthdp.tables.sources.csv import CsvSource
 
 FREQUENT_SHARE, FREQUENT_ROWS = 0.001, 20
 """A value is shown if it has at least this share of the rows, and so many: a rarer one could point at somebody."""
@@ -47,6 +48,19 @@ class Look:
     bars: tuple[tuple[str, str, float], ...]
     levels: tuple[tuple[str, float], ...]
     rarer: int
+
+
+def count_uneven(source: Source) -> int:
+    """Return how many rows of a CSV file have more or fewer fields than its header; 0 for any other source.  NOT private.
+
+    A release reads such a row all the same: what is missing at its end is a missing value, what is too much is dropped.
+    """
+    if not isinstance(source, CsvSource):
+        return 0
+    width = len(source.names) + len(source.unnamed)
+    with source.records() as records:
+        next(records, None)
+        return sum(len(record) != width for record in records)
 
 
 def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:

@@ -42,7 +42,7 @@ STEPS = {
 }  # fmt: skip
 STEPPED = ("datetime", "time", "duration")
 
-FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "levels", "complete", "source", "known")
+FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,22 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
         if entry["decimals"] == 0:  # as people call whole numbers
             del entry["decimals"]
             entry["type"] = "integer"
+    if typed.get("words", "").strip():
+        entry["words"] = _words(typed["words"])
     return _in_steps(entry | _source(typed), typed, guess if kind == "datetime" else {})
+
+
+def _words(text: str) -> dict[str, int | float]:
+    """Return the texts that stand among the numbers, each with the number that it counts as."""
+    found = {}
+    for part in filter(None, (one.strip() for one in text.split("|"))):
+        word, colon, number = part.rpartition(":")
+        if not colon or not word.strip():
+            raise SchemaError(
+                f"Write each text with the number that it counts as, such as <0.6: 0.3, in place of {part}."
+            )
+        found[word.strip()] = number_of(number)
+    return found
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
@@ -264,7 +279,9 @@ def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in entry.items() if key not in ("comment", "description")}
     kept |= {"nullable": True} if "nullable" not in kept and kept["type"] != "identifier" else {}
     column = column_of(kept)
-    typed = {key: str(kept[key]) for key in FIELDS if key != "levels" and kept.get(key) is not None}
+    typed = {key: str(kept[key]) for key in FIELDS if key not in ("levels", "words") and kept.get(key) is not None}
+    if kept.get("words"):
+        typed["words"] = " | ".join(f"{word}: {number}" for word, number in kept["words"].items())
     typed["complete"] = "" if kept.get("nullable", True) else "yes"
     if column.names_rows or column.quantity == "truth":
         typed["how"] = "name" if column.names_rows else "truth"

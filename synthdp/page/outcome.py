@@ -148,6 +148,7 @@ async def start_release(site: Site, request: Request) -> Response:
     note = " ".join(typed.get("note", "").split())[:200] or "a release made on the page"
     told = {
         "path": name,
+        "sheet": project.state["sheet"],
         "folder": folder,
         "ledger": project.ledger.name,
         "dataset": project.people,
@@ -245,7 +246,7 @@ async def finish(site: Site, request: Request) -> Response:
 async def compare(site: Site, request: Request) -> Response:
     """Compare with the real rows, in a child: private, and only on request."""
     project, folder = site.project, _asked_for(site, request).name
-    asked = {"path": project.table.name, "csv": project.state["csv"], "folder": folder}
+    asked = {**project.rows(), "folder": folder}
     site.jobs.start("compare", asked, about=request.path_params["release"])
     return site.go("publish")
 

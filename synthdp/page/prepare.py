@@ -44,24 +44,27 @@ async def table(site: Site, _: Request) -> Response:
 
 
 async def choose(site: Site, request: Request) -> Response:
-    """Take a table of the folder, and read which columns it has."""
-    name = site.project.file(fields(request).get("file", ""), TABLES).name
+    """Take a table of the folder, or another sheet of the chosen file, and read which columns it has."""
+    typed = fields(request)
+    name = site.project.table.name if "sheet" in typed else site.project.file(typed.get("file", ""), TABLES).name
     if site.jobs.busy:
         raise DataError("Something is still running about the chosen table: wait for its end, or stop it.")
     with site.project.changing() as project:
         project.choose(name)
+        if "sheet" in typed and not project.take_sheet(typed["sheet"]):
+            return site.go("table", note="This sheet is the table already.")
     site.jobs.forget()
     if project.state["columns"] is not None:
         return site.go("table", note="Your earlier answers about this table are here again.")
-    site.jobs.start("read", {"path": name}, at_end=lambda job: _read(site, name, job))
+    site.jobs.start("read", project.rows(), at_end=lambda job: _read(site, name, job))
     return site.go("table")
 
 
 def _read(site: Site, name: str, job: Job) -> None:
-    """Keep the names and the kinds of the columns that a child has read."""
+    """Keep the names and the kinds of the columns that a child has read; what it counted is shown and not kept."""
     if job.state == "done":
         with site.project.changing() as project:
-            project.tables[name] |= job.result
+            project.tables[name] |= {key: job.result[key] for key in ("columns", "csv", "sheets")}
 
 
 async def dictionary(site: Site, request: Request) -> Response:
@@ -273,7 +276,7 @@ async def column(site: Site, request: Request) -> Response:
     return site.show(
         "column", column=one, place=int(number), count=len(site.project.columns), typed=typed, drawer=drawer, known=known,
         ticked=site.said.get("ticked", []), types=TYPES, steps=STEPS, price=_price(state), saved=saved is not None,
-        sources=sorted(sources - {""}),
+        sources=sorted(sources - {""}), texts=state["csv"] is not None,
     )  # fmt: skip
 
 
@@ -302,7 +305,7 @@ async def look(site: Site, request: Request) -> Response:
     name = numbered(project.columns, number, "column")["name"]
     await site.jobs.stop("look")
     about = {"column": number, "typed": fields(request)}
-    site.jobs.start("look", {"path": project.table.name, "csv": project.state["csv"], "name": name}, about=about)
+    site.jobs.start("look", {**project.rows(), "name": name}, about=about)
     return site.go(f"columns/{number}")
 
 

@@ -23,10 +23,10 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import VERSION
 
 FILE, LEDGER = "synthdp-page.json", "ledger.sqlite"
-TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet"), (".csv", ".tsv", ".json")
+TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".xlsm"), (".csv", ".tsv", ".json")
 FRESH: dict[str, Any] = {
-    "columns": None, "csv": None, "missing": [], "unit": None, "unit_rows": 1, "people": None, "answers": {}, "rules": [],
-    "plan": None, "key": None,
+    "columns": None, "csv": None, "sheet": None, "sheets": [], "missing": [], "unit": None, "unit_rows": 1, "people": None,
+    "answers": {}, "rules": [], "plan": None, "key": None,
     "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [],
 }  # fmt: skip
 """What is known about a table that was never chosen before."""
@@ -133,6 +133,31 @@ class Project:
         """Make a table the current one; what was answered about it before is there again."""
         self.tables.setdefault(name, copy.deepcopy(FRESH))
         self.current = name
+
+    def take_sheet(self, number: str) -> bool:
+        """Make a sheet of the current file the table, by its number; return whether it is another than before.
+
+        Another sheet is another table: what was answered about the one before is dropped.  If something was released, these
+        releases stay, and the rows of the other sheet are of the same people: a file has one budget.
+
+        Raises
+        ------
+        DataError
+            If the file has no sheet of this number.
+        """
+        sheets = self.state["sheets"]
+        if number not in map(str, range(len(sheets))):
+            raise DataError("There is no such sheet in the file.")
+        sheet = sheets[int(number)]
+        if sheet == (self.state["sheet"] or sheets[0]):
+            return False
+        stays = {name: self.state[name] for name in ("releases", "people") if self.state["releases"]}
+        self.tables[str(self.current)] = copy.deepcopy(FRESH) | {"sheet": sheet, **stays}
+        return True
+
+    def rows(self) -> dict[str, Any]:
+        """Return where a child finds the rows of the current table, and how they are read."""
+        return {"path": self.table.name, "csv": self.state["csv"], "sheet": self.state["sheet"]}
 
     @property
     def state(self) -> dict[str, Any]:
@@ -250,6 +275,7 @@ class Project:
     def digest(self) -> str:
         """Return a short name of everything that a plan is made of; it changes with any answer."""
         asked = {**self.request(), "rows": self.state["promise"]["rows"], "table": self.current}
+        asked |= {} if self.state["sheet"] is None else {"sheet": self.state["sheet"]}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

@@ -53,12 +53,13 @@ def source_of_request(request: Request) -> Source:
     """Return the rows that a request is about, read as its schema or draft says."""
     from synthdp.tables.sources.files import source_at
 
-    return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}))
+    return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}), sheet=request.get("sheet"))
 
 
 def read(request: Request, tell: Tell) -> Any:
-    """Return names and kinds of the columns; what was read off the rows beyond that stays here."""
+    """Return names and kinds of the columns, and how many rows are uneven; what else was read off the rows stays here."""
     from synthdp.nonprivate.draft_schema import draft_schema
+    from synthdp.nonprivate.look import count_uneven
 
     tell(Progress(stage="reading", done=0, total=1))
     source = source_of_request(request)
@@ -72,13 +73,15 @@ def read(request: Request, tell: Tell) -> Any:
     return {
         "columns": [{"name": name, "guess": guessed.get(name), "why": left_out.get(name)} for name in names],
         "csv": document.get("csv"),
+        "sheets": list(getattr(source, "sheets", ())),
+        "uneven": count_uneven(source),
     }
 
 
 def document(request: Request, tell: Tell) -> Any:
     """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.tables.documents import document_lines, document_text
+    from synthdp.tables.sources.files import document_lines, document_text
 
     tell(Progress(stage="document", done=0, total=1))
     path = Path(request["path"])
@@ -128,7 +131,7 @@ def release(request: Request, tell: Tell) -> Any:
         schema=schema, ledger=Ledger(request["ledger"], key=request["key"], note=request["note"]),
         random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
-    source = source_at(path, csv=schema.csv or CsvFormat())
+    source = source_at(path, csv=schema.csv or CsvFormat(), sheet=request.get("sheet"))
     return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell), **_judged(made.release_)}
 
 

@@ -29,7 +29,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
 from synthdp.mechanisms.automatic import Automatic
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.discovery_account import account_of, discovery_part, refusal_costs, takes
+from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
@@ -459,7 +459,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
     if epsilon > LARGE_EPSILON:
         lines.append(f"ε above {LARGE_EPSILON:g} is a weak promise; see the attacker's odds in the receipt")
     lines.append(
-        "errors are those of a dry run on a simulated table of this schema, some of whose columns hang together closely and "
-        "some not at all; yours may be easier or harder"
+        "errors come from a dry run on simulated rows of this schema, with some strongly associated and some independent "
+        "columns; your table may be easier or harder"
     )
     return tuple(lines)

@@ -29,7 +29,7 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.product_sums import ProductSums
+from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536

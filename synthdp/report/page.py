@@ -14,7 +14,7 @@ from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.distribution.contingency import cell_index, table_size
-from synthdp.distribution.systematic import systematic_counts
+from synthdp.distribution.protocol import systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render

@@ -166,7 +166,7 @@ def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
 
 
 def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0, balance: float = 1.0) -> Codes:
-    """Keep one of every two similar rows, so that the tables of pairs of columns stay in proportion, and of three if few.
+    """Return half of the rows, (m, d) codes of (2m, d), such that tables of two columns stay near half of what they were.
 
     Of two equal rows it does not matter which goes.  The other pairs are decided some at a time, in random order: the
     row goes whose cells have kept more than their half so far (vector balancing by the greedy rule).  Then decisions are

@@ -18,6 +18,7 @@ from synthdp.domain.rules_across import axis_at
 from synthdp.errors import FormatError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
+from synthdp.schema.column import Column
 from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.format import TableFormat
 
@@ -71,7 +72,8 @@ def write_parts(store: Store) -> dict[str, Any]:
             "axes": [
                 {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
                 for (table, column), axis in one.cells.items()
-            ]
+            ],
+            **({"differences": True} if one.differences else {}),
         }
         for one in store.parts.get("layouts", [])
     ]
@@ -86,10 +88,7 @@ def read_parts(
     """Return what the rest of a document refers to, by the document of its parts and that of its model."""
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
-    layouts = [
-        Layout(schema, {(one["table"], one["column"]): _axis(one, schema, arrays) for one in each["axes"]}, nested)
-        for each in document.get("layouts", [{"axes": []}])
-    ]
+    layouts = [_layout(each, schema, arrays, nested=nested) for each in document.get("layouts", [{"axes": []}])]
     groupings = [
         Grouping(
             str(one["name"]), arrays[one["groups"]],
@@ -101,8 +100,23 @@ def read_parts(
     return {"layouts": layouts, "tables": tables}
 
 
-def _axis(document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray]) -> Axis:
-    column = schema.tables[document["table"]][document["column"]]
+def _layout(
+    document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
+) -> Layout:
+    plain = Layout(schema, {}, nested, bool(document.get("differences", False)))
+    days = {(place[0], one.name): one.column for place, one in plain.differences.items()}
+    cells = {(one["table"], one["column"]): _axis(one, schema, days, arrays) for one in document["axes"]}
+    return plain.with_cells(cells) if cells else plain
+
+
+def _axis(
+    document: Mapping[str, Any],
+    schema: DatabaseSchema,
+    days: Mapping[tuple[str, str], Column],
+    arrays: Mapping[str, AnyArray],
+) -> Axis:
+    place = document["table"], document["column"]
+    column = days[place] if place in days else schema.tables[place[0]][place[1]]
     return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
 
 
@@ -185,6 +199,7 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
         "above": table.above,
         "other": table.other,
         "other_grouping": None if other is None else store.number("groupings", other),
+        **({"parts": [_table_document(one, store) for one in table.parts]} if table.parts else {}),
     }
 
 
@@ -204,11 +219,16 @@ def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> P
         Kind[document["kind"]], int(document["table"]), str(document["attribute"]),
         groupings[int(document["grouping"])], int(document["above"]), str(document["other"]),
         None if other is None else groupings[int(other)],
+        tuple(_read_table(one, groupings) for one in document.get("parts", [])),
     )  # fmt: skip
 
 
 def _check_fits(table: PersonTable, layout: Layout) -> None:
     """Refuse a table whose groups are not of the cells of the record."""
+    for part in table.parts:
+        if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
+            raise FormatError("the release's tables do not fit its schema")
+        _check_fits(part, layout)
     axes = [(table.table, table.attribute, table.grouping)]
     if table.other_grouping is not None:
         above = table.above if table.kind is Kind.PARENT else table.table

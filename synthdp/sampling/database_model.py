@@ -32,6 +32,7 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.rules_across import Place
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
+from synthdp.tables.source import TablesSink
 from synthdp.tables.write import COLUMNAR, writing_tables
 
 Conditioned = tuple[int, str, int]
@@ -168,21 +169,22 @@ class DatabaseModel:
 
     def sample_to(
         self,
-        folder: str | PathLike[str],
+        folder: str | PathLike[str] | TablesSink,
         *,
         rows: int | None = None,
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
         ending: str = ".parquet",
     ) -> None:
-        """Draw persons with all their rows into a new folder, in bounded memory: one file a table, named after it.
+        """Draw persons with all their rows into a new folder, one file a table, or into a database, in bounded memory.
 
         The rows are those that `sample` draws with the same seed.
 
         Parameters
         ----------
         folder
-            It must be new or empty; it appears whole or not at all.
+            It must be new or empty; it appears whole or not at all.  Or a `SqlDatabase`, whose tables get the rows in one
+            transaction.
         rows, random_state, given
             As for `sample`.
         ending
@@ -195,23 +197,37 @@ class DatabaseModel:
         FormatError
             If the folder cannot be written.
         """
+        if isinstance(folder, TablesSink):
+            lacking = [name for name in self.schema.tables if not isinstance(folder, Mapping) or name not in folder]
+            if lacking:
+                raise ParameterError(
+                    f"there is no table {lacking[0]!r} to write to: a SqlDatabase needs all of the schema's"
+                )
+            folder.write_tables(self._arrow_blocks(rows, random_state, given))
+            return
         if not isinstance(folder, (str, PathLike)):
-            raise ParameterError(
-                "several tables are written into a folder, a path: load its files into a database, parents first"
-            )
+            raise ParameterError("several tables are written into a folder, a path, or into a SqlDatabase")
         if ending not in COLUMNAR:
             raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
         place = Path(folder)
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise ParameterError(f"'{place}' exists: the synthetic tables need a new folder")
+        blocks = self._arrow_blocks(rows, random_state, given)
+        with writing_tables(place, {name: f"{name}{ending}" for name in self.schema.tables}) as write:
+            for block in blocks:
+                write(block)
+
+    def _arrow_blocks(
+        self, rows: int | None, random_state: RandomState, given: Mapping[str, Any] | None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield pyarrow tables by name, parents before their children, of some persons at a time."""
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         forms = {
             name: form.for_files(outer_schema(self.schema, name), library="pyarrow")
             for name, form in self.formats.items()
         }
-        with writing_tables(place, {name: f"{name}{ending}" for name in self.schema.tables}) as write:
-            for block in self._blocks(wanted, rng, given):
-                write({name: self._built(name, [block[name]], forms[name]) for name in self.schema.tables})
+        for block in self._blocks(wanted, rng, given):
+            yield {name: self._built(name, [block[name]], forms[name]) for name in self.schema.names}
 
     def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
         columns = {column: together([block[column] for block in blocks]) for column in blocks[0]}
@@ -229,7 +245,9 @@ class DatabaseModel:
             many = block.rows(self.schema.root)
             done, lost = done + many, 0 if many else lost + 1
             if lost == MOST_LOST:
-                raise ParameterError("no persons were found that obey all rules of the schema and have what is given")
+                raise ParameterError(
+                    f"no synthetic person of {MOST_LOST} blocks met all rules of the schema and what is given: relax given"
+                )
             if many:
                 yield block.columns
 
@@ -299,7 +317,10 @@ class DatabaseModel:
         obedience = Obedience(self.layout, persons, self.refinement)
         raw: dict[Place, RawColumn] = {}
         for i, name in enumerate(self.schema.names):
-            for column, kind in self.schema.tables[name].items():
+            columns = self.schema.tables[name]
+            period = self.layout.tables[i].period if self.layout.days(i) else None  # other days follow from it
+            for column in sorted(columns, key=lambda one: one != period):
+                kind = columns[column]
                 if kind.names_rows:
                     continue
                 draw = partial(self._indices, persons, i, column, rng, masks)

@@ -10,11 +10,13 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.derive import derive
+from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
+from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout, Order as Numbering
 from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import Order, rules_of
-from synthdp.domain.rules_across import axis_at, broken
+from synthdp.domain.rules_across import axis_at, broken, ends_of_points
 from synthdp.domain.rules_among import kept_among
 from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.queries.related.persons import Persons
@@ -52,7 +54,9 @@ class Obedience:
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
-        """Return the grid points of a column, drawn within its cells, as far as they can such that rules hold.
+        """Return one grid point for each row of a column, (rows,), each in the row's coarse bin.
+
+        Rows that break a rule are drawn again, at most `REDRAWN` times.  Some may still break one.
 
         Parameters
         ----------
@@ -70,6 +74,9 @@ class Obedience:
         compared = [one for one in mine if _compares(one)]
         if compared:
             indices = np.where(fixed, indices, self._between(place, compared, indices, rng))
+        between = self.layout.differences.get(place)
+        if between is not None:
+            indices = np.where(fixed, indices, self._days_after(between, compared, indices, rng))
         below = [one for one in mine if one.below == place and not _compares(one)]
         law = self.refinement(self.layout.position(place[0]), place[1])
         for attempt in range(2 * REDRAWN if below else 0):
@@ -94,7 +101,7 @@ class Obedience:
         """Return which rows of a table have a value outside the cell that was drawn."""
         found = np.zeros(len(self.persons.tables[self.layout.position(table)]), np.bool_)
         for place, points in self.points.items():
-            if place[0] == table:
+            if place[0] == table and place not in self.layout.differences:
                 found |= axis_at(self.layout, place).cells_of(points) != self.cells(place)
         return found
 
@@ -123,6 +130,42 @@ class Obedience:
         some = np.flatnonzero((first <= last) & ~free)
         found = indices.copy()
         found[some] = refinement.indices_between(first[some], last[some], rng)
+        return found
+
+    def _days_after(
+        self, between: Difference, compared: list[Condition], indices: GridIndices, rng: Generator
+    ) -> GridIndices:
+        """Return grid points that many days after the first day, or before it; in the cell drawn, if some are there.
+
+        Of a cell with one value, that value stands.
+        """
+        place, table = between.second, self.layout.position(between.second[0])
+        axis, rows = axis_at(self.layout, place), self.persons.tables[table]
+        days_axis, days_cells = self.layout.axis(table, between.name), rows.values[between.name]
+        first = self._of_row_above(table, self.layout.position(between.first[0]), self.points[between.first]).astype(
+            int
+        )
+        start = between.second_day(first, np.zeros(len(first), np.int64))
+        numbers = grid_numbers(axis.column)[0][: axis.grid.regular].astype(np.float64)
+        least, most = (ends[days_cells] for ends in ends_of_points(days_axis))
+        inside = tuple(ends[self.cells(place)] for ends in ends_of_points(axis))
+        every, above = self._ends(place, compared, len(indices)), [one for one in compared if one.below == place]
+        ends_above = self._ends(place, above, len(indices))
+        regular = grid_of(self.layout.schema.tables[between.first[0]][between.first[1]]).regular
+        left = (first < regular) & (days_cells < days_axis.regular) & (indices < axis.grid.regular)
+        left &= inside[0] < inside[1]
+        found = indices.copy()
+        for bounds, cells in ((every, inside), (ends_above, inside), (every, None), (ends_above, None)):
+            low = np.searchsorted(numbers, bounds[0], side="left")
+            high = np.searchsorted(numbers, bounds[1], side="right") - 1
+            if cells is not None:
+                low, high = np.maximum(low, cells[0]), np.minimum(high, cells[1])
+            near, far = (low - start, high - start) if between.sign > 0 else (start - high, start - low)
+            near, far = np.maximum(near, least), np.minimum(far, most)
+            some = np.flatnonzero(left & (near <= far))
+            days = self.refinement(table, between.name).indices_between(near[some], far[some], rng)
+            found[some] = start[some] + between.sign * days.astype(np.int64)
+            left[some] = False
         return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
@@ -195,7 +238,10 @@ class Obedience:
     def _from_above(self, condition: Condition, values: AnyArray) -> AnyArray:
         """Return what rows of the upper table have, for each row of the lower."""
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
-        return values[self._row_above(below, above)]
+        return self._of_row_above(below, above, values)
+
+    def _of_row_above(self, table: int, above: int, values: AnyArray) -> AnyArray:
+        return values[self._row_above(table, above)]
 
     def _row_above(self, table: int, above: int) -> IntArray:
         """Return the row above each row of a table; of the table itself, the row."""

@@ -14,8 +14,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray, GridIndices, IntArray
 from synthdp.checks import check_number, check_one_of, whole
-from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError
-from synthdp.distribution.systematic import draw_within_groups
+from synthdp.distribution.protocol import Distribution, ImpossibleEvidenceError, draw_within_groups
 from synthdp.domain.derive import followed, leading_to
 from synthdp.domain.domain import Domain
 from synthdp.domain.encoder import Numbers, RawColumn, decode, fresh_labels

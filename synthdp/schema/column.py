@@ -109,7 +109,7 @@ class Fresh:
     prefix
         Text before a running number; with ``None`` the number alone.
     pattern
-        The format of the values instead; see `synthdp.schema.patterns`.
+        The format of the values instead; see `synthdp.schema.labels`.
     """
 
     prefix: str | None = None

@@ -75,6 +75,25 @@ class RowSink(Protocol):
         ...
 
 
+@runtime_checkable
+class OneTable(Protocol):
+    """A source of which the address of its table is known."""
+
+    @property
+    def address(self) -> str | None:
+        """What tells the table from others; ``None`` if it is of none."""
+        ...
+
+
+@runtime_checkable
+class TablesSink(Protocol):
+    """Where several synthetic tables may go at once that is no folder."""
+
+    def write_tables(self, blocks: Iterable[Mapping[str, Any]], /) -> None:
+        """Append pyarrow tables by name, parents before their children, all or none."""
+        ...
+
+
 class Bound(Protocol):
     """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
 

@@ -145,6 +145,17 @@ def test_an_excel_file_is_read_like_a_csv(tmp_path: Path) -> None:
     assert 0.2 < out["city"].isna().mean() < 0.5
 
 
+def test_a_sheet_is_drafted_by_its_name(tmp_path: Path) -> None:
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        pd.DataFrame({"x": range(100)}).to_excel(book, sheet_name="2023", index=False)
+        pd.DataFrame({"y": range(100)}).to_excel(book, sheet_name="2024", index=False)
+    assert run("schema", "draft", "t.xlsx", "--sheet", "2024", "--out", "s.json", cwd=tmp_path).exit_code == 0
+    assert [column["name"] for column in json.loads((tmp_path / "s.json").read_text())["columns"]] == ["y"]
+    refused = run("schema", "draft", "t.xlsx", "--sheet", "2025", cwd=tmp_path)
+    assert (refused.exit_code, len(refused.stderr.splitlines())) == (2, 1)
+    assert "'2023', '2024'" in refused.stderr
+
+
 def test_without_openpyxl_an_excel_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pd.DataFrame({"x": [1, 2, 3]}).to_excel(tmp_path / "t.xlsx", index=False)
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -133,3 +134,13 @@ def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, f
         release = released(MECHANISMS[name])
     assert len(release.output.sample(5)) == 5
     assert any("fail" in note or "stopped" in note or "limit" in note for note in release.receipt.notes)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_filter_that_makes_errors_of_warnings_takes_no_weights_away(name: str, monkeypatch: Patch) -> None:
+    FAULTS["memory runs out"](monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = released(MECHANISMS[name])
+    assert not any("SALVAGED" in note for note in release.receipt.notes)
+    assert any("the weights of multiplicative weights are released" in note for note in release.receipt.notes)

@@ -37,8 +37,8 @@ from synthdp.schema.columns import (
 )
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
-from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import infer_schema
 
 PARIS = "Europe/Paris"
 

@@ -256,7 +256,7 @@ def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_giv
 ):
     written = DOORS[door].write(folder)
     source = files.source_at(folder / COMMANDS[door])
-    monkeypatch.setattr(files, "source_at", lambda path, csv: source)
+    monkeypatch.setattr(files, "source_at", lambda path, **_: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["returned"]

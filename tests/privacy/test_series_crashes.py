@@ -18,16 +18,26 @@ EVENTS = (("fsync", os), ("replace", Path), ("rename", Path))
 """What reaches the disk goes through one of these."""
 
 
-def series_at(folder):
+UNITS = {"privacy_unit": "who", "max_rows_per_unit": 2, "max_periods_per_unit": 2}
+WRONG = MONTHS[0].assign(who=[f"p{i}" for i in range(200)])[:20]
+"""Rows of the first period that the second one takes back."""
+
+
+def series_at(folder, settings=None):
     ledger = Ledger(folder / "ledger.sqlite")
     return ReleaseSeries(
-        schema=SCHEMA, epsilon=2.0, periods=4, path=folder / "series", ledger=ledger, dataset="x", random_state=0
-    )
+        schema=SCHEMA, epsilon=2.0, periods=4, path=folder / "series", ledger=ledger, dataset="x", random_state=0,
+        **settings or {},
+    )  # fmt: skip
 
 
-def added(folder, period):
-    series = series_at(folder)
-    return series.add(MONTHS[period], history=MONTHS[:period] if period == 2 else None)
+def added(folder, period, settings=None):
+    series = series_at(folder, settings)
+    if settings is None:
+        return series.add(MONTHS[period], history=MONTHS[:period] if period == 2 else None)
+    months = [one.assign(who=[f"p{i}" for i in range(200)]) for one in MONTHS]
+    history = [months[0], (months[1], WRONG)] if period == 2 else None
+    return series.add(months[period], corrections=WRONG if period == 1 else None, history=history)
 
 
 def telling(folder, monkeypatch):
@@ -54,7 +64,7 @@ def telling(folder, monkeypatch):
     monkeypatch.setattr(series_room.SeriesRoom, "answers", answers)
 
 
-def killed_at(folder, period, event, monkeypatch):
+def killed_at(folder, period, event, monkeypatch, settings=None):
     """Add a period in a process that kills itself before its n-th write; return whether it came so far."""
     child = os.fork()
     if child == 0:
@@ -70,7 +80,7 @@ def killed_at(folder, period, event, monkeypatch):
                     return honest(*arguments)
 
                 setattr(place, name, counted)
-            added(folder, period)
+            added(folder, period, settings)
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
@@ -86,16 +96,16 @@ def heard_twice(folder):
     return [kind for kind, values in told.items() if len(values) > 1]
 
 
-def crashed(folder, period, event, monkeypatch):
+def crashed(folder, period, event, monkeypatch, settings=None):
     folder.mkdir(exist_ok=True)
     with monkeypatch.context() as patch:
         telling(folder, patch)
         for earlier in range(period):
-            added(folder, earlier)
-        died = killed_at(folder, period, event, patch)
-        series = series_at(folder)
+            added(folder, earlier, settings)
+        died = killed_at(folder, period, event, patch, settings)
+        series = series_at(folder, settings)
         if died and series.added == period:
-            added(folder, period)
+            added(folder, period, settings)
         assert series.added == period + 1
         assert heard_twice(folder) == []
         assert len(Ledger(folder / "ledger.sqlite").entries("x")) == 1
@@ -105,6 +115,11 @@ def crashed(folder, period, event, monkeypatch):
 @pytest.mark.parametrize(("period", "event"), [(0, 3), (0, 9), (0, 14), (0, 25), (1, 2), (1, 4), (2, 12)])
 def test_a_killed_process_neither_loses_a_period_nor_answers_twice(period, event, tmp_path, monkeypatch):
     assert crashed(tmp_path, period, event, monkeypatch)
+
+
+@pytest.mark.parametrize(("period", "event"), [(1, 3), (2, 11)])
+def test_a_process_that_is_killed_among_corrections_tells_nothing_twice(period, event, tmp_path, monkeypatch):
+    assert crashed(tmp_path, period, event, monkeypatch, UNITS)
 
 
 @pytest.mark.slow

@@ -113,8 +113,8 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
         if i != lowest and i not in layout.ancestors(lowest):
             one, two = layout.schema.names[i], layout.schema.names[lowest]
             raise ParameterError(
-                f"rows of {one!r} and of {two!r} are not joined to each other: ask about one of the tables, and of the "
-                f"other about '{one}.rows' or a summary such as '{one}.column.mean'"
+                f"neither table {one!r} nor table {two!r} lies above the other, so their rows cannot be joined: ask about "
+                f"one and use a summary of the other, such as '{one}.rows' or '{one}.column.mean'"
             )
     return lowest
 

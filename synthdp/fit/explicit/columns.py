@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from synthdp.arrays import FloatArray, IntArray, Weights
 from synthdp.fit.explicit.problem import FitProblem
@@ -111,7 +111,7 @@ class Columns:
                 np.concatenate([np.maximum(y, 0.0), np.maximum(-y, 0.0)]),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0.0, limit) for limit in np.tile(self._r, 2)],
+                bounds=Bounds(0.0, np.tile(self._r, 2)),
                 options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "gtol": 1 / (2 * k)},
             )
         except _Spent:

@@ -157,9 +157,11 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
 
     The program is posed on its dual: y as two parts between 0 and r, and z, with a row per column t,
 
-        minimise (e − b)'y⁺ + (e + b)'y⁻ + z  subject to  a_t'(y⁺ − y⁻) − z <= pull · D_t
+        minimise e'(y⁺ + y⁻) + z  subject to  (a_t − b)'(y⁺ − y⁻) − z <= pull · D_t
 
     where a_t are the answers of the column and D_t is its relative entropy.  The multipliers of the rows are the mixture.
+    A part whose answer no column misses by more than e, on its side, is 0 at the optimum and left out: it costs e and
+    spares at most that.  All is divided by the largest miss |a_t − b|.
 
     Raises
     ------
@@ -168,19 +170,24 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
     """
     latest = int(np.clip(MAX_ENTRIES / problem.k, MIN_COLUMNS, MAX_COLUMNS))
     at = np.unique([0, columns.best_at, *range(max(len(columns) - latest, 0), len(columns))])
-    scale, k = problem.magnitude, problem.k
-    answers, b, free = columns.answers(at) / scale, problem.b / scale, np.asarray(problem.insensitive) / scale
+    missed, k = columns.answers(at) - problem.b, problem.k
+    scale = float(np.abs(missed).max()) or 1.0
+    free = np.broadcast_to(problem.insensitive, (k,))
+    low, high = np.flatnonzero(missed.min(axis=0) < -free), np.flatnonzero(missed.max(axis=0) > free)
+    both = np.concatenate([low, high])
     found = minimise(
-        np.concatenate([free - b, free + b, [1.0]]),
-        rows=np.hstack([answers, -answers, np.full((len(at), 1), -1.0)]),
+        np.append(free[both] / scale, 1.0),
+        rows=np.hstack([missed[:, low] / scale, -missed[:, high] / scale, np.full((len(at), 1), -1.0)]),
         limits=problem.pull / scale * columns.entropies(at),
-        lower=np.append(np.zeros(2 * k), -np.inf),
-        upper=np.append(np.tile(problem.row_weights, 2), np.inf),
+        lower=np.append(np.zeros(len(both)), -np.inf),
+        upper=np.append(problem.row_weights[both], np.inf),
         options={**SIMPLEX, "simplex_iteration_limit": MAX_PIVOTS},
     )
     if found is None:
         raise SolverFailedError("HiGHS found no solution of a program that has one", status="infeasible")
-    shares, y = np.maximum(found.duals, 0.0), found.x[:k] - found.x[k:-1]
+    shares, y = np.maximum(found.duals, 0.0), np.zeros(k)
+    y[low] += found.x[: len(low)]
+    y[high] -= found.x[len(low) : -1]
     if not (np.isfinite(shares).all() and np.isfinite(y).all() and shares.sum() >= LEAST_MIXED):
         raise SolverFailedError("HiGHS returned no weights", status="no weights")
     carried = shares > 0

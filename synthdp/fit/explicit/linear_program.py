@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from synthdp.fit.explicit.problem import FeatureMatrix
 
 
-SIMPLEX: Mapping[str, object] = MappingProxyType({"solver": "simplex", "simplex_strategy": 1, "presolve": "off"})
+FEASIBILITY = 1e-9
+"""How far a row or a multiplier may be off, where the largest coefficient is 1.  Tolerance: HiGHS's own 1e-7 left programs
+of near noiseless answers without a solution."""
+
+SIMPLEX: Mapping[str, object] = MappingProxyType(
+    {
+        "solver": "simplex",
+        "simplex_strategy": 1,
+        "presolve": "off",
+        "primal_feasibility_tolerance": FEASIBILITY,
+        "dual_feasibility_tolerance": FEASIBILITY,
+    }
+)
 """HiGHS by its dual simplex, in one thread: its multipliers are never negative, so that an interrupted run has weights."""
 
 

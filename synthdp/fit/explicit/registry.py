@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -71,15 +72,20 @@ def solved(problem: FitProblem, name: str) -> FitResult:
     except Exception as error:  # noqa: BLE001 -- whatever it is: the answers are paid for
         return fallback(problem, name, error)
     if found.reason:
-        warnings.warn(found.reason, FitWarning, stacklevel=3)
+        _warn(found.reason)
     elif found.gap > max(LARGE_GAP * problem.noise_level, ROUNDING * problem.k * problem.magnitude):
         message = f"the gap of the fit ({found.gap:.2g}) is above a quarter of the noise ({problem.noise_level:.2g})"
-        warnings.warn(f"{message}: its weights may be far from the best ones", FitWarning, stacklevel=3)
+        _warn(f"{message}: its weights may be far from the best ones")
     return found
+
+
+def _warn(message: str) -> None:
+    with suppress(FitWarning):  # a filter that makes errors of warnings must not take away weights that are paid for
+        warnings.warn(message, FitWarning, stacklevel=4)
 
 
 def fallback(problem: FitProblem, name: str, error: Exception) -> FitResult:
     """Return weights by multiplicative weights in place of a solver that raised an error, and warn."""
     reason = f"Solver {name!r} failed {told(error)}; the weights of multiplicative weights are released."
-    warnings.warn(reason, FitWarning, stacklevel=4)
+    _warn(reason)
     return replace(SOLVERS["mw"].solve(problem), status=FitStatus.FAILED, reason=reason)

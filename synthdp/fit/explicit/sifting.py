@@ -15,8 +15,8 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.checks import check_share, check_whole
 from synthdp.errors import InternalError, ParameterError, SolverFailedError
-from synthdp.fit.explicit.l1_dual import FEASIBILITY, L1Dual, weights_from
-from synthdp.fit.explicit.linear_program import Minimum, minimise
+from synthdp.fit.explicit.l1_dual import L1Dual, weights_from
+from synthdp.fit.explicit.linear_program import FEASIBILITY, Minimum, minimise
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 

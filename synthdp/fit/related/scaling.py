@@ -15,6 +15,12 @@ from synthdp.randomness import Generator
 MOST_STEP = 1.0
 """Most that a logarithm moves in one sweep."""
 
+LAST = 0.25
+"""Part of the sweeps, the last ones, in which all persons are drawn."""
+
+FEW = 5_000
+"""Persons that are drawn in each of the first sweeps, where there are so many: chance moves a share of .1 by .004."""
+
 LARGEST, LARGEST_STAY = 8.0, 14.0
 """Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one."""
 
@@ -64,7 +70,7 @@ def fit_histories(
     targets
         By table and attribute, for each factor its table.
     persons
-        How many are drawn in a sweep.
+        How many are drawn in each of the last sweeps; in those before, which are far from the end, a quarter of them.
     total
         How many persons the tables are of.
     sweeps
@@ -74,10 +80,11 @@ def fit_histories(
     rate
         How far a conditional moves with all its tables together, in units of the step that one of them would take.
     """
-    scale = persons / total
-    for _ in range(sweeps):
+    for sweep in range(sweeps):
+        drawn = persons if sweep >= sweeps * (1 - LAST) else min(persons, max(FEW, persons // 4))
+        scale = drawn / total
         expected = Expectations.of(model)
-        model.draw(persons, rng, expected=expected)
+        model.draw(drawn, rng, expected=expected)
         moved = {}
         for key, one in model.conditionals.items():
             step = min(1.0, rate / (1 + len(one.factors)))

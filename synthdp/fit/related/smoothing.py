@@ -18,7 +18,8 @@ ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Weights of the squared second differences of the logarithms, in units of the noise, that are tried."""
 
 UNSURE = 3.5
-"""Standard deviations of its noise up to which the total of an end of a histogram says nothing."""
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its cells
+may be empty.  Tuned; not measured."""
 
 APART = 3.5
 """Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from synthdp.domain.histories import STATE, Layout, Order
+from synthdp.mechanisms.related.choosing import MEAN_ABS
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
 MOST_STEPS = 8
@@ -13,6 +17,16 @@ MOST_STEPS = 8
 
 MANY_LEVELS = 20
 """Cells of a column without order beyond which it is not measured by period."""
+
+FEW_THREES = 8
+"""Tables of three attributes that are thought of when it is asked whether any pay."""
+
+MOST_THREES, MOST_OF_ONE = 80, 12
+"""Most tables of three attributes that get a score, and most of one attribute (limits: each makes the noise of all others
+larger, and one attribute that is known by many strong pairs would leave none to the others)."""
+
+THREES_WORTH = 0.05
+"""Part of all persons up to which the noise of a table of three attributes, added up, may be."""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name; ``pairs`` and ``steps`` of columns, ``many`` and ``first`` of counts."""
@@ -69,11 +83,15 @@ def unusual(layout: Layout) -> list[PersonTable]:
 
 
 def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return what each attribute has to do with itself one row before, or in another row where rows have no order."""
+    """Return one table for each attribute, of its value and its value in another row of the same parent.
+
+    The other row is the one before where rows have an order, else any other.  Of an attribute with many categories it is
+    only counted whether both values are equal.  These tables are measured without screening.
+    """
     found = []
     for one in attributes(layout):
         table = layout.tables[one.table]
-        if table.order is Order.ROOT or table.at_most == 1:
+        if table.order is Order.ROOT or table.at_most == 1 or one.name in layout.days(one.table):
             continue
         known = groupings[one.table, one.name]
         fine = known.get("steps", known.get("many"))
@@ -114,6 +132,42 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
         if table.order not in (Order.ROOT, Order.NONE) and table.at_most > 2:
             found.append(PersonTable(Kind.BEFORE, **key, other=b.name, other_grouping=coarse))  # type: ignore[arg-type]
     return found
+
+
+def triples(
+    layout: Layout, pairs: Sequence[PersonTable], gains: Sequence[float], *, persons: float, noise: float
+) -> list[PersonTable]:
+    """Return the tables of three attributes that may pay: an attribute and two others that each have to do with it.
+
+    None where noise would hide them; those first of which the weaker pair is strong.
+
+    Parameters
+    ----------
+    layout
+        The record of a person.
+    pairs, gains
+        The tables of two attributes that were chosen, and how many persons each gains.
+    persons
+        How many there are.
+    noise
+        In a cell of a table, in persons.
+    """
+    found: list[tuple[float, PersonTable]] = []
+    some = [(a, gain) for a, gain in zip(pairs, gains, strict=True) if a.kind in (Kind.ROW, Kind.PARENT, Kind.STEP)]
+    for (a, first), (b, second) in combinations(some, 2):
+        same = (a.table, a.attribute) == (b.table, b.attribute) and a.grouping is b.grouping
+        if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
+            continue
+        three = PersonTable.of_three(a, b)
+        if MEAN_ABS * noise * math.prod(three.sizes(layout)) <= THREES_WORTH * persons:
+            found.append((min(first, second), three))
+    kept: list[PersonTable] = []
+    of_one: Counter[tuple[int, str]] = Counter()
+    for _, three in sorted(found, key=lambda one: -one[0]):
+        of_one[three.table, three.attribute] += 1
+        if of_one[three.table, three.attribute] <= MOST_OF_ONE:
+            kept.append(three)
+    return kept[:MOST_THREES]
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:

@@ -28,13 +28,16 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.related.candidates import (
+    FEW_THREES,
     Attribute,
     always,
     attributes,
     candidates,
     one_way,
+    triples,
     unusual,
 )
+from synthdp.mechanisms.related.choosing import names_wished, weights_of, worth_measuring
 from synthdp.mechanisms.related.columns import (
     Column,
     cells_and_refinements,
@@ -60,11 +63,16 @@ from synthdp.schema.database import DatabaseSchema
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
 """Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
 
-MOST_CHOSEN = 60
-"""Most tables that the screening chooses."""
+THREES = 0.4
+"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget."""
 
-WORTH = 0.5
-"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""
+SCORES_OF_THREE = 0.2
+"""Part of this for the scores."""
+
+FACTORS = 12
+"""Factors of a law from which on the last fit takes more sweeps, in proportion, up to `MOST_LONGER` times as many."""
+
+MOST_LONGER = 2.0
 
 MOST_DRAWN = 100_000
 """About how many rows of all tables are drawn in a sweep of the fit at most."""
@@ -132,7 +140,8 @@ class RelatedTables(HasPrivacyCost):
         budget = BudgetAllocation.of(account)
         known, stopped = last_of(self._learn(account, layout, budget, rng))
         self._tell("fit")
-        known, failed = first_that_works(lambda: self._fit(known, rng, sweeps=self.sweeps[1]), lambda: known)
+        sweeps = round(self.sweeps[1] * float(np.clip(known.most_factors / FACTORS, 1, MOST_LONGER)))
+        known, failed = first_that_works(lambda: self._fit(known, rng, sweeps=sweeps), lambda: known)
         model = DatabaseModel(
             layout=known.layout, histories=known.model, total=known.total,
             formats=format_of_database(layout.schema), refinements=known.refinements,
@@ -161,11 +170,29 @@ class RelatedTables(HasPrivacyCost):
         if others:
             self._tell("screening")
             share = min(SCREENING, known.left.share / 2)
-            weights = weights_of(known.layout, others, relations_wished(layout.schema, self.workload, self.target))
-            chosen, known = _screened(account, known, others, self._persons(known, rng), weights=weights, share=share)
+            wished = relations_wished(layout.schema, self.workload, self.target)
+            chosen, gains, known = _screened(
+                account, known, others, self._persons(known, rng), wished, share=share, step="tables of two"
+            )
             yield known
             self._tell("tables")
-            yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of two")
+            threes = triples(known.layout, chosen, gains, persons=known.total, noise=_noise_of_threes(known.left))
+            share = known.left.share * (1 - THREES) if threes else known.left.share
+            known = self._measured(account, known, chosen, rng, share=share, step="tables of two")
+            yield known
+            if threes:
+                yield from self._threes(account, known, threes, wished, rng)
+
+    def _threes(
+        self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
+    ) -> Iterator[_Known]:
+        """Measure tables of three attributes that pay beside those of two; yields what is known after each stage."""
+        known = self._fit(known, rng, sweeps=self.sweeps[0])
+        share = SCORES_OF_THREE * known.left.share
+        persons = self._persons(known, rng)
+        chosen, _, known = _screened(account, known, threes, persons, wished, share=share, step="tables of three")
+        yield known
+        yield self._measured(account, known, chosen, rng, share=known.left.share, step="tables of three")
 
     def _one_ways(
         self, account: Curator, layout: Layout, budget: BudgetAllocation
@@ -284,6 +311,11 @@ class _Known:
             found.append(found[table.parent] * mean)
         return sum(found)
 
+    @property
+    def most_factors(self) -> int:
+        """The most tables that a law of one attribute has."""
+        return max((len(one.factors) for one in self.model.conditionals.values()), default=0)
+
     def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[Column]) -> _Known:
         """Return what is known with the one-way tables of all attributes, none related to another yet.
 
@@ -393,29 +425,7 @@ def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) 
     ParameterError
         If a name is none of these.
     """
-    return workload_of(workload, _names(schema), target=target)
-
-
-def _names(schema: DatabaseSchema) -> list[str]:
-    columns = [
-        f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows
-    ]
-    return [*columns, *(f"{one.child}.rows" for one in schema.relations)]
-
-
-def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:
-    """Return how much each table matters, (tables,)."""
-    places = {name: i for i, name in enumerate(_names(layout.schema))}
-
-    def place(table: int, attribute: str) -> int:
-        name = layout.schema.names[table]
-        return places[f"{attribute[1:]}.rows" if attribute.startswith("#") else f"{name}.{attribute}"]
-
-    return np.array([
-        wished.weight(tuple(sorted({
-            place(one.table, one.attribute), place(one.above if one.kind is Kind.PARENT else one.table, one.other)
-        }))) for one in tables
-    ])  # fmt: skip
+    return workload_of(workload, names_wished(schema), target=target)
 
 
 def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
@@ -501,34 +511,37 @@ def _screened(
     known: _Known,
     tables: Sequence[PersonTable],
     persons: Persons,
+    wished: Workload,
     *,
-    weights: FloatArray,
     share: float,
-) -> tuple[list[PersonTable], _Known]:
+    step: str,
+) -> tuple[list[PersonTable], list[float], _Known]:
     """Return the tables whose distance from the model so far is worth their noise, at least the one with the best score.
 
     Costs ``share`` of the whole budget.  What a table gains and costs counts as often as its weight says.
+
+    Returns
+    -------
+    The tables, by how many persons each gains, and what is known then.
     """
+    weights = weights_of(known.layout, tables, wished)
     layout, scale = known.layout, known.total / len(persons)
     queries = person_tables(layout, tables, [1.0] * len(tables))
     expected = queries.sums_of(persons) * scale
     part, left = known.left.take(share)
     scores = PersonDistances(queries, np.rint(expected).astype(np.int64))
-    found = account.measure(scores, spend=part.loss, step="scores of tables of two of persons")
+    found = account.measure(scores, spend=part.loss, step=f"scores of {step} of persons")
     ones, noise = queries.ones, found.stddev * queries.denominator / queries.ones
     now = [part_ / one for part_, one in zip(np.split(expected, queries.offsets[1:-1]), ones, strict=True)]
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
     sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
-    order = np.argsort(-weights * gains / np.sqrt(sizes), kind="stable")[:MOST_CHOSEN]
-    best, picked = -math.inf, order[:0]
-    for j in range(1, len(order) + 1):
-        some = order[:j]
-        shares = sizes[some] ** (2 / 3)
-        stddev = np.array([left.table_stddev(left.share * one / shares.sum()) for one in shares])
-        each = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -0.2 * np.maximum(gains[some], 0))
-        gained = float(weights[some] @ each)
-        if gained > best:
-            best, picked = gained, some
-    chosen = [tables[i] for i in picked if gains[i] > noise[i] and weights[i] > 0] or [tables[order[0]]]
-    return chosen, replace(known, left=left, answers=(*known.answers, found))
+    picked, order = worth_measuring(gains, sizes, weights, left)
+    chosen = [int(i) for i in picked if gains[i] > noise[i] and weights[i] > 0] or [int(order[0])]
+    known = replace(known, left=left, answers=(*known.answers, found))
+    return [tables[i] for i in chosen], [float(gains[i]) for i in chosen], known
+
+
+def _noise_of_threes(left: BudgetAllocation) -> float:
+    """Return the noise in a cell of one of `FEW_THREES` tables of three attributes, in persons."""
+    return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     BEFORE = "what the rows before have been and an attribute of the row"
     SIBLING = "an attribute of a row and one of another row of the same parent row"
     ALIKE = "whether two rows of a parent row have the same value, by the value"
+    TRIPLE = "an attribute of a row and two others, each of the row, of one above or of the one before"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,8 @@ class PersonTable:
         For `Kind.PARENT` the table of the first axis.
     other, other_grouping
         The first axis; for `Kind.ONE` the group of the period.
+    parts
+        For `Kind.TRIPLE` two tables of the attribute and one other each, whose first axes together make the first axis.
     """
 
     kind: Kind
@@ -111,6 +114,20 @@ class PersonTable:
     above: int = -1
     other: str = ""
     other_grouping: Grouping | None = None
+    parts: tuple[PersonTable, ...] = ()
+
+    @classmethod
+    def of_three(cls, a: PersonTable, b: PersonTable) -> PersonTable:
+        """Return the table of an attribute and of what two tables relate it to."""
+        pairs = " and ".join(f"{one.kind.name} {one.above} {one.other}" for one in (a, b))
+        return cls(Kind.TRIPLE, a.table, a.attribute, a.grouping, other=pairs, parts=(a, b))
+
+    @property
+    def weighs_as(self) -> Kind:
+        """The kind of table of two attributes whose rows have the same weights."""
+        if self.kind is not Kind.TRIPLE:
+            return self.kind
+        return Kind.STEP if any(one.kind is Kind.STEP for one in self.parts) else Kind.ROW
 
     @property
     def name(self) -> tuple[str, int, str, int, str]:
@@ -125,9 +142,9 @@ class PersonTable:
             return 1, self.grouping.size
         if self.kind in (Kind.STAY, Kind.ALIKE):
             return self.grouping.size, 1
-        if self.other_grouping is None:
-            raise ParameterError("a table of two attributes needs a grouping of each")
-        return self.other_grouping.size + (self.kind is Kind.ENTRY), self.grouping.size
+        if self.kind is Kind.TRIPLE:
+            return math.prod(one.sizes(layout)[0] for one in self.parts), self.grouping.size
+        return self._other.size + (self.kind is Kind.ENTRY), self.grouping.size
 
     @property
     def by_period(self) -> bool:
@@ -187,10 +204,12 @@ class PersonTable:
         if self.kind is Kind.ONE:
             weights = persons.even_shares(self.table) if self.even(persons.layout) else persons.shares(self.table)
             return every, (rows.group * size if self.by_period else 0) + second, weights
-        if self.kind is Kind.STEP:
-            later = rows.later
-            first = self._first(rows[self.other], rows.group)
-            return later, first[later - 1] * size + second[later], persons.step_shares(self.table, 1)[later]
+        if self.kind in (Kind.STEP, Kind.TRIPLE):
+            first = self.given(persons)
+            some = np.flatnonzero(first >= 0)
+            after = self.weighs_as is Kind.STEP
+            weights = persons.step_shares(self.table, 1) if after else persons.shares(self.table)
+            return some, first[some] * size + second[some], weights[some]
         if self.kind is Kind.ENTRY:
             before = np.concatenate([second[:1], second[:-1]])
             return every, np.where(rows.rank > 0, before, size) * size + second, persons.shares(self.table)
@@ -198,12 +217,21 @@ class PersonTable:
             third = rows.third
             cells = self.before(persons)[third] * size + second[third]
             return third, cells, persons.step_shares(self.table, 2)[third]
+        return every, self.given(persons) * size + second, persons.shares(self.table)
+
+    def given(self, persons: Persons) -> IntArray:
+        """Return for each row where it is on the first axis; -1 where there is no row before that is asked for."""
+        rows = persons.tables[self.table]
+        if self.kind is Kind.TRIPLE:
+            a, b = (one.given(persons) for one in self.parts)
+            return np.where((a < 0) | (b < 0), -1, a * self.parts[1].sizes(persons.layout)[0] + b)
         if self.kind is Kind.PARENT:
             above = persons.tables[self.above]
-            first = self._first(above[self.other], above.group)[persons.ancestor(self.table, self.above)]
-        else:
-            first = self._first(rows[self.other], rows.group)
-        return every, first * size + second, persons.shares(self.table)
+            return self._first(above[self.other], above.group)[persons.ancestor(self.table, self.above)]
+        first = self._first(rows[self.other], rows.group)
+        if self.kind is not Kind.STEP:
+            return first
+        return np.where(rows.rank > 0, np.concatenate([first[:1], first[:-1]]), -1)
 
     def _of_siblings(self, persons: Persons, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         rows = persons.tables[self.table]

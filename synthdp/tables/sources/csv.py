@@ -30,8 +30,7 @@ from synthdp.tables.columns.cast import zoned
 from synthdp.tables.columns.plain import Opaque, text_or_opaque
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS
-from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
-from synthdp.tables.sources.csv_records import open_text, records_of
+from synthdp.tables.sources.csv_fields import header_names, open_text, read_texts, records_of, text_blocks
 from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
@@ -152,7 +151,7 @@ class CsvSource:
             If the file is gone or has changed since the source was made.
         """
         wanted = [*columns, *(name for name in extra if name not in columns)]
-        with self._records() as records:
+        with self.records() as records:
             if self._header(next(records, None)) != self._header_fields:
                 raise self._changed()
             places = [*map(self._header_fields.index, wanted)]
@@ -171,7 +170,7 @@ class CsvSource:
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
         """Return the column names and whether there is no row; read compressed data to its end, where its checksum is."""
-        with self._records() as records:
+        with self.records() as records:
             names = self._header(next(records, None))
             is_empty = next(records, None) is None
         if self.path.name.endswith(".gz"):
@@ -196,8 +195,8 @@ class CsvSource:
         )
 
     @contextmanager
-    def _records(self) -> Iterator[Iterator[list[str]]]:
-        """Open the file and give its records."""
+    def records(self) -> Iterator[Iterator[list[str]]]:
+        """Open the file and give its records as they are, the header first."""
         with self._reading(), open_text(self.path, self._encoding) as file:
             yield records_of(file, self._delimiter)
 

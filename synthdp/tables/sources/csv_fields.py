@@ -5,22 +5,89 @@ This is the first step from a CSV cell to a code; `synthdp.domain.encoder.encode
 
 from __future__ import annotations
 
+import codecs
+import csv
+import gzip
 import itertools
-from collections import defaultdict
+import zlib
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from synthdp.arrays import IntArray
 from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.domain.grid import labels_of
-from synthdp.errors import DataError
+from synthdp.errors import DataError, FormatError
 from synthdp.schema.column import Column
-from synthdp.schema.csv_format import is_missing
+from synthdp.schema.csv_format import CsvFormat, is_missing
 from synthdp.tables.columns.parse import declared, text_of_level
 from synthdp.tables.columns.plain import text_or_opaque
-from synthdp.tables.refusals import reading
-from synthdp.tables.sources.csv_records import KEPT_BYTE
+from synthdp.tables.refusals import instead_of, reading
+
+MOST_LINES = 10_000
+"""Lines of the longest quoted field; a quote that is not closed by then was none."""
+
+_LONGEST_FIELD = 2**31 - 1
+KEPT_BYTE = 0xDC00
+"""The lone surrogate of a byte is so much more than the byte."""
+
+_KEEPING_BYTES = "synthdp.keeping_bytes"
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    """Open a file of text; bytes that are not text of the encoding become lone surrogates, different ones for each byte."""
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rt", encoding=encoding, errors=_KEEPING_BYTES, newline="")
+    return path.open(encoding=encoding, errors=_KEEPING_BYTES, newline="")
+
+
+def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the records of some lines, blank ones left out.
+
+    A line whose quotes break the rules is a record by itself, read as well as possible, so it cannot change any other
+    record, except those between it and a quoted field that begins with a delimiter or a line end.
+    """
+    csv.field_size_limit(_LONGEST_FIELD)
+    again: deque[str] = deque()
+    of_record: list[str] = []
+
+    def taken() -> Iterator[str]:
+        while len(of_record) < MOST_LINES:
+            line = again.popleft() if again else next(lines, None)
+            if line is None:
+                return
+            of_record.append(line)
+            yield line
+
+    records = csv.reader(taken(), delimiter=delimiter, strict=True)
+    while True:
+        of_record.clear()
+        try:
+            record = next(records, None)
+        except csv.Error:
+            broken, *others = of_record
+            again.extendleft(reversed(others))
+            record = next(csv.reader([broken.rstrip("\r\n")], delimiter=delimiter), [])
+            records = csv.reader(taken(), delimiter=delimiter, strict=True)
+        if record is None:
+            return
+        if record:
+            yield record
+
+
+def _kept_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes that are not text as lone surrogates, which no text has: different bytes stay different."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(KEPT_BYTE + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_KEEPING_BYTES, _kept_bytes)
+
 
 OLDER = "cp1252"
 """The encoding of bytes that are no UTF-8: what Windows writes in western Europe and America."""
@@ -165,3 +232,56 @@ def _level_texts(column: Column) -> frozenset[str]:
     if not column.labelled or not column.is_complete:
         return frozenset()
     return frozenset(text_of_level(level) for level in labels_of(column))
+
+
+DELIMITERS = (",", ";", "\t", "|")
+"""What is looked for, the first in case of doubt."""
+
+_LONGEST_HEADER = 1 << 20
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
+    """Return how a CSV file is read, where that is not known as its first line suggests; no other line is looked at.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read.
+    """
+    header = b"" if known.delimiter and known.encoding else _first_line(Path(path))
+    encoding = known.encoding or _encoding(header)
+    delimiter = known.delimiter or _delimiter(header.decode(encoding or "utf-8", errors="replace"))
+    return CsvFormat(delimiter, encoding, known.missing)
+
+
+def _first_line(path: Path) -> bytes:
+    """Return the first line of a file, or as much as it may take of one in UTF-16."""
+
+    def say(error: BaseException) -> FormatError:
+        reason = getattr(error, "strerror", None) or "it is not valid gzip"
+        return FormatError(f"CSV file '{path}' cannot be read: {reason}")
+
+    opener = gzip.open if path.name.endswith(".gz") else open
+    with instead_of(EOFError, OSError, zlib.error, say=say), opener(path, "rb") as file:
+        line = bytes(file.readline(_LONGEST_HEADER))
+        if line.startswith(_WIDE):
+            return line + bytes(file.read(_LONGEST_HEADER))
+        return (line.splitlines() or [b""])[0]  # where lines end in carriage returns alone, that was not one line
+
+
+def _encoding(header: bytes) -> str | None:
+    """Return the encoding that a header is in; ``None`` for UTF-8, after which other bytes may follow."""
+    if header.startswith(_WIDE):
+        return "utf-16"
+    try:
+        header.decode("utf-8")
+    except UnicodeDecodeError:
+        return OLDER
+    return None
+
+
+def _delimiter(text: str) -> str:
+    """Return what divides a header into the most names."""
+    line = (text.splitlines() or [""])[0]
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))

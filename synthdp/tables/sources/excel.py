@@ -23,7 +23,7 @@ _BATCH_ROWS = 1_024
 
 
 class ExcelSource:
-    """The rows of the first sheet of an Excel file, whose first line names the columns; held in memory.
+    """The rows of one sheet of an Excel file, whose first line names the columns; held in memory.
 
     A cell is read as its text, and that as the schema declares: no cell says how another is read.  A row without any text
     below the names is no row, wherever it stands.
@@ -32,24 +32,26 @@ class ExcelSource:
     ----------
     path
         The file, ``.xlsx`` or ``.xlsm``.
+    sheet
+        The name of the sheet; ``None`` for the first one.
     missing
         As for `CsvSource`.
 
     Raises
     ------
     ParameterError
-        If openpyxl, which reads such files, is not installed.
+        If openpyxl, which reads such files, is not installed, or the file has no sheet of this name.
     FormatError
         If the file cannot be read.
     DataError
         If the sheet is empty, or its first line has no name or a repeated one.
     """
 
-    def __init__(self, path: str | PathLike[str], *, missing: Collection[str] = ()) -> None:
+    def __init__(self, path: str | PathLike[str], *, sheet: str | None = None, missing: Collection[str] = ()) -> None:
         self.path = Path(path)
         self._missing = frozenset({"", *checked_missing(missing)})
         self._spelled = self._missing
-        self._lines = _lines(self.path)
+        self.sheets, self._lines = _read(self.path, sheet)
         if not self._lines[0]:
             raise DataError(f"Excel file '{self.path}' has no first line, which must name the columns")
         self._header = header_names(self._lines[0], f"Excel file '{self.path}'")
@@ -95,14 +97,14 @@ class ExcelSource:
             }
 
 
-def _lines(path: Path) -> list[list[str]]:
-    """Return the texts of a file's first sheet: its first line, which names the columns, and every row that is not blank.
+def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return the names of a file's sheets, and the texts of one: the names of its columns, and every row that is not blank.
 
     Each row is taken or left by what it holds itself.  Cells to the right of the last name are no part of the table.
     """
 
     def say(error: Any) -> SynthDPError | None:
-        if isinstance(error, MemoryError):
+        if isinstance(error, (MemoryError, SynthDPError)):
             return None
         if isinstance(error, ImportError):
             return ParameterError("an Excel file needs openpyxl: pip install 'synthdp[excel]'")
@@ -114,13 +116,17 @@ def _lines(path: Path) -> list[list[str]]:
         import openpyxl
 
         with path.open("rb") as file:
-            sheet = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False).worksheets[0]
-            sheet.reset_dimensions()  # a file may say a wrong size
-            lines = ([*map(_text, line)] for line in sheet.iter_rows())
+            worksheets = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False).worksheets
+            names = tuple(one.title for one in worksheets)
+            if sheet is not None and sheet not in names:
+                raise ParameterError(f"sheet ({sheet!r}) must be one of the file's: {', '.join(map(repr, names))}")
+            table = worksheets[0 if sheet is None else names.index(sheet)]
+            table.reset_dimensions()  # a file may say a wrong size
+            lines = ([*map(_text, line)] for line in table.iter_rows())
             header = next(lines, [])
             while header and not header[-1].strip():
                 header.pop()
-            return [header, *(row for line in lines if any(row := line[: len(header)]))]
+            return names, [header, *(row for line in lines if any(row := line[: len(header)]))]
 
 
 def _text(cell: Any) -> str:

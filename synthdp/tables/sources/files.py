@@ -1,17 +1,18 @@
-"""The source of rows that a file's name asks for."""
+"""The source of rows that a file's name asks for, and the text of files that hold no rows: public documents."""
 
 from __future__ import annotations
 
+import csv
 from os import PathLike
 from pathlib import Path
 
-from synthdp.errors import ParameterError
+from synthdp.errors import FormatError, ParameterError
 from synthdp.registered import SOURCES, ending_of, extension
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.csv import CsvSource
-from synthdp.tables.sources.csv_detect import detected
+from synthdp.tables.sources.csv_fields import detected
 from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
@@ -30,7 +31,7 @@ def is_excel(path: str | PathLike[str]) -> bool:
     return Path(path).name.lower().endswith(EXCEL_ENDINGS)
 
 
-def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
+def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str | None = None) -> Source:
     """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
 
     The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is that.
@@ -41,20 +42,24 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN) -> Source:
         The file.
     csv
         What is known of how a file of texts is read; the rest is detected from its first line.
+    sheet
+        The name of an Excel file's sheet; ``None`` for its first one.
 
     Raises
     ------
     FormatError, DataError
         If it cannot be read.
     ParameterError
-        If it needs a package that is not installed.
+        If it needs a package that is not installed, has no such sheet, or has no sheets.
     """
+    if sheet is not None and not is_excel(path):
+        raise ParameterError(f"sheet ({sheet!r}) is for Excel files; '{path}' is none")
     if _is_extension(path):
         kind = extension(SOURCES, str(ending_of(Path(path).name)))
         source: Source = kind(path)
         return source
     if is_excel(path):
-        return ExcelSource(path).with_missing(csv.missing)
+        return ExcelSource(path, sheet=sheet).with_missing(csv.missing)
     if Path(path).name.endswith(".duckdb"):
         with instead_of(
             ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")
@@ -74,3 +79,35 @@ def _is_extension(path: str | PathLike[str]) -> bool:
     name = Path(path).name
     known = (".csv", ".csv.gz", ".tsv", ".txt", ".duckdb", *ARROW_ENDINGS, *EXCEL_ENDINGS)
     return not name.lower().endswith(known) and ending_of(name) is not None
+
+
+def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
+    """Return the text of a document, which messages call ``source``.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    with (
+        instead_of(
+            OSError, say=lambda error: FormatError(f"{source} cannot be read: {getattr(error, 'strerror', None)}")
+        ),
+        instead_of(UnicodeError, say=FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text")),
+    ):
+        return path.read_text(encoding=encoding)
+
+
+def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
+    """Return the fields of a data dictionary.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    found = detected(path, told)
+    text = document_text(path, source, told.encoding or "utf-8-sig")
+    with instead_of(csv.Error, say=FormatError(f"{source} breaks the rules of quoting")):
+        records = csv.reader(text.splitlines(keepends=True), strict=True, delimiter=found.delimiter or ",")
+        return [record for record in records if record]

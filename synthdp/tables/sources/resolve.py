@@ -1,10 +1,18 @@
-"""The source of rows that a table, whatever it is, stands for."""
+"""What a table of any kind stands for: a source of rows, and the schema that its columns' types suggest."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from synthdp.errors import SchemaError
+from synthdp.schema.columns import Categorical, Column, is_complete
 from synthdp.schema.schema import Schema
+from synthdp.tables.format import why_not
 from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.dataframe import FrameSource
+
+TYPE = "the column's type"
+"""The source of a column whose type leaves nothing open."""
 
 
 def source_of(table: object, schema: Schema | None = None) -> Source:
@@ -31,3 +39,41 @@ def source_of(table: object, schema: Schema | None = None) -> Source:
 def is_spark(table: object) -> bool:
     """Say whether a table is a Spark DataFrame, which must not be collected."""
     return type(table).__module__.split(".")[0] == "pyspark" and hasattr(table, "mapInArrow")
+
+
+def without_nulls(schema: Schema) -> Schema:
+    """Return a schema in which no value may be missing."""
+    return schema.replace({name: replace(column, nullable=False) for name, column in schema.items() if column.nullable})
+
+
+def infer_schema(source: Source, *, without: str | None = None) -> Schema:
+    """Return a schema whose names and kinds come from a dataframe's columns and types; no value is looked at.
+
+    Parameters
+    ----------
+    source
+        A dataframe's source.
+    without
+        A column to leave out.
+
+    Raises
+    ------
+    SchemaError
+        If the source has no types of its own, such as a CSV file.
+    """
+    if not isinstance(source, FrameSource):
+        raise SchemaError("a schema must be given for a table that is not a dataframe")
+    return Schema({name: _sourced(_kind(source, name)) for name in source.names if name != without})
+
+
+def _sourced(column: Column) -> Column:
+    return replace(column, source=TYPE) if is_complete(column) else column
+
+
+def _kind(source: FrameSource, name: str) -> Column:
+    """Return the kind that a column's type suggests; a label for other values only where the type can hold a text."""
+    column = source.kind(name)
+    if not isinstance(column, Categorical) or column.other is None:
+        return column
+    label = replace(column, levels=(column.other,))
+    return column if why_not(source.library, label, source.dtypes[name]) is None else replace(column, other=None)

@@ -35,8 +35,7 @@ from synthdp.tables.columns.arrow import read, read_all
 from synthdp.tables.format import TableFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
-from synthdp.tables.sql.encoding import SPARK, layers, stages_of
-from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
+from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.types import Asked
 
 MOST_PARTS = 256

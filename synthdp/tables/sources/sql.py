@@ -24,17 +24,15 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.columns.arrow import read
 from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import labels_of_objects
-from synthdp.tables.refusals import reading
+from synthdp.tables.refusals import asking, inserting, reading
 from synthdp.tables.source import Bound
 from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sql.bounding import digest_of
 from synthdp.tables.sql.counting import counting_query, listing_query, product_queries, repeated
-from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
+from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, packs_of, stages_of, unpacked
 from synthdp.tables.sql.links import Cells, Link
-from synthdp.tables.sql.openers import opener_of
-from synthdp.tables.sql.packing import packed_sql, packs_of, unpacked
+from synthdp.tables.sql.openers import address_of, opener_of
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.refusals import asking
 from synthdp.tables.sql.types import Asked, quoted, quoted_table
 
 WHOLE = Asked("whole", "int8", arrives=pa.int64())
@@ -83,6 +81,7 @@ class SqlSource:
             raise ParameterError("give a table, or a query, and not both")
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
+        self._place = address_of(database)
         self._link: Link | None = None
         self._coded: tuple[Schema, tuple[str | None, Bound | None], str] | None = None
         with asking():
@@ -117,6 +116,11 @@ class SqlSource:
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(self._columns)
+
+    @property
+    def table(self) -> str | None:
+        """The table's name; ``None`` of a query."""
+        return self._table
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
@@ -292,21 +296,32 @@ class SqlSource:
         """
         if self._table is None:
             raise ParameterError("rows are written to a table, not to a query: give table=")
+        self.forget()
+        with inserting():
+            link = self._open("write")
+            try:
+                self.insert(link, frames)
+                link.commit()
+            finally:
+                link.close()
+
+    def insert(self, link: Link, frames: Iterable[Any]) -> None:
+        """Append pyarrow tables by way of a link whose transaction goes on."""
+        if self._table is None:
+            raise ParameterError("rows are written to a table, not to a query: give table=")
         tables = iter(frames)
         first = next(tables)
         lacking = [name for name in first.column_names if name not in self.names]
         if lacking:
             raise DataError(f"the table has no column {lacking[0]!r} to write to")
-        self.forget()
-        with asking():
-            link = self._open("write")
-            try:
-                batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
-                reader = pa.RecordBatchReader.from_batches(first.schema, batches)
-                link.ingest(quoted_table(self._table, link.dialect), reader)
-                link.commit()
-            finally:
-                link.close()
+        batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
+        reader = pa.RecordBatchReader.from_batches(first.schema, batches)
+        link.ingest(quoted_table(self._table, link.dialect), reader)
+
+    @property
+    def address(self) -> str | None:
+        """What tells the table from others, as far as its address does; ``None`` of a query."""
+        return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def forget(self) -> None:
         """End the transaction; the next question begins another."""

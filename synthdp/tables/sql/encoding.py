@@ -6,13 +6,15 @@ order, as the encoder's; levels are compared as they are.  A column for which th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from synthdp.arrays import AnyArray, GridIndices, narrow
 from synthdp.domain.grid import Grid, grid_of
 from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
 from synthdp.schema.columns import Column
+from synthdp.schema.schema import Schema
 from synthdp.schema.times import CALENDAR
 from synthdp.tables.sql.types import Asked
 
@@ -115,7 +117,9 @@ class Stages:
 
 
 def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) -> Stages | None:
-    """Return the grid index of a column's value, or None if SQL could give another than the encoder.
+    """Return SQL that computes a column's grid index, as up to four nested queries.
+
+    ``None`` if SQL cannot reproduce `encode` exactly: the values are then fetched and encoded in Python.
 
     Parameters
     ----------
@@ -302,3 +306,58 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
         source = query if number == 0 else f"({query} OFFSET 0) stage{number - 1}"  # OFFSET: computed once
         query = f"SELECT {', '.join(parts) or '1 AS nothing'} FROM {source}"  # noqa: S608
     return query
+
+
+MOST_PACKED = 2**62
+"""Combinations of grid indices that one whole number holds."""
+
+
+def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:
+    """Divide columns into as few packs as hold them, in order.
+
+    Parameters
+    ----------
+    schema
+        Their declarations.
+    names
+        The columns.
+    """
+    packs: list[list[str]] = []
+    room = 0
+    for name in names:
+        size = grid_of(schema[name]).size
+        if room < size:
+            packs.append([])
+            room = MOST_PACKED
+        packs[-1].append(name)
+        room //= size
+    return packs
+
+
+def packed_sql(schema: Schema, stages: Mapping[str, Stages], pack: Sequence[str]) -> str:
+    """Return the whole number of a pack, as SQL over what each column's stages computed."""
+    flat = f"CAST({stages[pack[0]].index} AS bigint)"
+    for name in pack[1:]:
+        flat = f"({flat} * {grid_of(schema[name]).size} + {stages[name].index})"
+    return flat
+
+
+def unpacked(packed: AnyArray, schema: Schema, pack: Sequence[str]) -> dict[str, GridIndices]:
+    """Return the grid indices of a pack's columns, by name.
+
+    Parameters
+    ----------
+    packed
+        (n,) whole numbers.
+    schema
+        The declarations.
+    pack
+        The columns.
+    """
+    found = {}
+    for name in pack[:0:-1]:
+        size = grid_of(schema[name]).size
+        rest = packed // size
+        found[name] = narrow(packed - rest * size, size)
+        packed = rest
+    return found | {pack[0]: narrow(packed, grid_of(schema[pack[0]]).size)}

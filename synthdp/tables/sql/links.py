@@ -210,6 +210,8 @@ class DbapiLink:
         """Append Arrow batches to a table, as rows of Python objects; see `Link.ingest`."""
         mark = "?" if self.dialect == "sqlite" else "%s"
         names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
+        if mark == "%s":  # which drivers tell from a name by its percent sign alone
+            names, table = names.replace("%", "%%"), table.replace("%", "%%")
         marks = ", ".join([mark] * len(rows.schema.names))
         with contextlib.closing(self._connection.cursor()) as cursor:
             for batch in rows:

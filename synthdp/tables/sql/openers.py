@@ -3,17 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from synthdp.errors import DataError, ParameterError
-from synthdp.tables.refusals import instead_of
+from synthdp.tables.refusals import connecting, instead_of, place_of
 from synthdp.tables.sql.links import AdbcLink, DbapiLink, DuckDBLink, Link, Mode
-from synthdp.tables.sql.refusals import connecting, place_of
 from synthdp.tables.sql.types import NAMES
 
 Opener: TypeAlias = Callable[[Mode], Link]
 """What opens a link, for a purpose."""
+
+
+class Snapshot:
+    """One connection, in one transaction, by which several sources read; it ends when none of them needs it any more.
+
+    Parameters
+    ----------
+    database
+        As `opener_of` takes it.
+    """
+
+    def __init__(self, database: Any) -> None:
+        self._open, self.address = opener_of(database), address_of(database)
+        self._link: Link | None = None
+        self._readers = 0
+
+    def open(self, mode: Mode) -> Link:
+        """Return the link that all read by; for anything else one of its own."""
+        if mode != "read":
+            return self._open(mode)
+        if self._link is None:
+            self._link = self._open(mode)
+        self._readers += 1
+        return cast("Link", _Lent(self._link, self._given_back))
+
+    def _given_back(self) -> None:
+        self._readers -= 1
+        if self._readers == 0 and self._link is not None:
+            link, self._link = self._link, None
+            link.close()
+
+
+class _Lent:
+    """A link that others read by, too."""
+
+    def __init__(self, link: Link, back: Callable[[], None]) -> None:
+        self._link, self._back = link, back
+        self._closed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
+
+    def close(self) -> None:
+        """Give it back, once."""
+        if not self._closed:
+            self._closed = True
+            self._back()
 
 
 def opener_of(database: Any) -> Opener:
@@ -31,6 +77,8 @@ def opener_of(database: Any) -> Opener:
     ParameterError
         If the driver that a URL needs is not installed.
     """
+    if isinstance(database, Snapshot):
+        return database.open
     if isinstance(database, str):
         return _opener_of_url(database)
     module = type(database).__module__.split(".")[0]
@@ -47,6 +95,19 @@ def opener_of(database: Any) -> Opener:
         "the database must be a URL, an ADBC or DBAPI connection or an SQLAlchemy engine, not "
         f"{type(database).__name__}"
     )
+
+
+def address_of(database: Any) -> str:
+    """Return what tells a database from others, without user and password; of a connection it is the object itself."""
+    if isinstance(database, Snapshot):
+        return database.address
+    if isinstance(database, str):
+        return place_of(database).replace("postgres://", "postgresql://")
+    if hasattr(database, "raw_connection") and hasattr(database, "url"):
+        url = database.url
+        port = f":{url.port}" if url.port else ""
+        return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
+    return f"connection {id(database)}"
 
 
 def _opener_of_url(url: str) -> Opener:

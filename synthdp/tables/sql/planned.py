@@ -13,10 +13,13 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.sql.bounding import UNIT, bounded, digest_of
 from synthdp.tables.sql.counting import counting_query
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
-from synthdp.tables.sql.types import Asked, quoted, quoted_table
+from synthdp.tables.sql.types import NAMES, Asked, quoted, quoted_table
 
 BINS = 8
 """Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers."""
+
+TRIED = frozenset({"sqlite", "mysql"})
+"""Databases whose rows stream and that tests have asked."""
 
 _KINDS = {
     "postgres": {"number": "int8", "real": "float8", "truth": "bool", "label": "text", "moment": "timestamp", "day": "date"},
@@ -37,7 +40,7 @@ def planned_sql(
     schema
         The columns.
     dialect
-        ``"postgres"`` or ``"duckdb"``.
+        ``"postgres"`` or ``"duckdb"``; of another kind of database, whose rows stream, that statement alone.
     table
         The table's name.
     unit, rows_per_unit
@@ -46,11 +49,13 @@ def planned_sql(
     Raises
     ------
     ParameterError
-        If the dialect is another, or fewer than one row is kept.
+        If the dialect is unknown, or fewer than one row is kept.
     """
-    check_one_of("sql", dialect, tuple(WORDS))
+    check_one_of("sql", dialect, (*WORDS, *sorted({*NAMES.values()} - {*WORDS})))
     check_whole("max_rows_per_unit", rows_per_unit)
     rows = quoted_table(table, dialect)
+    if dialect not in WORDS:
+        return _streamed(schema, dialect, rows, unit)
     stages, left = {}, []
     for j, (name, column) in enumerate(schema.items()):
         asked = Asked(name, _KINDS[dialect].get(_kind(column), ""))
@@ -81,6 +86,15 @@ def planned_sql(
     else:
         parts.append((f"push='counts' is refused: column {left[0]!r} cannot be encoded in the database exactly", ""))
     return "\n\n".join(f"-- {said}\n{sql}{';' * bool(sql)}".rstrip() for said, sql in parts)
+
+
+def _streamed(schema: Schema, dialect: str, rows: str, unit: str | None) -> str:
+    """Return the statement by which rows stream from a database that does not encode them."""
+    names = [*schema] if unit is None or unit in schema else [*schema, unit]
+    every = ", ".join(f"{quoted(name, dialect)} AS {quoted(f'c{i}', dialect)}" for i, name in enumerate(names))
+    tried = "" if dialect in TRIED else "; written for it, and never run on the service itself"
+    said = f"push='rows': values stream, and are encoded here; the only way from {dialect}{tried}"
+    return f"-- {said}\nSELECT {every} FROM {rows};"
 
 
 def coding(

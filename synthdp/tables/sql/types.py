@@ -64,6 +64,7 @@ _SPECIAL: dict[str, tuple[str, pa.DataType]] = {
     "numeric": ("trim_scale({})::text", pa.string()),  # 1.0 and 1.00 are one person
     "money": ("({})::numeric::text", pa.string()),
     "oid": ("({})::bigint", pa.int64()),
+    "inet": ("abbrev({})", pa.string()),  # as it is written: without /32 of a single address
     "date": (_CLIPPED.format(kind="date", first="0001-01-01", last="9999-12-31"), pa.date32()),
     "timestamp": (
         _CLIPPED.format(kind="timestamp", first="0001-01-01", last="9999-12-31 23:59:59.999999"),
@@ -87,7 +88,7 @@ _SHOWN = {"timestamptz": pa.timestamp("us", "UTC"), "oid": pa.int64(), "money": 
 OIDS: Mapping[int, str] = {
     16: "bool", 17: "bytea", 18: "char", 19: "name", 20: "int8", 21: "int2", 23: "int4", 25: "text", 26: "oid",
     700: "float4", 701: "float8", 790: "money", 1042: "bpchar", 1043: "varchar", 1082: "date", 1083: "time",
-    1114: "timestamp", 1184: "timestamptz", 1186: "interval", 1700: "numeric",
+    869: "inet", 1114: "timestamp", 1184: "timestamptz", 1186: "interval", 1700: "numeric",
 }  # fmt: skip
 """PostgreSQL's numbers of its own types, as its DBAPI drivers give them; every other one is asked for as text."""
 
@@ -158,6 +159,9 @@ def quoted(name: str, dialect: str) -> str:
 
 def quoted_table(table: str, dialect: str) -> str:
     """Return a table's name, perhaps after its schema's and a dot, as it stands in a query; a quoted part may hold dots."""
+    whole = re.fullmatch(r'(?:"(?:[^"]|"")*"|[^."]+)(?:\.(?:"(?:[^"]|"")*"|[^."]+))*', table)
+    if whole is None:  # a quote that quotes nothing is a part of the name
+        return ".".join(quoted(name, dialect) for name in table.split("."))
     parts = re.findall(r'"(?:[^"]|"")*"|[^."]+', table)
     names = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts]
     return ".".join(quoted(name, dialect) for name in names)

@@ -35,7 +35,7 @@ from synthdp.privacy.loss import ApproxDP, Remaining, Spend
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
-from synthdp.queries.product_sums import ProductSums
+from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import RandomState
 from synthdp.release import Release

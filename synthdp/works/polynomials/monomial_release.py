@@ -30,14 +30,13 @@ from synthdp.mechanisms.workload import asked_of_names
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
-from synthdp.queries.product_sums import ProductSums
+from synthdp.queries.products import ProductSums
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.binarized import Binarized, binarize, marginal_estimate, marginal_labels, symmetric_query
-from synthdp.works.polynomials.column_sums import column_sums
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
-from synthdp.works.polynomials.parities import all_ones_counts
+from synthdp.works.polynomials.parities import all_ones_counts, column_sums
 from synthdp.works.polynomials.polynomials import (
     chebyshev_conjunction,
     krawtchouk,

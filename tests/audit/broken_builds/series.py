@@ -9,6 +9,7 @@ _NEIGHBOURS = (
     "test_no_neighbouring_series_are_told_apart_beyond_the_promise_and_some_are_as_far"
 )
 _UNITS = "tests/unit/curator/test_series_room.py::test_a_unit_in_several_periods_costs_no_more_than_the_promise"
+_CORRECTIONS = "tests/unit/curator/test_series_corrections.py"
 _CRASH = "tests/privacy/test_series_crashes.py::test_a_killed_process_neither_loses_a_period_nor_answers_twice"
 
 MUTATIONS = (
@@ -75,5 +76,21 @@ MUTATIONS = (
         "found != known if by_period else (sum(found) - sum(known)) % MODULUS",
         "False",
         ("tests/unit/curator/test_series_room.py::test_a_new_plan_needs_the_earlier_rows_unchanged",),
+    ),
+    Mutation(
+        "a row that a series takes back counts twice",
+        "R5",
+        "PeriodRows.exact",
+        "found - back.exact(statistic)",
+        "found - 2 * back.exact(statistic)",
+        (f"{_CORRECTIONS}::test_a_row_and_its_correction_cost_no_more_than_the_promise",),
+    ),
+    Mutation(
+        "corrections of a series need no bound on a unit's periods",
+        "R11",
+        "SeriesRoom._check_taken_back",
+        "self.terms.adjacency.unit is None or self.terms.most_periods < 2",
+        "False",
+        (f"{_CORRECTIONS}::test_corrections_need_a_unit_with_several_periods_and_an_earlier_period",),
     ),
 )

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 import synthdp as sd
-from synthdp.answers.analysis import estimates_of
+from synthdp.answers.samples import estimates_of
 from synthdp.errors import ParameterError
 
 SCHEMA = sd.Schema({"x": sd.Integer(0, 3), "y": sd.Integer(0, 5), "b": sd.Boolean()})

@@ -14,7 +14,7 @@ from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.direct_answers import GaussianAnswers, LaplaceAnswers, best_shares, parts_of
-from synthdp.privacy import accounting, accuracy
+from synthdp.privacy import accounting, calibration
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.composed import Stack, Subset
 from synthdp.queries.linear import CellQueries
@@ -105,7 +105,7 @@ def test_the_errors_keep_the_accuracy_bounds_of_the_lecture():
     truth = queries.sums(CODES)
     for budget, delta in ((PureDP(1.0), 0.0), (ApproxDP(1.0, 1e-6), 1e-6)):
         answers = LaplaceAnswers(queries).release(curator_of(TABLE, SCHEMA, budget)).output.values
-        bound = accuracy.laplace_bound(k, sensitivity=1 / n, epsilon=1.0, beta=1e-9, delta=delta)
+        bound = calibration.laplace_bound(k, sensitivity=1 / n, epsilon=1.0, beta=1e-9, delta=delta)
         assert np.abs(answers - truth).max() / n <= bound
 
 

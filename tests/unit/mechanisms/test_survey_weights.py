@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from strategies import survey_weights
 
 import synthdp as sd
-from synthdp.answers.weighted import ClassWeights
+from synthdp.answers.moments import ClassWeights
 from synthdp.cli.main import main
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.encoder import Numbers, decode, encode

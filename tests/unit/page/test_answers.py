@@ -30,6 +30,17 @@ TYPED = {
         {"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "x"},
         "date",
     ),
+    "limits of numbers among which texts stand": (
+        {
+            "how": "limits",
+            "type": "continuous",
+            "lower": "0",
+            "upper": "500",
+            "source": "x",
+            "words": "<0.6: 0,3 | >500: 500",
+        },
+        "continuous",
+    ),
     "list": ({"type": "categorical", "levels": "a | b\nc", "source": "a codebook"}, "categorical"),
     "list of codes": ({"how": "list", "type": "integer", "levels": "1\n2\n9", "source": "a codebook"}, "categorical"),
     "list in order": ({"how": "list", "type": "ordinal", "levels": "low|high", "source": "a form"}, "ordinal"),
@@ -278,3 +289,17 @@ def test_days_are_typed_as_they_are_written():
         "c", {"how": "limits", "type": "date", "lower": "2020-01-01", "upper": "2021-01-01", "source": "s"}, [], {}
     )
     assert dt.date.fromisoformat(made["entry"]["lower"]) < dt.date.fromisoformat(made["entry"]["upper"])
+
+
+def test_texts_among_numbers_count_as_numbers():
+    typed = {"how": "limits", "type": "continuous", "lower": "0", "upper": "500", "source": "x"}
+    entry = answer_of("a", {**typed, "words": "<0.6: 0,3 | a:b: 7"}, [], {})["entry"]
+    assert entry["words"] == {"<0.6": 0.3, "a:b": 7}
+    assert from_document(entry)["typed"]["words"] == "<0.6: 0.3 | a:b: 7"
+
+
+@pytest.mark.parametrize("words", ["<0.6", "<0.6: x", ": 3"])
+def test_a_text_without_a_number_is_refused(words):
+    typed = {"how": "limits", "type": "continuous", "lower": "0", "upper": "500", "source": "x", "words": words}
+    with pytest.raises(SynthDPError):
+        answer_of("a", typed, [], {})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from no_noise import with_repeatable_noise
@@ -135,6 +136,14 @@ def test_after_a_release_there_is_a_verdict_on_every_column_and_a_list_of_relati
     screen = walked.get("release").text
     assert screen.index("What may be relied on") > screen.index("Done.")
     assert "age and ward: 0." in screen
+
+
+def test_the_code_that_is_shown_runs(walked, monkeypatch):
+    code = re.search(r"<pre tabindex=\"0\">(import synthdp.*?)</pre>", walked.get("publish").text, re.DOTALL)[1]
+    monkeypatch.chdir(walked.folder)
+    exec(compile(code, "the page", "exec"), {})
+    assert dict(sd.Schema.read("schema.json")) == dict(walked.project.schema())
+    Path("schema.json").unlink()
 
 
 def test_one_epsilon_is_recommended_with_reasons_and_a_picture(walked):
@@ -761,3 +770,61 @@ def test_a_file_of_answers_that_was_damaged_is_not_written_over(tmp_path):
     with pytest.raises(sd.errors.FormatError, match="move it away"):
         Project.opened(tmp_path)
     assert (tmp_path / FILE).read_text() == "{"
+
+
+@pytest.fixture
+def excel(tmp_path: Path) -> Visitor:
+    """A page whose folder has an Excel file of two sheets, which are two tables; the first is chosen."""
+    with pd.ExcelWriter(tmp_path / "years.xlsx") as book:
+        pd.DataFrame({"age": range(40)}).to_excel(book, sheet_name="2023", index=False)
+        pd.DataFrame({"age": range(40), "ward": ["a", "b"] * 20}).to_excel(book, sheet_name="2024", index=False)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "years.xlsx"))
+    return visitor
+
+
+def names_of(visitor: Visitor) -> list[str]:
+    return [one["name"] for one in visitor.project.columns]
+
+
+def test_a_sheet_of_an_excel_file_is_a_table(excel):
+    assert names_of(excel) == ["age"]
+    assert "Which sheet?" in excel.get("table").text
+    excel.post("people", protects="row")
+    excel.post("columns/0", how="open", type="integer")
+    assert excel.project.state["answers"]
+    excel.post("table", sheet="0")  # which is the table already: nothing is dropped
+    assert excel.project.state["answers"]
+    excel.post("table", sheet="1")
+    assert names_of(excel) == ["age", "ward"]
+    assert excel.project.state["answers"] == {}
+    assert excel.project.people is None
+    assert excel.project.rows()["sheet"] == "2024"
+    excel.post("columns/1/look")
+    assert [level for level, _ in excel.site.jobs["look"].result["levels"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("sheet", ["2", "-1", "2024", ""])
+def test_a_sheet_that_is_not_there_is_refused(excel, sheet):
+    answer = excel.post("table", sheet=sheet)
+    assert "no such sheet" in excel.said(answer)
+    assert names_of(excel) == ["age"]
+
+
+def test_after_a_release_another_sheet_has_the_same_people(excel):
+    excel.post("people", protects="row")
+    with excel.project.changing() as project:
+        project.state["releases"].append({"key": "k", "folder": "f", "epsilon": 1.0, "state": "done", "rows": 1})
+        project.take_sheet("1")
+    assert excel.project.people == "years.xlsx"
+    assert len(excel.project.state["releases"]) == 1
+
+
+def test_rows_of_another_length_than_the_header_are_said_and_not_kept(tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n1\n1,2,3\n" + "3,4\n" * 50)
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    screen = visitor.post("table", file=number_of(visitor, "ragged.csv")).text
+    assert "2 rows have more or fewer fields than the header" in screen
+    assert "uneven" not in (tmp_path / FILE).read_text()

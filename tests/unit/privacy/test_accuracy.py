@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from scipy.special import gammaincc, ndtr
 
 from synthdp.errors import ParameterError
-from synthdp.privacy import accounting, accuracy, composition
+from synthdp.privacy import accounting, calibration, composition
 
 numbers = {
     "k": st.integers(1, 2000),
@@ -17,21 +17,21 @@ numbers = {
 
 @given(**numbers)
 def test_laplace_quantile_leaves_exactly_beta(k, sensitivity, epsilon, beta):
-    alpha = accuracy.laplace(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
+    alpha = calibration.laplace(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     tail = math.exp(-alpha / (k * sensitivity / epsilon))
     assert -math.expm1(k * math.log1p(-tail)) == pytest.approx(beta, rel=1e-6)
 
 
 @given(**numbers)
 def test_gaussian_quantile_leaves_exactly_beta(k, sensitivity, epsilon, beta):
-    alpha = accuracy.gaussian(k, sensitivity=sensitivity, epsilon=epsilon, delta=1e-6, beta=beta)
+    alpha = calibration.gaussian(k, sensitivity=sensitivity, epsilon=epsilon, delta=1e-6, beta=beta)
     sigma = sensitivity * math.sqrt(k) / accounting.gdp_from_approx(epsilon, 1e-6)
     assert -math.expm1(k * math.log1p(-2 * ndtr(-alpha / sigma))) == pytest.approx(beta, rel=1e-6)
 
 
 @given(**numbers)
 def test_knorm_quantile_leaves_exactly_beta(k, sensitivity, epsilon, beta):
-    alpha = accuracy.linf_knorm(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
+    alpha = calibration.linf_knorm(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     assert gammaincc(k, alpha * epsilon / sensitivity) == pytest.approx(beta, rel=1e-6)
 
 
@@ -39,27 +39,27 @@ def test_knorm_quantile_leaves_exactly_beta(k, sensitivity, epsilon, beta):
 def test_the_papers_bounds_are_above_the_quantiles(k, sensitivity, epsilon, beta):
     shared = {"sensitivity": sensitivity, "epsilon": epsilon, "beta": beta}
     slack = 1 + 1e-9
-    assert accuracy.laplace(k, **shared) <= accuracy.laplace_bound(k, **shared) * slack
-    assert accuracy.linf_knorm(k, **shared) <= accuracy.linf_knorm_bound(k, **shared) * slack
-    assert accuracy.gaussian(k, **shared, delta=1e-6) <= accuracy.gaussian_bound(k, **shared, delta=1e-6) * slack
+    assert calibration.laplace(k, **shared) <= calibration.laplace_bound(k, **shared) * slack
+    assert calibration.linf_knorm(k, **shared) <= calibration.linf_knorm_bound(k, **shared) * slack
+    assert calibration.gaussian(k, **shared, delta=1e-6) <= calibration.gaussian_bound(k, **shared, delta=1e-6) * slack
 
 
 def test_the_lectures_theorem_in_numbers():
     shared = {"sensitivity": 2.0, "epsilon": 0.5, "beta": 0.1}
-    assert accuracy.laplace_bound(40, **shared) == pytest.approx(2 * 40 / 0.5 * math.log(400))
+    assert calibration.laplace_bound(40, **shared) == pytest.approx(2 * 40 / 0.5 * math.log(400))
     approximate = 2 * math.sqrt(8 * 40 * math.log(1e6)) / 0.5 * math.log(400)
-    assert accuracy.laplace_bound(40, **shared, delta=1e-6) == pytest.approx(approximate)
+    assert calibration.laplace_bound(40, **shared, delta=1e-6) == pytest.approx(approximate)
 
 
 def test_a_delta_helps_laplace_by_the_composition_rule():
-    pure = accuracy.laplace(200, sensitivity=1.0, epsilon=1.0, beta=0.05)
-    approximate = accuracy.laplace(200, sensitivity=1.0, epsilon=1.0, beta=0.05, delta=1e-6, rule="zcdp")
+    pure = calibration.laplace(200, sensitivity=1.0, epsilon=1.0, beta=0.05)
+    approximate = calibration.laplace(200, sensitivity=1.0, epsilon=1.0, beta=0.05, delta=1e-6, rule="zcdp")
     assert approximate / pure == pytest.approx(1 / composition.split(1.0, 200, delta=1e-6, rule="zcdp") / 200)
 
 
 def test_the_classical_gaussian_bound_stops_at_epsilon_one():
     with pytest.raises(ParameterError, match="at most 1"):
-        accuracy.gaussian_bound(3, sensitivity=1.0, epsilon=1.5, delta=1e-6, beta=0.1)
+        calibration.gaussian_bound(3, sensitivity=1.0, epsilon=1.5, delta=1e-6, beta=0.1)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_the_classical_gaussian_bound_stops_at_epsilon_one():
 )
 def test_numbers_outside_their_range_are_refused(changed, message):
     with pytest.raises(ParameterError, match=message):
-        accuracy.laplace(**{"k": 3, "sensitivity": 1.0, "epsilon": 1.0, "beta": 0.1, **changed})
+        calibration.laplace(**{"k": 3, "sensitivity": 1.0, "epsilon": 1.0, "beta": 0.1, **changed})

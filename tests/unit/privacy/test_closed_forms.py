@@ -10,7 +10,7 @@ from hypothesis import assume, given, strategies as st
 from mpmath import mpf
 
 from synthdp.errors import ParameterError
-from synthdp.privacy import accounting, accuracy
+from synthdp.privacy import accounting, calibration
 from synthdp.privacy.accounting import NoiseEvent
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.loss import ApproxDP, GaussianDP
@@ -260,21 +260,21 @@ def test_the_bounds_of_the_papers_in_numbers():
     shared = {"sensitivity": 3.0, "epsilon": 0.7, "beta": 0.02}
     k, beta = 37, mpf("0.02")
     tail = mpmath.log(1 / beta)
-    assert accuracy.linf_knorm_bound(k, **shared) == pytest.approx(
+    assert calibration.linf_knorm_bound(k, **shared) == pytest.approx(
         float(3 / mpf("0.7") * (k + mpmath.sqrt(2 * k * tail) + tail))
     )
     sigma = 3 * mpmath.sqrt(k) * mpmath.sqrt(2 * mpmath.log(mpf("1.25") / mpf("1e-5"))) / mpf("0.7")
-    assert accuracy.gaussian_bound(k, **shared, delta=1e-5) == pytest.approx(
+    assert calibration.gaussian_bound(k, **shared, delta=1e-5) == pytest.approx(
         float(sigma * mpmath.sqrt(2 * mpmath.log(2 * k / beta)))
     )
-    assert accuracy.laplace_bound(k, **shared) == pytest.approx(float(3 * k / mpf("0.7") * mpmath.log(k / beta)))
-    assert accuracy.laplace_bound(k, **shared, delta=1e-5) == pytest.approx(
+    assert calibration.laplace_bound(k, **shared) == pytest.approx(float(3 * k / mpf("0.7") * mpmath.log(k / beta)))
+    assert calibration.laplace_bound(k, **shared, delta=1e-5) == pytest.approx(
         float(3 * mpmath.sqrt(8 * k * mpmath.log(mpf(10) ** 5)) / mpf("0.7") * mpmath.log(k / beta))
     )
 
 
 def test_the_classical_bound_holds_up_to_an_epsilon_of_one():
-    assert accuracy.gaussian_bound(3, sensitivity=1.0, epsilon=1.0, delta=1e-6, beta=0.1) > 0
+    assert calibration.gaussian_bound(3, sensitivity=1.0, epsilon=1.0, delta=1e-6, beta=0.1) > 0
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_the_classical_bound_holds_up_to_an_epsilon_of_one():
     [{"k": 1.5}, {"k": 0}, {"k": -1}, {"beta": 0.0}, {"beta": 1.0}, {"epsilon": math.inf}, {"sensitivity": math.nan}],
 )
 @pytest.mark.parametrize(
-    "rule", [accuracy.laplace, accuracy.laplace_bound, accuracy.linf_knorm, accuracy.linf_knorm_bound]
+    "rule", [calibration.laplace, calibration.laplace_bound, calibration.linf_knorm, calibration.linf_knorm_bound]
 )
 def test_an_accuracy_outside_its_range_is_refused(rule, changed):
     with pytest.raises(ParameterError):

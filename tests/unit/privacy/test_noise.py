@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.errors import InternalError, ParameterError, PrivacyError
-from synthdp.privacy import accuracy, composition, linf_knorm, noise
+from synthdp.privacy import calibration, composition, linf_knorm, noise
 from synthdp.privacy.accounting import NoiseEvent
 
 VECTOR_NOISE = [noise.discrete_laplace, noise.discrete_gaussian, noise.linf_knorm]
@@ -279,7 +279,7 @@ def test_whole_numbers_of_any_type_are_taken(kind):
     assert noise.laplace_threshold({"a": kind(10**6)}, scale=1.0, threshold=kind(1000)).keys() == {"a"}
     assert NoiseEvent(kind="laplace", scale=1.0, sensitivity=kind(700), count=kind(300)).tabulated
     assert composition.basic(0.5, kind(300)) == 150.0
-    assert accuracy.linf_knorm(kind(300), sensitivity=1.0, epsilon=1.0, beta=0.1) > 300
+    assert calibration.linf_knorm(kind(300), sensitivity=1.0, epsilon=1.0, beta=0.1) > 300
 
 
 def test_one_sided_noise_is_the_first_draw_that_is_not_negative(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Identifier, Integer, Schema, SyntheticRelease
 from synthdp.domain.fresh_keys import keys_of_pattern, scattered
 from synthdp.errors import ParameterError, SchemaError
-from synthdp.schema.patterns import alphabets_of, size_of
+from synthdp.schema.labels import alphabets_of, size_of
 
 REFUSED = [
     "", "a*", "a+", "a|b", "(a)", ".", "^a", "a$", "[a", "a]", "[^a]", "[z-a]", "{3}", r"\w", "a{", "a{0}", "a\n", "a" * 201,

@@ -251,7 +251,7 @@ def test_texts_that_name_persons_are_compared_as_they_are_written(tmp_path):
 
 
 def test_a_quote_that_is_never_closed_takes_bounded_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("synthdp.tables.sources.csv_records.MOST_LINES", 50)
+    monkeypatch.setattr("synthdp.tables.sources.csv_fields.MOST_LINES", 50)
     assert len(read_rows(tmp_path / "t.csv", [b'1,"b\n', *[b"2,b\n"] * 400])) == 401
 
 

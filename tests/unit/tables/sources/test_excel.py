@@ -10,7 +10,8 @@ import openpyxl
 import pytest
 
 import synthdp as sd
-from synthdp.errors import DataError, FormatError
+from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.tables.sources.files import source_at
 
 SCHEMA = sd.Schema({"n": sd.Integer(0, 9, nullable=True), "t": sd.Categorical(["a", "b"], nullable=True)})
 
@@ -66,3 +67,34 @@ def test_a_sheet_whose_first_line_is_blank_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         sd.ExcelSource(tmp_path / "none.xlsx")
+
+
+def book(folder: Path) -> Path:
+    """Write a file of two sheets that are two tables."""
+    made = openpyxl.Workbook()
+    for name, rows in (("2023", [["n"], [1]]), ("2024", [["t"], ["a"], [None], ["b"]])):
+        made.create_sheet(name)
+        for row in rows:
+            made[name].append(row)
+    del made["Sheet"]
+    made.save(path := folder / "years.xlsx")
+    return path
+
+
+def test_a_sheet_is_read_by_its_name_and_the_first_without(tmp_path: Path) -> None:
+    path = book(tmp_path)
+    assert sd.ExcelSource(path).sheets == ("2023", "2024")
+    assert texts(sd.ExcelSource(path)) == texts(sd.ExcelSource(path, sheet="2023")) == [("1",)]
+    assert texts(sd.ExcelSource(path, sheet="2024")) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("name", ["2025", "", "Sheet"])
+def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ParameterError, match="'2023', '2024'"):
+        sd.ExcelSource(book(tmp_path), sheet=name)
+
+
+def test_a_sheet_of_a_file_without_sheets_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    with pytest.raises(ParameterError, match="sheet"):
+        source_at(tmp_path / "t.csv", sheet="2024")

@@ -29,9 +29,9 @@ from synthdp.schema.columns import (
     Ordinal,
     Untyped,
 )
-from synthdp.tables.infer import infer_schema
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.dataframe import FrameSource
+from synthdp.tables.sources.resolve import infer_schema
 
 EVERY_KIND = [
     Continuous(0, 1, nullable=True),

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from synthdp import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from synthdp.cli.main import main
+from synthdp.tables.sql.planned import planned_sql
 
 SCHEMA = Schema(
     {
@@ -68,7 +69,7 @@ def test_a_column_that_no_database_encodes_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sql", "oracle"], "must be"),
+        (["--sql", "nosuch"], "must be"),
         (["--sql", "duckdb", "--privacy-unit", "who", "--max-rows-per-unit", "0"], "max_rows_per_unit"),
         (["--rows", "100", "--privacy-unit", "who"], "goes with --sql"),
         ([], "Missing option '--rows'"),
@@ -78,3 +79,17 @@ def test_what_is_asked_wrongly_is_one_line(words: list[str], said: str, tmp_path
     code, text = printed(SCHEMA, tmp_path, *words)
     assert code == 2
     assert said in text
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "snowflake", "bigquery", "tsql", "databricks", "trino"])
+def test_statements_of_other_databases_are_of_their_dialect_as_another_parser_reads_it(dialect: str) -> None:
+    sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    names = ["plain", "two words", "a`b", 'c"d', "e]f", "100 %s"]
+    text = planned_sql(Schema({name: Integer(0, 9) for name in names}), dialect, table="shop.visits", unit="who")
+    said, _, statement = text.partition("\n")
+    assert ("never run" in said) == (dialect != "mysql")
+    read = sqlglot.parse_one(statement, dialect=dialect)
+    assert [one.this.name for one in read.expressions] == [*names, "who"]
+    assert [one.alias for one in read.expressions] == [f"c{i}" for i in range(len(names) + 1)]
+    table = read.find(sqlglot.exp.Table)
+    assert (table.db, table.name) == ("shop", "visits")

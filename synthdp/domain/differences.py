@@ -1,0 +1,125 @@
+"""Differences of two days as attributes of a row: how long a policy runs, how late a claim is reported.  Public facts only.
+
+Where a rule says that one day is at most another, of one row or of a row and one above it, the days between them are drawn
+like any column, before the second day: laws that live in a difference are hidden from tables of the two days in wide cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, IntArray
+from synthdp.domain.grid import grid_of
+from synthdp.domain.rules import Order, rules_of
+from synthdp.schema.column import Column, Steps
+from synthdp.schema.columns import Date, Integer
+from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.rules_across import Condition, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The days between two columns.
+
+    Parameters
+    ----------
+    first, second
+        Table and column of the day that is drawn before, of the row or of one above it, and of the one that follows.
+    sign
+        1 if the second day is the later one, else -1.
+    shift
+        Grid points by which the second column begins later than the first.
+    column
+        What the difference is: whole days from 0, one grid point each.
+    """
+
+    first: Place
+    second: Place
+    sign: int
+    shift: int
+    column: Column
+
+    @property
+    def name(self) -> str:
+        """The attribute of the second day's row."""
+        first = self.first[1] if self.first[0] == self.second[0] else ".".join(self.first)
+        return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
+
+    def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
+        """Return the grid points of the differences of some rows, from those of both days; (n,)."""
+        grids = tuple(grid_of(one) for one in columns)
+        mine = grid_of(self.column)
+        a, b = (one.astype(np.int64) for one in (first, second))
+        days = self.sign * (b + self.shift - a)
+        regular = (a < grids[0].regular) & (b < grids[1].regular) & (days >= 0) & (days < mine.regular)
+        found = np.where(regular, days, mine.other)
+        if mine.null is not None:
+            for points, grid in ((a, grids[0]), (b, grids[1])):
+                if grid.null is not None:
+                    found = np.where(points == grid.null, mine.null, found)
+        return found
+
+    def second_day(self, first: IntArray, days: IntArray) -> IntArray:
+        """Return the grid points of the second day, from those of the first and the days between; they may lie beyond it."""
+        return first - self.shift + self.sign * days
+
+
+def differences_of(schema: DatabaseSchema) -> dict[Place, Difference]:
+    """Return the differences that are drawn, by the place of the second day: one a column, of its own row if it can."""
+    found: dict[Place, Difference] = {}
+    if not schema.relations:
+        return found
+    every = [one for condition in schema.conditions if (one := _difference(schema, condition)) is not None]
+    for one in sorted(every, key=lambda one: (one.first[0] != one.second[0], one.sign < 0)):
+        taken = {place for done in found.values() for place in (done.second,)}
+        if one.second not in taken and not _leads_to(found, one.first, one.second):
+            found[one.second] = one
+    return found
+
+
+def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bool:
+    """Whether a day follows from another one, by differences that are drawn."""
+    while place in found:
+        place = found[place].first
+        if place == end:
+            return True
+    return place == end
+
+
+def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
+    first, second = condition.above, condition.below
+    period = _period(schema, second[0])
+    if first[0] == second[0] and second[1] == period:  # periods are drawn before all columns of their row
+        first, second = second, first
+    if second[1] == period:
+        return None
+    orders = [rule for rule in rules_of(condition.both) if isinstance(rule, Order)]
+    if len(orders) != 1:
+        return None
+    columns = [schema.tables[table][name] for table, name in (first, second)]
+    steps = [_days(one) for one in columns]
+    if steps[0] is None or steps[1] is None:
+        return None
+    sign = 1 if orders[0].left == condition.name(first) else -1
+    span = steps[1].last - steps[0].first if sign > 0 else steps[0].last - steps[1].first
+    if span < 1:
+        return None
+    column = Integer(0, span, nullable=any(one.nullable for one in columns))
+    return Difference(first, second, sign, steps[1].first - steps[0].first, column)
+
+
+def _period(schema: DatabaseSchema, table: str) -> str | None:
+    relation = schema.relation_to(table)
+    return None if relation is None else relation.order
+
+
+def _days(column: Column) -> Steps | None:
+    """Return the days of a column of dates that has a grid point for each."""
+    if not isinstance(column, Date) or not column.is_complete:
+        return None
+    support = column.support()
+    whole = isinstance(support, Steps) and grid_of(column).width == 1 and not support.special
+    return support if whole and isinstance(support, Steps) else None

@@ -1,0 +1,81 @@
+"""Which tables of persons are worth their noise, by noisy scores; and how much each matters: post-processing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.domain.histories import Layout
+from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.workload import Workload
+from synthdp.queries.related.person_tables import Kind, PersonTable
+from synthdp.schema.database import DatabaseSchema
+
+WORTH = 0.5
+"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""
+
+MEAN_ABS = math.sqrt(2 / math.pi)
+"""E|Z| of a standard normal."""
+
+LOST = 0.2
+"""Part of a table's gain that is lost at most where noise is larger than it (tuned with `WORTH`)."""
+
+
+def worth_measuring(
+    gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation
+) -> tuple[IntArray, IntArray]:
+    """Return the tables that gain most together when they share the whole budget, and all in the order they were tried.
+
+    As many as pay: more tables mean more noise in each, so that their number grows with epsilon and with the persons.
+
+    Parameters
+    ----------
+    gains
+        (tables,) noisy distance from the model so far, in persons, beyond chance.
+    sizes, weights
+        (tables,) numbers of cells, and how much each matters.
+    budget
+        What the tables may cost.
+    """
+    order = np.argsort(-weights * gains / np.sqrt(sizes), kind="stable")
+    once = budget.table_stddev(budget.share)
+    best, picked = -math.inf, order[:0]
+    for j in range(1, len(order) + 1):
+        some = order[:j]
+        shares = sizes[some] ** (2 / 3)
+        stddev = once * (shares / shares.sum()) ** -budget.exponent
+        each = np.maximum(gains[some] - WORTH * sizes[some] * stddev, -LOST * np.maximum(gains[some], 0))
+        gained = float(weights[some] @ each)
+        if gained > best:
+            best, picked = gained, some
+    return picked, order
+
+
+def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:
+    """Return how much each table matters, (tables,)."""
+    places = {name: i for i, name in enumerate(names_wished(layout.schema))}
+    of_days = {(place[0], one.name): place[1] for place, one in layout.differences.items()}
+
+    def place(table: int, attribute: str) -> int:
+        name = layout.schema.names[table]
+        attribute = of_days.get((name, attribute), attribute)  # days that lead to a column are as wanted as it
+        return places[f"{attribute[1:]}.rows" if attribute.startswith("#") else f"{name}.{attribute}"]
+
+    def members(one: PersonTable) -> set[int]:
+        others = {
+            place(part.above if part.kind is Kind.PARENT else part.table, part.other) for part in one.parts or (one,)
+        }
+        return {place(one.table, one.attribute)} | others
+
+    return np.array([wished.weight(tuple(sorted(members(one)))) for one in tables])
+
+
+def names_wished(schema: DatabaseSchema) -> list[str]:
+    """Return what a user may name of a database: ``table.column``, and ``child.rows``."""
+    columns = [
+        f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows
+    ]
+    return [*columns, *(f"{one.child}.rows" for one in schema.relations)]

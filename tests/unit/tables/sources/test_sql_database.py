@@ -1,0 +1,171 @@
+"""Several tables of one database: of one moment, related by its foreign keys, and written all or none."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import psycopg
+import pytest
+from postgres_server import Server
+
+import synthdp as sd
+from synthdp.domain.encoder import Numbers
+from synthdp.domain.histories import Layout
+from synthdp.errors import DataError, DraftWarning, ParameterError
+from synthdp.sampling.possible_rules import evenly
+
+TABLES = (
+    "CREATE TABLE {0}persons (id BIGINT PRIMARY KEY, sex VARCHAR(1))",
+    "CREATE TABLE {0}visits (id BIGINT REFERENCES {0}persons (id), visit BIGINT PRIMARY KEY, year INTEGER)",
+    "CREATE TABLE {0}bills (id BIGINT, visit BIGINT REFERENCES {0}visits (visit), paid INTEGER)",
+)
+SCHEMA = sd.DatabaseSchema(
+    {
+        "persons": sd.Schema({"sex": sd.Categorical(["f", "m"])}),
+        "visits": sd.Schema({"year": sd.Integer(2010, 2019)}),
+        "bills": sd.Schema({"paid": sd.Integer(0, 99)}),
+    },
+    [
+        sd.Relation("persons", "visits", key="id", at_most=3, order="year"),
+        sd.Relation("visits", "bills", key="visit", at_most=2),
+    ],
+)
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql", "psycopg"])
+def door(request: pytest.FixtureRequest, postgres: Server, tmp_path: Path) -> Any:
+    """A database with three tables, by each way in."""
+    if request.param == "sqlite":
+        with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+            for statement in TABLES:
+                connection.execute(statement.format(""))
+        yield f"sqlite:///{tmp_path}/t.sqlite"
+        return
+    if request.param == "duckdb":
+        with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+            for statement in TABLES:
+                connection.execute(statement.format(""))
+        yield f"duckdb:///{tmp_path}/t.duckdb"
+        return
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS bills, visits, persons")
+        for statement in TABLES:
+            connection.execute(statement.format(""))
+    if request.param == "postgresql":
+        yield postgres.url()
+        return
+    with psycopg.connect(postgres.url()) as connection:
+        yield connection
+
+
+def many(source: Any, column: str = "id") -> int:
+    """How many rows a source has."""
+    blocks = [one[column] for one in source.blocks({}, extra=(column,))]
+    return sum(len(one.values if isinstance(one, Numbers) else one.codes) for one in blocks)
+
+
+def counts(door: Any) -> list[int]:
+    found = []
+    for name in ("persons", "visits", "bills"):
+        source = sd.SqlSource(door, table=name)
+        found.append(many(source))
+        source.forget()
+    return found
+
+
+def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
+    database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
+    made = database.relations(at_most={"visits": 3, "bills": 2}, order={"visits": "year"})
+    assert sorted(made, key=lambda one: one.child) == sorted(SCHEMA.relations, key=lambda one: one.child)
+    with pytest.raises(ParameterError, match="at_most must say how many rows of 'bills'"):
+        database.relations(at_most={"visits": 3})
+    with pytest.raises(ParameterError, match="'persons' has no foreign key"):
+        database.relations(at_most={"visits": 3, "bills": 2, "persons": 1})
+    database.forget()
+
+
+def test_synthetic_tables_are_all_there_and_joined_or_none_is(door: Any) -> None:
+    database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
+    model = evenly(Layout(SCHEMA))
+    model.sample_to(database, rows=40, random_state=0)
+    wanted = {name: len(one) for name, one in model.sample(40, random_state=0).items()}
+    assert counts(door) == [wanted[name] for name in ("persons", "visits", "bills")]
+    with pytest.raises(DataError, match="none of the rows is there"):
+        model.sample_to(database, rows=40, random_state=0)  # the keys are there
+    assert counts(door) == [wanted[name] for name in ("persons", "visits", "bills")]
+
+
+def test_two_tables_are_read_at_one_moment(postgres: Server) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS bills, visits, persons")
+        for statement in TABLES:
+            connection.execute(statement.format(""))
+        connection.execute("INSERT INTO persons VALUES (1, 'f')")
+        database = sd.SqlDatabase(postgres.url(), ["persons", "visits"])
+        assert many(database["persons"]) == 1
+        connection.execute("INSERT INTO visits VALUES (1, 1, 2015)")
+        assert many(database["visits"]) == 0
+        database.forget()
+        assert many(database["visits"]) == 1
+        database.forget()
+
+
+def test_the_tables_that_were_read_are_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "t.sqlite"
+    with sqlite3.connect(path) as connection:
+        for prefix in ("", "made_"):
+            for statement in TABLES[:2]:
+                connection.execute(statement.format(prefix))
+        connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(300)])
+        connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", [(i, i, 2010 + i % 10) for i in range(300)])
+    schema = sd.DatabaseSchema({name: SCHEMA.tables[name] for name in ("persons", "visits")}, SCHEMA.relations[:1])
+    database = sd.SqlDatabase(f"sqlite:///{path}", ["persons", "visits"])
+    release = sd.DatabaseRelease(schema=schema, epsilon=2.0, random_state=0).fit(database)
+    with pytest.raises(ParameterError, match="the table that was just read"):
+        release.sample_to(database)
+    sink = sd.SqlDatabase(f"sqlite:///{path}", {"persons": "made_persons", "visits": "made_visits"})
+    release.sample_to(sink, rows=50)
+    assert many(sink["persons"]) == 50
+    one = sd.SyntheticRelease(schema=schema.tables["persons"], epsilon=1.0).fit(database["persons"])
+    with pytest.raises(ParameterError, match="the table that was just read"):
+        one.sample_to(sd.SqlSource(f"sqlite:///{path}", table="persons"))
+
+
+def test_a_draft_of_a_database_has_its_relations_and_of_a_folder_its_tables(tmp_path: Path) -> None:
+    connection = sqlite3.connect(":memory:")
+    for statement in TABLES[:2]:
+        connection.execute(statement.format(""))
+    connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(100)])
+    connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", [(i, i, 2010 + i % 10) for i in range(100)])
+    with pytest.warns(DraftWarning, match="READ OFF THE TABLE"):
+        drafted = sd.draft(sd.SqlDatabase(connection, ["persons", "visits"]), at_most={"visits": 3})
+    assert drafted.relations == (sd.Relation("persons", "visits", key="id", at_most=3),)
+    assert list(drafted.tables["persons"]) == ["sex"]
+    pd.DataFrame({"id": range(100), "sex": ["f", "m"] * 50}).to_csv(tmp_path / "persons.csv", index=False)
+    pd.DataFrame({"id": range(100), "year": 2010 + np.arange(100) % 10}).to_csv(tmp_path / "visits.csv", index=False)
+    with pytest.warns(DraftWarning, match="READ OFF THE TABLE"):
+        again = sd.draft(tmp_path, relations=drafted.relations)
+    assert list(again.tables) == ["persons", "visits"]
+    with pytest.raises(ParameterError, match="SqlDatabase"):
+        sd.draft(tmp_path, at_most={"visits": 3})
+
+
+def test_names_with_a_percent_sign_or_a_quote_are_read_and_written(postgres: Server) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute('DROP TABLE IF EXISTS "wei""rd"')
+        connection.execute('CREATE TABLE "wei""rd" ("paid %s" integer, "100 %" integer)')
+    schema = sd.Schema({"paid %s": sd.Integer(0, 9), "100 %": sd.Integer(0, 9)})
+    release = sd.SyntheticRelease(schema=schema, epsilon=1.0, random_state=0)
+    release.fit(pd.DataFrame({name: np.arange(200) % 10 for name in schema}))
+    with psycopg.connect(postgres.url()) as connection:
+        release.sample_to(sd.SqlSource(connection, table='wei"rd'), rows=7)
+    for door in (postgres.url(), psycopg.connect(postgres.url())):
+        source = sd.SqlSource(door, table='wei"rd')
+        assert source.names == ("paid %s", "100 %")
+        assert many(source, "100 %") == 7
+        source.forget()
