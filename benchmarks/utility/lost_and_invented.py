@@ -1,10 +1,12 @@
 """What the planner loses, and what it invents: tables whose truth is known, released again and again.
 
-    python benchmarks/utility/lost_and_invented.py [--boards pairs,independent,missing,wide] [--epsilons .1,.3,1] [--seeds 3]
-        [--tiny] [--out lost_and_invented.jsonl]
+    python benchmarks/utility/lost_and_invented.py [--boards pairs,diagonal,independent,missing,wide]
+        [--epsilons .1,.3,1] [--seeds 3] [--tiny] [--out lost_and_invented.jsonl]
 
 - ``pairs``: 27 pairs of columns of six levels that agree in 93 % of 10 000 rows, and nothing else: in how many rows of the
   synthetic table they agree (.17 if all relations are lost).  ``pairs and names`` has one more column, of 900 levels.
+- ``diagonal``: two columns of 64 values that are equal in half of 6 000 rows, beside two that have nothing to do with them:
+  in how many rows of the synthetic table they are equal (.02 if the relation is lost, .5 really).
 - ``independent``: nine columns that have nothing to do with each other, with rare levels and bounds far beyond most values:
   the largest Cramér's V of two columns of the synthetic table, over levels that 30 of its rows have, and the part of pairs
   that are farther from independence than a table of as many rows is by chance in one of a thousand.
@@ -52,6 +54,18 @@ def pairs_table(*, names: bool, pairs: int = 27, rows: int = 10_000) -> tuple[pd
         p = 1 / np.arange(1, 901)
         table["name"], schema["name"] = rng.choice(900, rows, p=p / p.sum()), sd.Categorical(list(range(900)))
     return pd.DataFrame(table), sd.Schema(schema)
+
+
+def diagonal_table(rows: int = 6_000) -> tuple[pd.DataFrame, sd.Schema]:
+    """Return a pair that is often equal: over few groups of values it looks like any smooth relation."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(64, size=rows)
+    table = pd.DataFrame({
+        "a": a, "b": np.where(rng.random(rows) < 0.5, a, rng.integers(64, size=rows)),
+        "rare": np.where(rng.random(rows) < 0.05, 31, 0), "kind": np.array(list("uvwxyz"))[rng.integers(6, size=rows)],
+    })  # fmt: skip
+    whole = sd.Integer(0, 63)
+    return table, sd.Schema({"a": whole, "b": whole, "rare": sd.Integer(0, 31), "kind": sd.Categorical(list("uvwxyz"))})
 
 
 def independent_table(rows: int = 9_000) -> tuple[pd.DataFrame, sd.Schema]:
@@ -125,6 +139,13 @@ def of_pairs(epsilon: float, seed: int, *, names: bool = False, tiny: bool = Fal
     return {"agreement": float(np.mean(agree)), "least": float(np.min(agree))}
 
 
+def of_diagonal(epsilon: float, seed: int, *, tiny: bool = False) -> dict[str, float]:
+    """Return in how many rows the two columns are equal."""
+    table, schema = diagonal_table(2_000 if tiny else 6_000)
+    _, drawn = released(table, schema, epsilon, seed)
+    return {"equal": float((drawn["a"] == drawn["b"]).mean())}
+
+
 def cells_of(real: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, np.ndarray]:
     """Return few cells of every column: levels, or quartiles and the tails of the real one."""
     found = {}
@@ -192,6 +213,7 @@ def of_wide(epsilon: float, seed: int, *, tiny: bool = False) -> dict[str, float
 BOARDS: dict[str, Callable[..., dict[str, float]]] = {
     "pairs": of_pairs,
     "pairs and names": lambda *given, **tiny: of_pairs(*given, names=True, **tiny),
+    "diagonal": of_diagonal,
     "independent": of_independent,
     "missing": of_missing,
     "wide": of_wide,

@@ -42,10 +42,11 @@ MOST_BINS = 1024
 MOST_IN_BIN = 0.4
 """A bin of the first histogram that holds more of the rows, beside its heaviest value, is divided, and all are counted anew.
 
-With bounds a thousand times too wide one or two bins hold all, and every group of a column is a union of bins."""
+With bounds a thousand times too wide one or two bins hold all, and every group of a column is a union of bins.
+Tuned: at .25 two columns of hmeq were counted anew, for a sixth of what was left."""
 
 MOST_NEARER = 0.25
-"""Most of what is left that this may cost."""
+"""A safety limit: most of what is left that this may cost."""
 
 
 class MeasuredOneWays(NamedTuple):

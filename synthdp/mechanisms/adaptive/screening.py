@@ -14,7 +14,7 @@ from synthdp.arrays import Clique, Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, energies, explained_by_chance
+from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation

@@ -50,8 +50,8 @@ LAPLACE_SCREEN = 0.2
 """The same with Laplace noise, for either round."""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
-"""Noise of a pair's score, in parts of the rows, that is aimed at; the most of a round that goes to it; and the noise beyond
-which nothing is scored, since few tables are farther from independence than half of the rows."""
+"""Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
+noise beyond which nothing is scored, since few tables are farther from independence than half of the rows."""
 
 ONE_WAYS_IN_TABLES = 0.1
 """What one-ways gain counts so much beside what tables gain: it is counted in every pair of a column, in most of which the

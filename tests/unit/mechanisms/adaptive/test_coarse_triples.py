@@ -98,7 +98,14 @@ def measured(mu: float, parity: bool) -> tuple[sd.Curator, Knowledge, Knowledge]
     candidates = [Candidate((0, 1), Relation(0.0, 3000.0), expected, level=1, noise=noise)]
     batch = Batch({(0, 1): 0.5}, {}, 3000.0, {(0, 1): 1})
     after = measure_with_triples(
-        known, account, Workload(None, 3), batch, candidates, share=0.5, triples=WITH_CLASS, planner=Planner(),
+        known,
+        account,
+        Workload(None, 3),
+        batch,
+        candidates,
+        share=0.5,
+        triples=WITH_CLASS,
+        planner=Planner(),
         model=independent,
     )
     return account, known, after
