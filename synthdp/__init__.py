@@ -14,6 +14,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES = ast.parse(get_data(__name__, "__init__.pyi") or b"").body
+"""The statements of the list of public names."""
 
 _HOME = {one.name: str(line.module) for line in _NAMES if isinstance(line, ast.ImportFrom) for one in line.names}
 """The module of each public name, as type checkers and editors read it."""

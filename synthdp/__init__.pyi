@@ -18,6 +18,7 @@ from synthdp.curator.curator import Curator as Curator
 from synthdp.curator.ledger import Ledger as Ledger
 from synthdp.domain.domain import domain_of as domain_of
 from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
+from synthdp.estimators.panel_series import PanelSeries as PanelSeries
 from synthdp.estimators.release_series import ReleaseSeries as ReleaseSeries
 from synthdp.estimators.synthetic_release import SyntheticRelease as SyntheticRelease
 from synthdp.estimators.train_on_synthetic import TrainOnSynthetic as TrainOnSynthetic
@@ -138,7 +139,7 @@ from synthdp.works.smooth.summary import SmoothSummary as SmoothSummary
 from synthdp.works.smooth.synthesis import SmoothSynthesis as SmoothSynthesis
 from synthdp.works.sparse.projection import SparseProjection as SparseProjection
 from synthdp.works.sparse.sparse_mwem import SparseMWEM as SparseMWEM
+from synthdp.works.sparse.sparse_weights import SparseWeights as SparseWeights, resume_session as resume_session
 from synthdp.works.sparse.stability_histogram import StabilityHistogram as StabilityHistogram
-from synthdp.works.sparse.weights import SparseWeights as SparseWeights, resume_session as resume_session
 
 __version__: str

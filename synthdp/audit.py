@@ -42,12 +42,16 @@ CUTS = 101
 """Thresholds that are tried in the pilot runs."""
 
 LEAST_RUNS = 8
+"""Fewest runs of an audit: fewer say nothing.  A safety limit."""
 
 CountBound: TypeAlias = Callable[..., float]
 """`epsilon_bound`, or `gaussian_bound` of the same parameters."""
 
 WORLD = Schema({f"b{j}": Boolean() for j in range(3)})
+"""The schema of the tables that are told apart."""
+
 ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
+"""The row that both tables have, and the row by which they differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +276,7 @@ def audit_build(
 
 
 def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
+    """Return a function that releases from a table and scores how much the release looks like the second table's."""
     without, with_ = neighbouring_tables(neighbors)
 
     def score(table: pd.DataFrame) -> float:
@@ -313,6 +318,7 @@ def _event(
 
 
 _QUERIES = one_ways(releasable_domain(domain_of(WORLD)))
+"""The queries of mechanisms that take some."""
 
 AUDITED: Mapping[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: LaplaceAnswers(_QUERIES),

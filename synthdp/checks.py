@@ -54,6 +54,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
 
 
 def _index(value: Any) -> int | None:
+    """Return a value as an int if it is a whole number, else None; truth values are none."""
     if type(value) is int:
         return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(type(value), "__index__"):

@@ -30,6 +30,8 @@ from synthdp.schema.schema import Schema
 KindT = TypeVar("KindT", bound=type[Any])
 
 KIND = "kind"
+"""The key under which a document names its class."""
+
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a field that earlier versions did not have: absent in a file it has its default, which is not written."""
 """The field that names a value's class."""
@@ -74,7 +76,10 @@ HOMES: Mapping[str, str] = {
 """The module of each name, for reading a file before its classes are loaded; works list their own."""
 
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""Floats that JSON has no number for."""
+
 _WRONG_TYPE = "a value of a release is of a type that it must not have"
+"""What an error says of a value in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,10 @@ class Form:
 
 
 _BY_NAME: dict[str, Form] = {}
+"""Forms by the name that files call them."""
+
 _BY_KIND: dict[type[Any], Form] = {}
+"""Forms by their class."""
 
 
 def saved_as(name: str) -> Callable[[KindT], KindT]:
@@ -254,7 +262,7 @@ class Store:
     _names: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
 
     def put(self, array: AnyArray) -> str:
-        """Keep an array and return its name."""
+        """Keep an array in the store and return the name by which a document refers to it."""
         name = f"a{len(self.arrays)}"
         if not self.brief:
             content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
@@ -276,7 +284,7 @@ class Store:
         return {"name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells)}
 
     def write(self, value: Any) -> Any:
-        """Return a value as what JSON can hold.
+        """Return a value as JSON can hold it, its arrays kept in the store.
 
         Raises
         ------
@@ -320,7 +328,7 @@ class Store:
 
 @dataclass(slots=True)
 class Source:
-    """What a document refers to, for reading it.
+    """The arrays and parts of a file that a document refers to, for reading it.
 
     Parameters
     ----------
@@ -368,6 +376,7 @@ class Source:
         return kind(**{name: self.read(document[name], hints[name]) for name in kept})
 
     def _choice(self, document: Any, parts: tuple[Any, ...]) -> Any:
+        """Read a value as the first type of several that fits; raise FormatError if none does."""
         refusal = FormatError(_WRONG_TYPE)
         for part in parts:
             try:
@@ -377,11 +386,13 @@ class Source:
         raise FormatError(str(refusal))
 
     def _several(self, items: list[Any], parts: tuple[Any, ...]) -> list[Any]:
+        """Read the items of a list or a tuple, each as its type says."""
         if len(parts) == 1 or parts[1:] == (...,):
             return [self.read(item, parts[0]) for item in items]
         return [self.read(item, part) for item, part in zip(items, parts, strict=True)]
 
     def _array(self, name: Any, dtype: Any) -> AnyArray:
+        """Return an array of the file; raise FormatError if it holds other numbers than declared."""
         scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
         found = self.arrays[name]
         if scalar is not Any and not np.issubdtype(found.dtype, scalar):
@@ -389,6 +400,7 @@ class Source:
         return found
 
     def _plain(self, one: Any, expected: Any) -> Any:
+        """Read a number, text, truth value or member of an enumeration."""
         text = one if isinstance(one, str) else ""
         if expected is float and (type(one) in (float, int) or text in _ENDLESS):
             return _ENDLESS[text] if text else float(one)
@@ -471,4 +483,5 @@ def _made_as(origin: Any) -> type[Any]:
 
 @cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the types of a class's fields; found once."""
     return get_type_hints(kind)

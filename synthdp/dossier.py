@@ -29,7 +29,10 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.storage import check_place, fingerprint, save
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
+"""Names of the file of checksums and of the signature's purpose."""
+
 BLOCK = 1 << 20
+"""Bytes that are read at once."""
 
 
 def kept_release(folder: Path) -> Path:
@@ -174,12 +177,14 @@ def is_release(path: Path) -> bool:
 
 
 def _write_sums(folder: Path) -> None:
+    """Write the checksums of all files of a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = [f"{_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="")
 
 
 def _digest(path: Path) -> str:
+    """Return a file's SHA-256 as text."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -204,6 +209,7 @@ def _signing(key: Path, sums: Path) -> list[str]:
 
 
 def _sign(key: Path, sums: Path) -> None:
+    """Sign the checksums with a key; raise DataError, which quotes no key, if that fails."""
     done = subprocess.run(_signing(key, sums), check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603
     if done.returncode:
         raise DataError(f"the checksums could not be signed with '{key}'")

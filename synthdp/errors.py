@@ -33,6 +33,7 @@ NOTHING_SPENT = "nothing was spent"
 """What became of the budget where a release was refused, or failed before its first answer."""
 
 _BUDGET = "budget: "
+"""How an error begins that is about the budget."""
 
 
 class SynthDPError(Exception):

@@ -10,6 +10,8 @@ from textwrap import wrap
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
+"""Bounds of the numbers that are written without an exponent."""
+
 FIRST_GROUPED = 10_000
 """From here on digits stand in groups of three; a year or a small count has no comma."""
 
@@ -20,7 +22,10 @@ LEAST_NAME = 20
 """Fewest characters for the first cell of a row of a table, however wide the others are.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
+"""Narrow letters, and their width in widths of a figure."""
+
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
+"""Broad letters, and their width in widths of a figure."""
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:
@@ -113,6 +118,7 @@ def shortened(text: str, width: float, size: float = 11.0) -> str:
 
 
 def _advance(letter: str) -> float:
+    """Return about how wide a letter is, in widths of a figure."""
     if letter in _NARROW:
         return _THIN
     if letter in _BROAD:

@@ -48,9 +48,11 @@ class _Laplace:
     """P(z) ∝ exp(-|z| / scale), each coordinate by itself."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002 - the same for every length
+        """Return the stddev of one of k noisy numbers."""
         return max(1 / (math.sqrt(2) * math.sinh(0.5 / max(scale, 0.01))), LEAST_STDDEV)
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
+        """Return how many stddevs one noise exceeds with chance ``miss``, on either side."""
         return -math.log(miss) / math.sqrt(2)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
@@ -62,9 +64,11 @@ class _Gaussian:
     """P(z) ∝ exp(-z² / 2 scale²), each coordinate by itself."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002
+        """Return the stddev of one of k noisy numbers."""
         return scale
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
+        """Return how many stddevs one noise exceeds with chance ``miss``, on either side."""
         return float(-ndtri(miss / 2))
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
@@ -76,6 +80,7 @@ class _Linf:
     """P(z) ∝ exp(-max|z| / scale): a point of a cube whose half-width has a Gamma(k + 1) law."""
 
     def stddev(self, scale: float, k: int) -> float:
+        """Return the stddev of one of k noisy numbers."""
         return scale * math.sqrt((k + 1) * (k + 2) / 3)
 
     def quantile(self, miss: float, k: int) -> float:
@@ -107,6 +112,7 @@ _DISTRIBUTIONS: dict[NoiseLaw, NoiseDistribution] = {
     NoiseLaw.GAUSSIAN: _Gaussian(),
     NoiseLaw.LINF: _Linf(),
 }
+"""The distribution of each law of noise."""
 
 
 @file_form("Noise")

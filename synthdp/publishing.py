@@ -160,11 +160,12 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
 
 
 def written_in(receipt: Receipt, out: Path) -> str:
-    """Return what to say of a release that is written, where something failed afterwards."""
+    """Return the sentence for a release that was written to ``out`` before something failed."""
     return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
+    """Yield places to save a release at, the one that was asked for first."""
     if asked is not None:
         yield asked
     yield beside.with_name(beside.name + ".release")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from synthdp.errors import ParameterError
 
 WORKS = "synthdp.works"
+"""The package of the works."""
 
 
 class NamedPlace(NamedTuple):
@@ -59,7 +60,7 @@ def works() -> tuple[Work, ...]:
 
 
 def found_at(place: str) -> Any:
-    """Return what is at ``"module:name"``, loading the module."""
+    """Return the object at ``"module:name"``, loading its module."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
@@ -79,6 +80,7 @@ def saved_classes() -> Mapping[str, str]:
 
 
 MECHANISMS, SOURCES, COLUMN_TYPES = "synthdp.mechanisms", "synthdp.sources", "synthdp.column_types"
+"""Groups of entry points by which other packages register theirs."""
 
 
 @cache

@@ -58,6 +58,7 @@ def model_of_single_columns(
 
 
 def _warn_of_salvage(note: str) -> None:
+    """Warn that a release is less than was asked for; never raise."""
     with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
         warnings.warn(note, SalvageWarning, stacklevel=3)
 
@@ -392,6 +393,7 @@ class Release(Generic[OutputT_co]):
         return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
+        """Return a method of the output; raise ParameterError if this output has none."""
         method = getattr(self.output, name, None)
         if method is None:
             raise ParameterError(f"a release by {self.mechanism} has no {name}()")

@@ -32,6 +32,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 VERSION, FORMS_VERSION = 1, 2
 """Of the document of a release whose output is a model of one table or of several, and of any other."""
 VERSIONS = (VERSION, FORMS_VERSION)
+"""Versions of files that are read."""
 
 
 class Saveable(Protocol):
@@ -44,12 +45,12 @@ class Saveable(Protocol):
 
     @property
     def output(self) -> Any:
-        """What it made."""
+        """Return the output of the release: a model, a summary or answers."""
         ...
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What it cost."""
+        """Return the privacy loss of the release."""
         ...
 
     @property
@@ -119,6 +120,7 @@ def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 
 
 def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measurements]) -> dict[str, Any]:
+    """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
             raise FormatError("the answers of a release do not fit what was asked")
@@ -132,6 +134,7 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
 
 
 def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
+    """Return the document of one measurement."""
     return {
         "queries": store.write(measured.queries),
         "values": store.put(measured.values),
@@ -141,6 +144,7 @@ def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
 
 
 def _read_noisy(document: Mapping[str, Any], source: Source) -> Measurements:
+    """Return the measurement of a document."""
     noise = document["noise"]
     return Measurements(
         queries=source.read(document["queries"], Statistic | KeyStatistic),
@@ -151,8 +155,13 @@ def _read_noisy(document: Mapping[str, Any], source: Source) -> Measurements:
 
 
 DOCUMENT, ARRAYS, SERIES = "release.json", "arrays.npz", "series.json"
+"""Names of the files of a release."""
+
 MOST_DOCUMENT_BYTES = 64 * 2**20
+"""Largest document that is read.  A safety limit of memory."""
+
 MOST_ARRAY_BYTES = 4 * 2**30
+"""Largest arrays that are read, unpacked.  A safety limit of memory."""
 
 
 def write(release: Saveable, path: str | PathLike[str]) -> None:
@@ -243,10 +252,12 @@ def fingerprint(release: Saveable) -> str:
 
 
 def _content(document: Mapping[str, Any]) -> str:
+    """Return the digest of a document, the same for every order of its keys."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path, most: int) -> bytes:
+    """Return a file's bytes; raise FormatError if there are more than ``most``."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         _check_size(size, str(path), most)
@@ -254,11 +265,13 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
+    """Raise FormatError if something is larger than ``most`` bytes."""
     if size > most:
         raise FormatError(f"'{name}' is larger than a release may be ({most} bytes)")
 
 
 def _unpack(packed: bytes) -> dict[str, AnyArray]:
+    """Return the arrays of a packed file; raise FormatError if they are too large or damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())

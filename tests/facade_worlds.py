@@ -160,6 +160,13 @@ MECHANISMS: dict[str, Make] = {
     "NetMechanism": _object(lambda: sd.NetMechanism(None, size=2)),
 }
 
+WITH_PUBLIC: dict[str, dict[str, Any]] = {
+    "places": {"places": "city"},
+    "a public table": {"public": pd.DataFrame({"age": [20, 30, 40] * 9, "city": ["a", "b", "a"] * 9})},
+    "public totals": {"public_totals": {("city",): {"a": 30, "b": 30}}},
+}
+"""Settings of what is public, and of places; each with every column declared."""
+
 TABLELESS: dict[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: sd.LaplaceAnswers(None),
     "GaussianAnswers": lambda: sd.GaussianAnswers(None),

@@ -68,6 +68,7 @@ _RELEASE = {
         "refinements": "coarse_cell weights rounding starts leaves cells",
         "layouts": "axes",
         "model": "total domain",
+        "exact": "clique counts",
         "measurements": "values resolution",
         "noise": "law scale k",
         "distribution graphical": "kind shape nodes parents potentials",

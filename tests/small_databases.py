@@ -90,7 +90,7 @@ def tables_of(layout: Layout) -> list[PersonTable]:
         groupings[one.table, one.name] = (
             count_groupings(layout, one.counts)
             if one.counts >= 0
-            else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("pairs", "steps")}
+            else {name: grouping_of(axis, flat, 1.0, groups=6, name=name) for name in ("threes", "pairs", "steps")}
         )
     ones = [one_way(layout, one) for one in attributes(layout)]
     for one in attributes(layout):  # what is measured of levels that are too many for a person that is listed
@@ -99,5 +99,5 @@ def tables_of(layout: Layout) -> list[PersonTable]:
             kind = Kind.ALIKE if of.order is Order.NONE else Kind.STAY
             ones.append(PersonTable(kind, one.table, one.name, cells_of(layout, one)))
     pairs = candidates(layout, groupings)
-    threes = triples(layout, pairs, [1.0] * len(pairs), persons=1e9, noise=1.0)
+    threes = triples(layout, groupings, pairs, [1.0] * len(pairs), persons=1e9, noise=1.0)
     return [*unusual(layout), *ones, *always(layout, groupings), *pairs, *threes]

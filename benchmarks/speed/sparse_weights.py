@@ -18,7 +18,7 @@ from synthdp.curator.curator import Curator
 from synthdp.privacy.loss import ApproxDP
 from synthdp.tables.keys import overlap
 from synthdp.works.sparse.projection import SparseProjection
-from synthdp.works.sparse.weights import SparseWeights
+from synthdp.works.sparse.sparse_weights import SparseWeights
 
 
 def main() -> None:

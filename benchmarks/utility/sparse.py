@@ -27,8 +27,8 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.sparse.key_counts import SparseCounts
 from synthdp.works.sparse.projection import SparseProjection
 from synthdp.works.sparse.sparse_mwem import SparseMWEM
+from synthdp.works.sparse.sparse_weights import SparseWeights
 from synthdp.works.sparse.stability_histogram import StabilityHistogram
-from synthdp.works.sparse.weights import SparseWeights
 
 LOSS = ApproxDP(1.0, 1e-6)
 

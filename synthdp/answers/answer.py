@@ -90,7 +90,8 @@ POINTS = 50_000
 """Rows drawn from a model to average a smooth function over.  Tuned; not measured."""
 
 SAMPLED = 200_000
-"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001."""
+"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001.
+A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
 
 CLEAR = 4.0
 """Standard deviations by which a table's sum and the number of rows differ where rows that do not fit are missing from it.
@@ -133,7 +134,7 @@ def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...])
 
 
 class AnswerEngine:
-    """Answers questions about one release.
+    """Answers questions about one release, from its measured tables where these decide a question, else from its model.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """The noisy answers that say what tables are, but those from which rows that do not fit are missing."""
+        """Return the noisy tables that count all rows; a table from which out-of-domain rows are missing is left out."""
         rows, spread = self.direct.total
         kept = []
         for measured in self.direct.measurements:
@@ -179,6 +180,7 @@ class AnswerEngine:
         return tuple(kept)
 
     def _by_tables_or_model(self, question: Question) -> Answers:
+        """Answer a question from measured tables where these decide it, else from the model."""
         match question:
             case Marginal():
                 return self._marginal(question)
@@ -218,11 +220,13 @@ class AnswerEngine:
 
     @cached_property
     def _regressions(self) -> Regressions:
+        """Return the solver of regressions; made at the first one."""
         from synthdp.answers.regression import Regressions
 
         return Regressions(self.direct, self.pools, self.random_state)
 
     def _marginal(self, question: Marginal) -> Answers:
+        """Answer a marginal: estimates and errors of each combination of groups."""
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
@@ -273,6 +277,7 @@ class AnswerEngine:
         return estimate, stddev, measured
 
     def _count(self, question: Count) -> Answers:
+        """Answer a count, by groups or of all rows."""
         if question.where is None and question.by:
             return self._marginal(Marginal(question.by))
         division = self._divided(question, [question.where])
@@ -280,6 +285,7 @@ class AnswerEngine:
         return with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0)
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
+        """Return estimates and stddevs of counts of a partition, (groups,) each, and their basis: measured or model."""
         groupings, where = division.groupings, division.holds[0]
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
@@ -292,6 +298,7 @@ class AnswerEngine:
         return *self._counted_by_model(groupings, division.sums), MODEL
 
     def _share(self, question: Share) -> Answers:
+        """Answer the share of rows, weighted or not, that meet a condition among those that meet another."""
         both = question.condition if question.where is None else Both(question.condition, question.where)
         weight = self._weight(question.weight)
         division = self._divided(question, [both, question.where], values=dict.fromkeys(weight, 0.0))
@@ -350,6 +357,7 @@ class AnswerEngine:
         )  # fmt: skip
 
     def _moments(self, question: Moments) -> Answers:
+        """Answer a sum, mean or variance of a column of numbers."""
         j, column = self._numbers(question.column, type(question).__name__.lower())
         values, there = numbers_of(column)
         shift = float(values[there > 0].mean()) if isinstance(question, Variance) else 0.0
@@ -381,6 +389,7 @@ class AnswerEngine:
         return with_intervals(labels, *found, basis, lowest=lowest, highest=highest, column=column)
 
     def _correlation(self, question: Correlation) -> Answers:
+        """Answer the correlation of two columns of numbers."""
         shifts = {}
         for name in question.columns:
             j, column = self._numbers(name, "correlation")
@@ -418,6 +427,7 @@ class AnswerEngine:
         return j, column
 
     def _quantile(self, question: Quantile) -> Answers:
+        """Answer quantiles of a column with an order."""
         j, column = modelled_column(self.model, question.column)
         if has_labels(column) and not column.ordered:
             raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
@@ -482,12 +492,14 @@ class AnswerEngine:
         values: Mapping[int, float] | None = None,
         leaves_of: int | None = None,
     ) -> QuestionPartition:
+        """Return the partition of the rows that a question's groups and conditions make."""
         for node in conditions:
             for comparison in () if node is None else comparisons_of(node):
                 modelled_column(self.model, comparison.column)
         return partition_for(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _smooth(self, question: Smooth) -> Answers:
+        """Answer the mean of a smooth function of columns scaled to [-1, 1]."""
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:
@@ -563,6 +575,7 @@ class AnswerEngine:
         return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield each replicate's tables of some columns; none if nothing was measured."""
         if self.direct.leaves(0) is None:
             return iter(())
         return self.pools.of(grouping.column for grouping in groupings).tables(groupings)

@@ -16,15 +16,16 @@ from synthdp.schema.column import Column
 from synthdp.tables.results import answer_table
 
 MEASURED, MODEL = "measured", "model"
+"""What an answer rests on: measured tables alone, or the model."""
 
 UNKNOWN = "model; its error is not known"
 """Stands in the place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that says it."""
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Probability that an interval holds the truth.  A convention."""
 
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
-"""Standard errors on each side of an estimate whose noise is known."""
+"""Standard errors on each side of an estimate whose noise is known.  Derived: the normal quantile of `LEVEL`."""
 
 STUDENT = float(stdtrit(6, 0.5 + LEVEL / 2))
 """Standard errors on each side of an estimate whose standard error comes from the bootstrap: 2.4.

@@ -175,6 +175,7 @@ class GLSEstimates:
 
     @cached_property
     def _pooled(self) -> GLSEffects:
+        """Return what all measurements together say of each interaction."""
         return self.out_of_domain.pooled(self.tables, self.measured_alone)
 
     @cached_property
@@ -237,6 +238,7 @@ class GLSEstimates:
 
     @cached_property
     def _had(self) -> frozenset[Clique]:
+        """Return the cliques whose interactions were all measured, those of their subsets too."""
         known = self.effects.precisions
         return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
@@ -256,6 +258,7 @@ class GLSEstimates:
 
     @cached_property
     def _leaves(self) -> dict[int, FineBinCounts | None]:
+        """Return fine-bin counts by column; filled as they are asked for."""
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
@@ -283,10 +286,12 @@ class GLSEstimates:
 
     @cached_property
     def _uneven(self) -> dict[int, float]:
+        """Return intraclass correlations by column; filled as they are asked for."""
         return {}
 
     @cached_property
     def _spread(self) -> dict[int, FloatArray]:
+        """Return within-bin errors by column; filled as they are asked for."""
         return {}
 
     def variance_error(self, column: int) -> float:
@@ -300,9 +305,11 @@ class GLSEstimates:
 
     @cached_property
     def _variance_errors(self) -> dict[int, float]:
+        """Return relative errors of variances by column; filled as they are asked for."""
         return {}
 
     def _variance_error(self, column: int) -> float:
+        """Return the relative standard error of a column's variance, at most 1; 0 if its values are no numbers."""
         leaves, refinement = self.leaves(column), self.model.refinements[column]
         places = refinement.fine.points
         if leaves is None or np.isnan(places).all():
@@ -320,6 +327,10 @@ class GLSEstimates:
         return min(error / variance, 1.0)
 
     def _least_squares(self, column: int) -> FineBinCounts | None:
+        """Return a column's fine-bin counts, those of in-domain values alone where others were found.
+
+        None if unmeasured.
+        """
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
@@ -382,6 +393,7 @@ class GLSEstimates:
         return LinearEstimates(estimate, np.sqrt(variance))
 
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
+        """Return the (q,) variances of weighted sums over a clique's cells, given (q, cells) weights."""
         sizes = self.effects.shape
         variance = (block.reshape(len(block), -1).sum(axis=1) / cells * self.total[1]) ** 2
         for part in subsets_of(clique):
@@ -397,10 +409,12 @@ class GLSEstimates:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
+        """Return the histograms of one column alone: axis, noisy counts and stddev of each."""
         return self._histograms_by_name.get(self.model.domain.names[column], [])
 
     @cached_property
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
+        """Return the histograms of each column, by name: axis, noisy counts and stddev of each."""
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:

@@ -43,16 +43,23 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+"""One token of an expression: a number, a text, a name in backticks, a plain name, or a sign."""
+
 HINTS = {"&": "use 'and'", "|": "use 'or'", "!": "use 'not'", "~": "use 'not'"} | dict.fromkeys(
     "'\"`", "it needs another one"
 )
 """What is said of signs that pandas and C have, and of those that begin a text or a name and do not end it."""
 
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
+"""Words of the language, in either case."""
+
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+"""What each sign of comparison does."""
+
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Each sign of comparison with its sides exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +250,12 @@ def _literal(comparison: Comparison, column: Column, value: Literal) -> int | fl
 
 
 def _wrong(comparison: Comparison, what: str) -> ParameterError:
+    """Return the error for a comparison; characters are counted from 1."""
     return ParameterError(f"expression, character {comparison.position}: {what}")
 
 
 SPACES = "a name with spaces goes in backticks: `two words`"
+"""What an error adds where two names follow each other."""
 
 
 class _Token(NamedTuple):
@@ -256,6 +265,7 @@ class _Token(NamedTuple):
 
     @property
     def shown(self) -> str:
+        """Return the token as errors quote it."""
         return "the end" if self.kind == "end" else repr(self.value)
 
 
@@ -269,6 +279,7 @@ class _Parser:
         self.comparisons = 0
 
     def whole(self) -> Node:
+        """Read the whole expression; raise ParameterError if something is left over."""
         node = self.either()
         if self.next.kind != "end":
             hint = f" ({SPACES})" if self.next.kind == "column" else ""
@@ -277,9 +288,11 @@ class _Parser:
 
     @property
     def next(self) -> _Token:
+        """Return the next token, which stays."""
         return self.tokens[self.at]
 
     def take(self, kind: str, *values: str) -> _Token | None:
+        """Take the next token and return it if it is of this kind and value, else return None."""
         token = self.next
         if token.kind != kind or (values and token.value not in values):
             return None
@@ -287,21 +300,25 @@ class _Parser:
         return token
 
     def expected(self, what: str) -> ParameterError:
+        """Return the error for another token than expected."""
         return ParameterError(f"expression, character {self.next.position}: expected {what}, found {self.next.shown}")
 
     def either(self) -> Node:
+        """Read conditions that are joined by "or"."""
         node = self.both()
         while self.take("keyword", "or"):
             node = Either(node, self.both())
         return node
 
     def both(self) -> Node:
+        """Read conditions that are joined by "and"."""
         node = self.negated()
         while self.take("keyword", "and"):
             node = Both(node, self.negated())
         return node
 
     def negated(self) -> Node:
+        """Read one condition, negated or in parentheses; raise ParameterError if it is nested too deep."""
         self.depth += 1
         if self.depth > MOST_DEPTH:
             raise ParameterError(
@@ -320,6 +337,7 @@ class _Parser:
         return node
 
     def comparison(self) -> Node:
+        """Read one comparison; raise ParameterError if there are too many."""
         self.comparisons += 1
         if self.comparisons > MOST_COMPARISONS:
             raise ParameterError(f"an expression must have at most {MOST_COMPARISONS} comparisons")
@@ -356,10 +374,12 @@ class _Parser:
         return node
 
     def compare_sign(self) -> str | None:
+        """Take a sign of comparison, and return it or None; one "=" means two."""
         token = self.take("sign", *_COMPARE, "=")
         return None if token is None else {"=": "=="}.get(token.value, token.value)
 
     def listed(self) -> tuple[Literal, ...]:
+        """Read a list of values in parentheses or brackets."""
         opening = self.take("sign", "(", "[")
         if opening is None:
             raise self.expected("a list in parentheses")
@@ -374,6 +394,7 @@ class _Parser:
         return tuple(values)
 
     def literal(self, what: str = "a value (text stands in quotes)") -> Literal:
+        """Read one value."""
         if token := self.take("number") or self.take("text"):
             return token.value  # type: ignore[no-any-return]
         if token := self.take("keyword", "true", "false"):
@@ -384,10 +405,15 @@ class _Parser:
 
 
 def _maybe_not(node: Node, *, inverted: bool) -> Node:
+    """Return a condition, or its negation if ``inverted``."""
     return Not(node) if inverted else node
 
 
 def _tokens(text: str) -> list[_Token]:
+    """Return the tokens of an expression and one for its end.
+
+    Raise ParameterError at a character that cannot be read.
+    """
     tokens, at, end = [], 0, len(text.rstrip())
     while at < end:
         found = _TOKEN.match(text, at)
@@ -402,6 +428,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _token(kind: str, value: str, position: int) -> _Token:
+    """Return one token; numbers of up to 18 digits are integers, and keywords are in lower case."""
     if kind == "number":
         whole = re.fullmatch(r"[+-]?\d{1,18}", value)
         return _Token(kind, int(value) if whole else float(value), position)

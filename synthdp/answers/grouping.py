@@ -180,7 +180,8 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 LONGEST = 2.0**62
-"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing."""
+"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
+Derived: below the 2^63 of 64 bits."""
 
 
 def show_number(column: Column, value: float) -> object:
@@ -237,10 +238,12 @@ def show_value(column: Column, value: AnyArray) -> object:
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
+    """Return sums over bins, (bins, ...), divided by the number of grid points of each bin; 0 for empty bins."""
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 
 
 def _mass(refinement: Refinement) -> FloatArray:
+    """Return the (bins, 1) weights of coarse bins; 1 for bins of weight 0, which are divided by."""
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

@@ -88,6 +88,7 @@ class FineBinEstimates:
 
     @cached_property
     def _sizes(self) -> FloatArray:
+        """Return how many fine bins each coarse bin has."""
         return np.bincount(self.group).astype(np.float64)
 
     @cached_property

@@ -121,6 +121,10 @@ class _Asked(NamedTuple):
 def _asked(
     source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any], *, more: Sequence[str] = ()
 ) -> _Asked:
+    """Return the released sums that a question needs, with the groups and labels of its answer.
+
+    Raise ParameterError if there are none.
+    """
     names = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ()), *more]))
     for name in names:
         if name not in source.schema.outputs:
@@ -141,12 +145,14 @@ def _asked(
 
 
 def _counts(source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any]) -> Answers:
+    """Return the answers of a count or marginal, with error bars from noise alone."""
     asked = _asked(source, by, where, bins)
     estimate, stddev = _linear(asked, asked.inside)
     return with_intervals(asked.labels, estimate, stddev, [MEASURED] * len(estimate), lowest=0.0)
 
 
 def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
+    """Return the answers of a share, a sum or a mean; a ratio's error is that of its linear expansion."""
     if isinstance(question, Share):
         more: tuple[str, ...] = tuple(sorted(columns_of(question.condition)))
         asked = _asked(source, question.by, question.where, {}, more=more)
@@ -250,6 +256,10 @@ class _Basis(NamedTuple):
 
     @classmethod
     def of(cls, features: FloatArray, axis: Axis) -> _Basis:
+        """Return the matrix that turns released features of a column into counts of its cells.
+
+        And what it cannot recover.
+        """
         solved = np.zeros((axis.size, len(features)))
         if features.shape[0] == features.shape[1] and np.array_equal(features, np.eye(len(features))):
             solved[axis.releasable] = features[axis.releasable]
@@ -269,6 +279,7 @@ class _Basis(NamedTuple):
 
 
 def _undecided(axis: Axis) -> ParameterError:
+    """Return the error for a question that cuts what was released of a column."""
     return ParameterError(
         f"what was released of column {axis.name!r} does not tell apart the values that the question tells apart"
     )

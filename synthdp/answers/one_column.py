@@ -122,6 +122,7 @@ def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
 
 
 def _rises(values: AnyArray) -> bool:
+    """Say whether values never fall."""
     return bool((values[1:] >= values[:-1]).all())
 
 

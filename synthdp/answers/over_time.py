@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
+from synthdp.answers.answers import LEVEL, NORMAL
 from synthdp.arrays import FloatArray
 from synthdp.errors import ParameterError
 from synthdp.randomness import generator
 from synthdp.tables.results import dataframe
 
-LEVEL = 0.95
 DRAWS = 40_000
-"""Draws for the width of a band: it is right to about half a per cent."""
+"""Draws of the largest of some correlated errors; the width of a band is then right to about half a per cent.  A numerical
+tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class OverTime:
         errors = self.standard_errors
         known = errors > 0
         if not known.any():
-            return float(ndtri(0.5 + LEVEL / 2))
+            return NORMAL
         correlation = self.covariance[np.ix_(known, known)] / np.outer(errors[known], errors[known])
         values, vectors = np.linalg.eigh(correlation)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -96,7 +96,7 @@ class OverTime:
 
         Each interval holds in 95 of 100 releases; the band holds in all periods at once in as many.
         """
-        errors, width = self.standard_errors, float(ndtri(0.5 + LEVEL / 2))
+        errors, width = self.standard_errors, NORMAL
         wide = self.band()
         limits = {
             "lower": self.estimates - width * errors, "upper": self.estimates + width * errors,

@@ -95,6 +95,7 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Question
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
+    """Return a condition in which derived columns are replaced by conditions on the columns that they come from."""
     match node:
         case Not(part):
             return Not(_modelled(part, schema))

@@ -22,8 +22,10 @@ MOST_TERMS = 30
 """Terms of a formula.  A safety limit."""
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
+"""One piece of a formula: a name in backticks, a plain name, or a sign."""
 
 NO_MORE = "only names, ~ and + can stand in a formula: an intercept is always there, interactions are not offered"
+"""What a formula may hold, for errors."""
 
 
 class Formula(NamedTuple):
@@ -72,6 +74,7 @@ def parse_formula(text: str) -> Formula:
 
 
 def _wrong(text: str, at: int, what: str) -> ParameterError:
+    """Return the error for a place in a formula; characters are counted from 1."""
     at += len(text[at:]) - len(text[at:].lstrip())
     return ParameterError(f"formula, character {at + 1}: {what}")
 
@@ -397,10 +400,12 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
 
 
 def _parsed(where: str | None) -> Node | None:
+    """Return the parsed condition, or None where there is none."""
     return None if where is None else parse(where)
 
 
 def _names(by: By) -> tuple[str, ...]:
+    """Return the names of grouping columns; raise ParameterError for too many, or one twice."""
     if not isinstance(by, Iterable):
         raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)
@@ -410,16 +415,19 @@ def _names(by: By) -> tuple[str, ...]:
 
 
 def _name(column: object) -> str:
+    """Return a column's name; raise ParameterError unless it is a text."""
     if not isinstance(column, str):
         raise ParameterError("a column must be given by name")
     return column
 
 
 def _weight(column: object) -> str | None:
+    """Return the name of a weight's column, or None."""
     return None if column is None else _name(column)
 
 
 def _bins(value: Any) -> Bins:
+    """Return a number of bins, or their increasing ends as floats; raise ParameterError for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         check_whole("bins", value)
         return value

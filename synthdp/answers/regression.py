@@ -78,6 +78,7 @@ class Points:
 
     @cached_property
     def _indices(self) -> dict[int, IntArray]:
+        """Return the rows of the design by response column; filled as they are asked for."""
         return {}
 
     @classmethod
@@ -128,6 +129,7 @@ class Regressions:
 
     @cached_property
     def _pool(self) -> list[tuple[Bootstrap, Points]]:
+        """Return the replicates and their points; filled at the first question."""
         return []
 
     def answer(self, question: Regression) -> Answers:
@@ -199,6 +201,7 @@ class Regressions:
         return errors
 
     def _column(self, name: str, *, response: bool) -> int:
+        """Return a column's position in the model; raise ParameterError if a regression cannot use it."""
         j, column = modelled_column(self.model, name)
         if column.temporal:
             raise ParameterError(f"column {name!r} holds {column.holds}, which have no place in a regression")
@@ -207,6 +210,7 @@ class Regressions:
         return j
 
     def _labels(self, name: str) -> list[str]:
+        """Return the names of a column's coefficients: one a level but the first, or one for a number."""
         column = self.model.schema[name]
         return [f"{name}[{level}]" for level in labels_of(column)[1:]] if column.quantity == "label" else [name]
 
@@ -292,6 +296,7 @@ class Design:
 
     @cached_property
     def _solution(self) -> _Solution:
+        """Return the solution of the normal equations of the estimate."""
         return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
 
     def _products(self, weights: FloatArray) -> FloatArray:

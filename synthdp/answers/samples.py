@@ -27,7 +27,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.results import dataframe
 
 FEWEST = 2
-"""Tables of which a spread can be had."""
+"""Tables of which a spread can be had.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
 """Part of the mean weight of a point below which a fit's weight of it is not taken to be.  Tuned on six columns of Adult:
@@ -214,6 +214,7 @@ def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: 
 
 
 def _numbers(name: str, given: Any) -> FloatArray:
+    """Return (m, q) finite numbers, one row a table; raise ParameterError for anything else."""
     try:
         found = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -230,6 +231,7 @@ READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
     "linear model of scikit-learn"
 )
+"""What the function of an analysis may return, for errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -433,6 +435,7 @@ def _named(given: Any, kind: str, names: Any) -> Estimates:
 
 
 def _as_floats(given: Any) -> FloatArray:
+    """Return numbers as a flat array; raise ParameterError for anything else."""
     try:
         return np.asarray(given, np.float64).reshape(-1)
     except (TypeError, ValueError):

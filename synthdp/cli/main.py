@@ -183,6 +183,7 @@ def demo(folder: Path, epsilon: float, seed: int | None) -> None:
 @click.option("--max-rows-per-unit", type=int, default=1, show_default=True)
 @click.option("--weight", metavar="COLUMN", help="The survey weight of each row; see --weight-bounds.")
 @click.option("--weight-bounds", type=float, nargs=2, metavar="LOW HIGH", help="Public bounds of the weight, above 0.")
+@click.option("--places", metavar="COLUMN", help="Column of places, whose counts add up at every step of its groups.")
 @click.option("--public", type=click.Path(path_type=Path), help="A table that is public, as the prior; see the docs.")
 @click.option(
     "--public-weight", type=float, default=1.0, show_default=True, help="Most it counts, in parts of its rows."
@@ -218,6 +219,7 @@ def release(
     max_rows_per_unit: int,
     weight: str | None,
     weight_bounds: tuple[float, float] | None,
+    places: str | None,
     public: Path | None,
     public_weight: float,
     totals: tuple[Path, ...],
@@ -263,7 +265,7 @@ def release(
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas, "--weight": weight is not None,
             "--weight-bounds": weight_bounds is not None, "--public": public is not None,
-            "--public-totals": bool(totals),
+            "--public-totals": bool(totals), "--places": places is not None,
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
@@ -282,15 +284,15 @@ def release(
             "--out": out is not None, "--report": page is not None, "--rows": rows is not None,
             "--target": target is not None, "--solver": solver != "auto", "--escape-formulas": escape_formulas,
             "--weight": weight is not None, "--public": public is not None,
-            "--public-totals": bool(totals),
+            "--public-totals": bool(totals), "--places": places is not None,
         }  # fmt: skip
         release_summary(
             table, declared, told=told, mechanism=mechanism, options=chosen, epsilon=epsilon, delta=delta, save=folder,
             receipt=receipt, unsupported=needs_table, as_json=as_json, **people,
         )  # fmt: skip
         return
-    places = Places(table=out, release=folder, receipt=receipt, report=page)
-    places.check(inputs=(table, schema_path, ledger, public, *totals))
+    paths = Places(table=out, release=folder, receipt=receipt, report=page)
+    paths.check(inputs=(table, schema_path, ledger, public, *totals))
     if public is not None and public.resolve() == table.resolve():
         raise ParameterError(
             "--public is the private table itself: leave it out; its rows would be released as they are"
@@ -301,13 +303,13 @@ def release(
         solver=solver, mechanism_options=chosen, domain_budget=domain_budget, undiscovered=undiscovered,
         weight=weight, weight_bounds=weight_bounds, public_weight=public_weight, random_state=seed, **people,
         public=None if public is None else table_at(public, told, declared.csv),
-        public_totals=totals_at(totals, declared) or None,
+        public_totals=totals_at(totals, declared) or None, places=places,
     )  # fmt: skip
     count: int | None = None
     try:
         with progress_bar() as on_progress:
             made.set_params(on_progress=on_progress)
-            count = publish(source, made, places, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
+            count = publish(source, made, paths, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
         _show_release(declared, made.receipt_, count, out, as_json=as_json)
     except Exception as error:
         if count is not None:

@@ -36,6 +36,7 @@ from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
+    from synthdp.curator.panel_room import PanelRoom as PanelRoom  # noqa: PLC0414 - the same
     from synthdp.curator.series_room import SeriesRoom as SeriesRoom  # noqa: PLC0414 - the same
     from synthdp.curator.series_terms import SeriesTerms as SeriesTerms  # noqa: PLC0414 - the same
     from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
@@ -197,12 +198,12 @@ class Curator:
 
     @property
     def remaining(self) -> PrivacyLoss | None:
-        """What is left, ``None`` if nothing."""
+        """Return the loss that is left to spend, ``None`` if nothing is."""
         return self._account.remaining
 
     @property
     def rows(self) -> int:
-        """The number of rows, where neighbours share it.
+        """Return the number of rows, which is public where all neighbours have the same.
 
         Raises
         ------
@@ -633,7 +634,7 @@ class Curator:
 
     @property
     def charges(self) -> int:
-        """How many spends were charged to this budget."""
+        """Return how many spends were charged to this budget."""
         return len(self._account.spent)
 
     @property
@@ -797,6 +798,35 @@ def open_series(
         dataset=DEFAULT_DATASET if dataset is None else dataset,
         key=key,
     )
+
+
+def open_panel(
+    folder: Path,
+    *,
+    schema: Schema,
+    loss: ApproxDP,
+    unit: str,
+    periods: int,
+    window: int,
+    bins: int,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    key: bytes | None = None,
+) -> PanelRoom:
+    """Return the trusted side of a panel; see `PanelRoom` and `SeriesTerms`, whose parameters these are.
+
+    Costs nothing yet: its first period costs ``loss``, for panels that differ in all rows of one person.
+    """
+    from synthdp.curator.panel_room import PanelRoom
+    from synthdp.curator.series_terms import SeriesTerms
+
+    adjacency = Adjacency(Neighbors.ADD_REMOVE, unit, 1)
+    terms = SeriesTerms(
+        loss=loss, adjacency=adjacency, periods=periods, most_periods=periods, window=window, bins=bins
+    )  # fmt: skip
+    return PanelRoom(
+        folder, schema=schema, terms=terms, ledger=ledger, dataset=DEFAULT_DATASET if dataset is None else dataset, key=key
+    )  # fmt: skip
 
 
 def _guarded(

@@ -82,12 +82,13 @@ OBJECTS: dict[str, Column] = {
 """What columns of objects are told apart, and the open column of each."""
 
 QUANTITIES = tuple(OBJECTS)
+"""Kinds of objects that an open column's values may be."""
 
 MOST_LEVELS = 256
 """Most levels that a discovered column keeps; the rest are its "other".  A safety limit."""
 
 UNIT = (0.0, 1.0)
-"""The bounds of a column that stays although no range of it was found."""
+"""The bounds of a column that stays although no range of it was found.  A convention."""
 
 COARSE = 0.085
 """Where noise hides what a larger share of the rows holds, released tables were at times worse than columns drawn one by one
@@ -99,7 +100,7 @@ PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a discovery found.
+    """What a discovery found: the completed schema, columns that are left out, and the noise that hid the rest.
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def discover(
 def _look_at(
     schema: Schema, adjacency: Adjacency, name: str, part: PrivacyLoss, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column, Column | None, float, float]:
-    """Find what one column leaves open.
+    """Discover what one open column leaves open: its range, or its frequent levels.
 
     Returns
     -------
@@ -297,6 +298,7 @@ def _said(name: str, column: Column, least: float) -> str:
 
 
 def _labelled(schema: Schema) -> list[str]:
+    """Return the names of open columns of labels."""
     return [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
 
 
@@ -332,6 +334,7 @@ def _as_decimals(column: Column) -> Column:
 
 
 def _holds(column: Column, lower: float, upper: float) -> bool:
+    """Say whether a column's bounds contain a range."""
     low, high = bounds_of(column)
     return low <= lower and upper <= high
 
@@ -423,10 +426,12 @@ def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibr
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
+    """Yield the raw values of one column, block by block."""
     return (block[name] for block in table.raw_blocks((name,)))
 
 
 def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
+    """Return a column of numbers with special codes, and any other column unchanged."""
     if isinstance(column, Integer):
         return replace(column, special=tuple(map(int, heaps)))
     return replace(column, special=heaps) if isinstance(column, Continuous) else column

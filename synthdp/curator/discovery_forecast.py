@@ -75,4 +75,5 @@ def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adja
 
 
 def _one_bin(raw: RawColumn) -> FloatArray:
+    """Return zeros, one for each raw value: all rows in the first bin."""
     return np.zeros(len(raw.values) if isinstance(raw, Numbers) else len(raw.codes))

@@ -23,6 +23,7 @@ _forks = [0]
 
 
 def _forked() -> None:
+    """Count a fork of this process, in the child."""
     _forks[0] += 1
 
 
@@ -145,6 +146,7 @@ class GuardedTable:
                 self._table.close()
 
     def _check_process(self) -> None:
+        """Raise PrivacyError in any process but the one that made the curator: a forked budget could be spent twice."""
         if _this_process() != self._process:
             raise PrivacyError(
                 "a curator, its accounts and its sessions answer only in the process that made the curator: its budget "

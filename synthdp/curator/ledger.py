@@ -18,7 +18,10 @@ from synthdp.privacy.loss import ROUNDING, PrivacyLoss, components, from_documen
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 
 DEFAULT_DATASET = "default"
+"""The data set of spends that name none."""
+
 _ONE_ROW = Adjacency()
+"""Neighbours that differ in one row, added or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +313,7 @@ class Ledger:
             return _names(db)
 
     def _check_unspent(self, db: sqlite3.Connection) -> None:
+        """Raise LedgerError if this ledger's key was spent under before."""
         if self.key is None:
             return
         row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
@@ -360,6 +364,7 @@ class Ledger:
         db.execute(f"{insert} {update}", (dataset, _text(adjacency)))
 
     def _check_known(self, dataset: str, counted: Adjacency | None) -> Adjacency:
+        """Return the neighbours of a data set; raise LedgerError if an older ledger does not say them."""
         if counted is None:
             raise LedgerError(
                 f"ledger '{self.path}' was begun by an older version, and does not say for which neighbours data set "
@@ -369,6 +374,7 @@ class Ledger:
         return counted
 
     def _check_same(self, dataset: str, counted: Adjacency | None, asked: Adjacency) -> None:
+        """Raise LedgerError unless losses for two kinds of neighbours add up."""
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
@@ -378,6 +384,7 @@ class Ledger:
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
+        """Warn that a data set has no cap, naming capped ones of similar names: the name may be misspelt."""
         capped = [
             name for (name,) in db.execute("SELECT name FROM datasets WHERE cap IS NOT NULL ORDER BY name").fetchall()
         ]
@@ -391,6 +398,7 @@ class Ledger:
         )
 
     def _check(self, db: sqlite3.Connection, dataset: str, loss: PrivacyLoss, cap: PrivacyLoss) -> None:
+        """Raise BudgetExceededError if a spend would take a data set beyond its cap."""
         parts = self._spent(db, dataset, cap)
         try:
             asked = components(in_currency(loss, type(cap)))
@@ -415,17 +423,20 @@ class Ledger:
             raise self._unstated(dataset, cap, "an earlier spend") from None
 
     def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
+        """Return the error for a spend that the cap's currency cannot state."""
         return LedgerError(
             f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be stated"
         )
 
     def _loss(self, text: str) -> PrivacyLoss:
+        """Return the loss of a JSON text; raise LedgerError if it is damaged."""
         try:
             return from_document(json.loads(text))
         except (ValueError, TypeError, AttributeError):
             raise LedgerError(f"ledger '{self.path}' is damaged: it holds a loss that cannot be read") from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
+        """Return the neighbours of a JSON text, or None; raise LedgerError if it is damaged."""
         if text is None:
             return None
         try:
@@ -436,6 +447,7 @@ class Ledger:
 
 
 def _text(adjacency: Adjacency) -> str:
+    """Return neighbours as the JSON text that the ledger's file holds."""
     return json.dumps(
         {
             "neighbors": adjacency.neighbors.value,
@@ -446,6 +458,7 @@ def _text(adjacency: Adjacency) -> str:
 
 
 def _names(db: sqlite3.Connection) -> list[str]:
+    """Return the names of all data sets in a ledger's file, in alphabetical order."""
     return [str(name) for (name,) in db.execute("SELECT name FROM datasets ORDER BY name").fetchall()]
 
 
@@ -456,12 +469,14 @@ def _close(name: str, names: list[str]) -> list[str]:
 
 
 def _check_text(name: str, text: object) -> None:
+    """Raise ParameterError unless a name is a text of one character or more, in valid Unicode."""
     if not isinstance(text, str) or not text:
         raise ParameterError(f"{name} ({text!r}) must be a name")
     _check_unicode(name, text)
 
 
 def _check_unicode(name: str, text: str) -> None:
+    """Raise ParameterError for a text with half a surrogate pair, which SQLite cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:

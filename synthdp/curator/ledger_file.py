@@ -12,16 +12,23 @@ from synthdp.errors import LedgerError
 from synthdp.files import sync_folder
 
 VERSION = 4
+"""Version of the table in a ledger's file.  A convention: each change adds one, and a step below."""
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
+"""The table of data sets, with their neighbours and caps."""
+
 _SPENDS = """
 CREATE TABLE spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'returned')), moment TEXT NOT NULL, adjacency TEXT,
     key TEXT)"""
+"""The table of spends."""
+
 _ONE_SPEND_A_KEY = (  # those without a key are not compared; one that was returned may be made again
     "CREATE UNIQUE INDEX one_spend_a_key ON spends (key) WHERE state != 'returned'"
 )
 _FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS, _ONE_SPEND_A_KEY)
+"""Statements that make a new file."""
+
 _FROM_VERSION_3 = (  # in which no spend was ever returned
     "ALTER TABLE spends RENAME TO spends_3",
     _SPENDS,
@@ -40,9 +47,15 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
     *_FROM_VERSION_2,
 )
 _STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
+"""The statements that bring a file of each earlier version to this one."""
 _CLOSED = "cannot be opened: check the folder and its permissions"
+"""What is said of a file that cannot be opened."""
+
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+"""SQLite's codes of a file that another process holds."""
+
 _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
+"""SQLite's codes of a file that is no ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,7 @@ class LedgerFile:
             raise LedgerError(f"ledger '{self.path}' {_trouble(error)}") from None
 
     def _is_there(self) -> bool:
+        """Say whether the file exists; raise LedgerError if the system does not say."""
         try:
             return self.place.exists()
         except OSError:
@@ -128,6 +142,7 @@ class LedgerFile:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
+    """Change the tables of an older file, or of a new one, to `VERSION`."""
     if version != VERSION:
         for statement in _STEPS[version]:
             db.execute(statement)
@@ -135,6 +150,7 @@ def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
 
 
 def _trouble(error: sqlite3.Error) -> str:
+    """Return what SQLite's error means for a ledger, as the end of a sentence."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code of an extended one
     if code in _LOCKED:
         return "is locked by another process: try again"

@@ -18,6 +18,7 @@ from synthdp.curator.noisy_ranges import (
 )
 
 NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
+"""9, 99, 999 and so on, which stand for "no answer" by custom.  Derived: 10^digits - 1."""
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
 """Numbers that stand for something else, by custom: each has a bin of its own, in which no other number is counted.
@@ -27,6 +28,7 @@ MAGNITUDE_BINS = POWER_BINS + len(CODES)
 """Bins of the first look: powers of two, then codes."""
 
 ZERO = 2 * EXPONENTS
+"""The bin of zero among `POWER_BINS`.  Derived: those of negative powers come before it."""
 
 FAR_BELOW = 16.0
 """A negative code is far from other numbers if they span so many times its size, or at most half of what lies between:
@@ -99,4 +101,5 @@ def _is_far(code: float, lower: float, upper: float) -> bool:
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
+    """Return noisy counts with other rows and the same noise."""
     return NoisyCounts(rows=rows, stddev=counts.stddev, law=counts.law)

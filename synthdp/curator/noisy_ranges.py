@@ -16,7 +16,7 @@ EXPONENTS = 64
 """Powers of two on each side of zero, for each sign, that the first look at a number tells apart.  A safety limit."""
 
 POWER_BINS = 4 * EXPONENTS + 1
-"""Bins of the first look: negative powers, zero, positive powers."""
+"""Bins of the first look: negative powers, zero, positive powers.  Derived: 2 EXPONENTS for each sign, and zero."""
 
 PARTS = 32
 """Equal parts of the found range that a later look tells apart; twice as many where the one before left four to six of its
@@ -30,7 +30,7 @@ CLEAR = 1e-6
 
 BESIDE = 3e-6
 """Chance that noise alone passes for values in one of the bins beside clear ones, of which there are at most four: once in
-80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`)."""
+80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
 """The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide.
@@ -57,7 +57,7 @@ SURELY = 2.0
 
 OUTSIDE = 5.2
 """A part is filled, and others hold values too, alone or with their neighbours, if they have more than so many standard
-deviations of noise: noise alone has once in 60 000 looks."""
+deviations of noise: noise alone has once in 60 000 looks.  Tuned; not measured."""
 
 FEW_PARTS, MUCH = 2, 0.2
 """Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most.
@@ -68,7 +68,7 @@ HIDING = 4.0
 fraction `HIDDEN` of the numbers.  Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
-"""Numbers of neighbouring bins that are looked at together, where fewer of them are not clear."""
+"""Numbers of neighbouring bins that are looked at together, where fewer of them are not clear.  Tuned; not measured."""
 
 OFF_DIGITS = 0.1
 """Largest share of numbers that may be rounded to digits that are wide for the range of the numbers.
@@ -247,7 +247,7 @@ def narrowed(
     last_look: bool = True,
     heap: bool = False,
 ) -> tuple[float, float]:
-    """Return a range without parts at its ends.
+    """Return a range without the parts at its ends that surely hold hardly any numbers.
 
     If it may be more than `NARROW` times as wide as its numbers span, and the other parts hold no more than noise explains,
     together or by windows, it is the filled parts with some on either side: as many as there are, or, if no further look
@@ -417,6 +417,7 @@ def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
+    """Return a mask of the values that are multiples of a spacing, up to rounding of floats."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
         if spacing.denominator == 1:
             return np.asarray(np.fmod(values, float(spacing)) == 0)
@@ -424,6 +425,7 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
 
 
 def _edge(bin_: int, *, low: bool) -> float:
+    """Return the lower or upper edge of a bin of powers of two."""
     signed = bin_ - 2 * EXPONENTS
     if signed == 0:
         return 0.0

@@ -81,6 +81,7 @@ class PrivateDatabase(PrivateTable):
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
+        """Return a statistic's exact sums over persons' records."""
         return self._block_totals(statistic)
 
     @property
@@ -89,6 +90,7 @@ class PrivateDatabase(PrivateTable):
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
+        """Return how a person's rows become one record; raise InternalError if there is none."""
         if self.layout is None:
             raise InternalError("a private database needs a layout")
         return self.layout
@@ -141,6 +143,7 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
 
 
 def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
+    """Return for each table `BUCKETS` buffers on disk, in which rows are kept by a hash of their person."""
     memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
     return {table.name: [SpillBuffer(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
 
@@ -156,6 +159,7 @@ def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Spi
 
 
 def _joined(blocks: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
+    """Return columns whose blocks are joined, one array a column."""
     return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
@@ -311,6 +315,7 @@ def _columns(layout: Layout, i: int) -> int:
 
 
 def _key_to_parent(layout: Layout, i: int) -> str:
+    """Return the name of the column that joins table i to the table above it."""
     relation = layout.schema.relation_to(layout.tables[i].name)
     if relation is None:
         raise InternalError("the root has no parent")
@@ -348,6 +353,7 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
 
 
 def _salts(digests: AnyArray) -> AnyArray:
+    """Return the half of each digest that orders a person's rows at random."""
     return digests[:, 1]
 
 
@@ -385,6 +391,7 @@ def _blank(persons: int, column: object) -> GridIndices:
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
+    """Write chosen rows' values of one column into the persons' records, by slot."""
     inside = values[found.rows]
     for slot, place in enumerate(places):
         here = found.slot == slot
@@ -400,4 +407,5 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 
 
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
+    """Write one value a person into the persons' records."""
     record[places[0]][:] = values

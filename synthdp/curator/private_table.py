@@ -86,6 +86,7 @@ class PrivateTable:
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
+        """Close and drop the rows that are kept, encoded or as codes."""
         for store in [*([] if self._stored is None else [self._stored]), *(coded.codes for coded in self._coded)]:
             store.close()
         self._stored, self._coded = None, []
@@ -155,6 +156,7 @@ class PrivateTable:
         return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
+        """Return a statistic's exact sums: in the source itself where it can sum, else from blocks of rows."""
         if isinstance(statistic, OfTables) and not isinstance(statistic, Marginals):
             return statistic.of_tables(self._cell_totals(statistic.counted))
         source, unit = self.open(), self.adjacency.unit
@@ -166,9 +168,14 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
+        """Return a statistic's exact sums from blocks of rows."""
         return statistic.finish(self._block_sums(statistic))
 
     def _block_sums(self, statistic: Statistic) -> Totals:
+        """Return what a statistic sums, before it is finished, from coded rows.
+
+        Tables of few cells from their distinct rows.
+        """
         self.reads += 1
         coded = self._coded_as(statistic.domain)
         if isinstance(statistic, Marginals) and statistic.k <= KEPT_CELLS:
@@ -177,10 +184,12 @@ class PrivateTable:
 
     @property
     def _slab_rows(self) -> int:
+        """Return how many rows are encoded at once."""
         return SLAB_ROWS
 
     @property
     def _bound(self) -> Bounding | None:
+        """Return the bound on rows of one unit, or None where each row is a unit."""
         return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
@@ -217,7 +226,7 @@ class PrivateTable:
             buckets = [] if bound is None else [SpillBuffer(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
             store, rows = SpillBuffer(), 0
             try:
-                for indices, digests in _blocks_of_indices(source, self.schema, unit, bound):
+                for indices, digests in blocks_of_indices(source, self.schema, unit, bound):
                     if digests is None:
                         store.add(indices)
                     else:
@@ -366,7 +375,7 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
         source.check_values()
 
 
-def _blocks_of_indices(
+def blocks_of_indices(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
 ) -> Iterator[tuple[list[GridIndices], AnyArray | None]]:
     """Yield the grid indices of each block's columns, in the schema's order, and a digest of the owner of each row."""
@@ -395,10 +404,12 @@ def _blocks_of_indices(
 
 
 def _workers(rows: int) -> int:
+    """Return how many threads encode a table: one if it has few rows."""
     return WORKERS if rows >= FEW_ROWS else 1
 
 
 def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
+    """Return raw values as grid indices, and grid indices unchanged."""
     return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
@@ -426,6 +437,7 @@ def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[Any
 
 
 def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
+    """Return blocks of columns joined, one array a column."""
     return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 

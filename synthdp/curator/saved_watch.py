@@ -18,12 +18,18 @@ from synthdp.errors import FormatError, PrivacyError
 from synthdp.files import sync_folder
 
 FORMAT = "synthdp private session"
+"""The name of this format in its files."""
+
 VERSION = 1
+"""Version of the file of a saved watch.  A convention: each change adds one."""
 SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
+"""Names of the files of a saved session: its state, its mark once continued, and its arrays."""
+
 WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish the closed session's release instead"
+"""What the file says to whoever opens it."""
 
 
-class Draft:
+class SavedDraft:
     """A saved watch that is being written.
 
     **The folder is private**: keep it on the curator's side.
@@ -163,6 +169,7 @@ def _refuse_used(folder: Path) -> None:
 
 
 def _parsed(text: bytes) -> dict[str, Any] | None:
+    """Return the document of a session's file, or None if it is of another format or damaged."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -172,10 +179,12 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 
 def _continued(folder: Path) -> PrivacyError:
+    """Return the error for a session that was continued before."""
     return PrivacyError(f"the session in '{folder}' was continued already: its budget would be spent twice")
 
 
 def _write(file: IO[bytes], content: bytes) -> None:
+    """Write bytes to a file, and wait until they are on the disk."""
     file.write(content)
     file.flush()
     os.fsync(file.fileno())

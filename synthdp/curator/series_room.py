@@ -9,7 +9,6 @@ Nothing is told that is not on the disk: a period that was interrupted goes on w
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from synthdp.arrays import AnyArray, FloatArray, IntArray
 from synthdp.checks import check_number, whole
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.ledger import Ledger
+from synthdp.curator.series_account import SeriesAccount
 from synthdp.curator.series_noise import Journal, clipped, lattice
 from synthdp.curator.series_rows import MODULUS, EncodedPeriod, PeriodRows, Units, encoded
 from synthdp.curator.series_state import PrivateState
@@ -31,16 +31,14 @@ from synthdp.errors import BudgetExceededError, DataError, ParameterError, Priva
 from synthdp.measurements import Measurements, Noise, NoiseLaw
 from synthdp.privacy import noise
 from synthdp.privacy.calibration import Calibration
-from synthdp.privacy.loss import ROUNDING, GaussianDP, to_document
+from synthdp.privacy.loss import ROUNDING, GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.privacy.receipt import CuratorTerms
 from synthdp.privacy.series_factor import UNIT, cost_matrix, worst_cost
 from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.schema.schema import Schema
 
-TERMS, CHARGED, ROWS, PLAN, QUESTION, KEPT, ANSWERS = (
-    "terms", "charged", "rows-", "plan-", "question-", "kept-", "answers-",
-)  # fmt: skip
+ROWS, PLAN, QUESTION, KEPT, ANSWERS = "rows-", "plan-", "question-", "kept-", "answers-"
 
 
 @final
@@ -64,7 +62,7 @@ class SeriesRoom:
         A secret that the private files are encrypted with.
     """
 
-    __slots__ = ("_dataset", "_ledger", "_mine", "_period", "_schema", "_secret", "_state", "_stores", "terms")
+    __slots__ = ("_account", "_period", "_schema", "_secret", "_state", "_stores", "terms")
 
     def __init__(
         self,
@@ -77,9 +75,10 @@ class SeriesRoom:
         key: bytes | None = None,
     ) -> None:
         noise.check_opendp()
-        self.terms, self._schema, self._ledger, self._dataset = terms, schema, ledger, dataset
+        self.terms, self._schema = terms, schema
         self._state = PrivateState(folder, key=key)
-        self._secret, self._mine = b"", os.getpid()
+        self._account = SeriesAccount(self._state, schema, terms, ledger=ledger, dataset=dataset)
+        self._secret = b""
         self._stores: tuple[EncodedPeriod, ...] = ()
         self._period = -1
 
@@ -116,7 +115,7 @@ class SeriesRoom:
         """
         with self._state.locked():
             self._open()
-            self._charge()
+            self._account.charge()
             try:
                 self._read(period, (table, taken_back), earlier)
                 yield
@@ -128,8 +127,7 @@ class SeriesRoom:
     @property
     def entry(self) -> int | None:
         """The number of the series' entry in the ledger."""
-        number = int(self._state.read(CHARGED)["entry"]) if self._state.has(CHARGED) else -1
-        return None if number < 0 else number
+        return self._account.entry
 
     @property
     def seed(self) -> int:
@@ -319,7 +317,7 @@ class SeriesRoom:
         """
         with self._state.locked():
             self._open()
-            self._charge()
+            self._account.charge()
 
     def lattices(self) -> list[tuple[int, float]]:
         """Return the multiplier and the noise of each statistic that `keep` kept."""
@@ -332,41 +330,10 @@ class SeriesRoom:
 
     def _open(self) -> None:
         """Write the terms the first time; later refuse others."""
-        if os.getpid() != self._mine:
-            raise PrivacyError("the room of a series answers only in the process that opened it")
-        terms = self.terms
-        said = json.dumps({
-            "loss": to_document(terms.loss), "neighbors": terms.adjacency.neighbors.value, "unit": terms.adjacency.unit,
-            "rows": terms.adjacency.rows, "periods": terms.periods, "most_periods": terms.most_periods,
-            "schema": json.loads(self._schema.to_json()),
-        }, sort_keys=True)  # fmt: skip
-        if not self._state.has(TERMS):
-            secret, number = np.frombuffer(os.urandom(32), np.uint8), os.urandom(8).hex()
-            self._state.write(TERMS, {"secret": secret, "terms": np.array(said), "name": np.array(number)})
-        record = self._state.read(TERMS)
-        if str(record["terms"]) != said:
-            raise PrivacyError("the terms of a series cannot change: they are those that it was started with")
-        self._secret = record["secret"].tobytes()
-
-    def _charge(self) -> None:
-        """Book the whole series in the ledger, once, whatever process asks."""
-        if self._state.has(CHARGED):
-            return
-        entry = -1
-        if self._ledger is not None:
-            name = f"series {self._state.read(TERMS)['name']}"
-            book = self._ledger if self._ledger.key is not None else Ledger(self._ledger.path, key=name)
-            booked = book.entries(self._dataset, key=book.key) if book.path.exists() else []
-            what = f"releases over {self.terms.periods} periods"
-            entry = (
-                booked[0].number
-                if booked
-                else book.reserve(self._dataset, self.terms.loss, what=what, adjacency=self.terms.adjacency)
-            )
-            book.commit(entry)
-        self._state.write(CHARGED, {"entry": np.array(entry)})
+        self._secret = self._account.open()
 
     def _read(self, period: int, tables: tuple[object, object], earlier: Sequence[object] | None) -> None:
+        """Read the rows of a period, and those of earlier ones if given; raise DataError unless these are unchanged."""
         if tables[1] is not None:
             self._check_taken_back(period)
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
@@ -444,6 +411,7 @@ class SeriesRoom:
         self._state.write(name, plan)
 
     def _cost(self, plan: dict[str, AnyArray]) -> FloatArray:
+        """Return a plan's (periods,) cost in mu squared."""
         start, last = int(plan["start"]), int(plan["last"])
         columns = [max(0, t - start) if t <= last else -1 for t in range(self.terms.periods)]
         rows = min(self.terms.most_periods, start + 1)
@@ -466,6 +434,7 @@ class SeriesRoom:
         raise PrivacyError("the series has no plan yet")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
+        """Return what a plan's period keeps of the measurements that later periods ask again."""
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
@@ -477,6 +446,7 @@ class SeriesRoom:
         return np.asarray(self._state.read(name)[f"sums{i}"], np.int64)
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
+        """Return the exact sums of statistics over this period's rows."""
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
@@ -495,4 +465,5 @@ class SeriesRoom:
                 raise PrivacyError("a question of a series moves by more between neighbours than what was planned")
 
     def _questions(self, period: int) -> list[str]:
+        """Return the names of the records of a period's questions."""
         return self._state.names(f"{QUESTION}{period:04}-")

@@ -23,7 +23,8 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
 
 MODULUS = 2**256
-"""Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end."""
+"""Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end.
+Derived: the range of SHA-256."""
 
 
 TAKEN_BACK = "row of an earlier period that is taken back"
@@ -115,9 +116,11 @@ class PeriodRows(PrivateTable):
         return self.weight * PrivateTable.rows(self)
 
     def _block_sums(self, statistic: Statistic) -> Totals:
+        """Return a statistic's sums over the periods' rows, times how often each row counts."""
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> SpillBuffer:
+        """Return the rows of all periods in one store; joined once."""
         if self._stored is None:
             joined = SpillBuffer()
             for store in self.stores:
@@ -133,10 +136,12 @@ class _Nothing:
     names: tuple[str, ...] = ()
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:  # noqa: ARG002
+        """Yield nothing: all rows are encoded already."""
         yield from ()
 
 
 _NO_SOURCE: Source = _Nothing()
+"""The source of rows that are all kept encoded."""
 
 
 class Units:

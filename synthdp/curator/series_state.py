@@ -22,8 +22,13 @@ from synthdp.errors import DataError, FormatError
 from synthdp.files import sync_folder
 
 WARNING = "PRIVATE: exact sums of private rows. Publish nothing of this folder; it is deleted after the last period.\n"
+"""What the folder says to whoever opens it."""
+
 README, LOCK, SUFFIX = "PRIVATE.txt", "lock", ".private"
+"""Names of the warning and of the lock in the folder, and the ending of records' names."""
+
 _SEALED, _NONCE, _MAC = b"synthdp sealed 1\n", 16, 32
+"""First bytes of an encrypted record, and bytes of its nonce and of its authentication code.  A convention of the files."""
 
 
 class PrivateState:
@@ -97,6 +102,11 @@ class PrivateState:
         except OSError as error:
             raise DataError(f"the private state of the series cannot be written ({error.strerror})") from None
 
+    def drop(self, name: str) -> None:
+        """Delete a record that is not needed any more."""
+        with contextlib.suppress(OSError):
+            self._path(name).unlink()
+
     def forget(self) -> None:
         """Delete the folder and all records."""
         for path in sorted(self.folder.glob("*")):
@@ -126,12 +136,14 @@ class PrivateState:
             os.close(handle)
 
     def _make(self) -> None:
+        """Make the folder, which only its owner may read, with its warning."""
         if not self.folder.is_dir():
             self.folder.mkdir(mode=0o700, parents=True)
             (self.folder / README).write_text(WARNING)
             (self.folder / README).chmod(0o600)
 
     def _path(self, name: str) -> Path:
+        """Return the file of a record."""
         return self.folder / f"{name}{SUFFIX}"
 
     def _closed(self, content: bytes) -> bytes:
@@ -143,6 +155,7 @@ class PrivateState:
         return _SEALED + nonce + hmac.digest(self._key, nonce + hidden, "sha256") + hidden
 
     def _opened(self, content: bytes) -> bytes:
+        """Return a record's bytes decrypted; raise FormatError for another key, or changed bytes."""
         if self._key is None:
             if content.startswith(_SEALED):
                 raise FormatError("the private state of the series is encrypted: give its key")
@@ -158,11 +171,13 @@ class PrivateState:
 
 
 def _xored(content: bytes, key: bytes, nonce: bytes) -> bytes:
+    """Return bytes xored with a stream of the key and the nonce; twice gives the bytes again."""
     stream = hashlib.shake_256(b"stream" + key + nonce).digest(len(content))
     return bytes(np.frombuffer(content, np.uint8) ^ np.frombuffer(stream, np.uint8))
 
 
 def _lock(handle: int) -> None:
+    """Lock a file for this process; raise DataError if another process has it."""
     try:
         import fcntl
     except ImportError:  # a system without such locks

@@ -13,7 +13,7 @@ from synthdp.privacy.neighbors import Adjacency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTerms:
-    """What was agreed before any row was read.
+    """The terms of a series: loss, neighbours and numbers of periods, which hold from the first period on.
 
     Parameters
     ----------
@@ -25,12 +25,16 @@ class SeriesTerms:
         How many periods there are.
     most_periods
         In how many of them a unit's rows are used.
+    window, bins
+        Of a panel: how many periods in a row are counted together, and into how many cells a column of numbers falls.
     """
 
     loss: ApproxDP
     adjacency: Adjacency
     periods: int
     most_periods: int = 1
+    window: int | None = None
+    bins: int = 4
 
     def __post_init__(self) -> None:
         whole("periods", self.periods, least=1)
@@ -40,6 +44,12 @@ class SeriesTerms:
             raise ParameterError("max_periods_per_unit needs a privacy_unit column")
         if self.most_periods > 1 and self.adjacency.rows_are_public:
             raise ParameterError("with units in several periods, neighbors must be 'add_remove'")
+
+        if self.window is not None:
+            whole("window", self.window, least=1, most=self.periods)
+            if self.adjacency.unit is None or self.adjacency.rows_are_public or self.adjacency.rows != 1:
+                raise ParameterError("a panel needs a privacy_unit with one row a period, under 'add_remove'")
+            whole("max_periods_per_unit", self.most_periods, least=self.periods)
 
     @property
     def mu(self) -> float:

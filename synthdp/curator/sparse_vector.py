@@ -19,7 +19,7 @@ import numpy as np
 
 from synthdp.curator.guarded_table import GuardedTable
 from synthdp.curator.private_table import PrivateTable, check_key_columns, check_question
-from synthdp.curator.saved_watch import Draft, SavedSession
+from synthdp.curator.saved_watch import SavedDraft, SavedSession
 from synthdp.errors import DataError, FormatError, ParameterError, PrivacyError
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy import noise
@@ -222,7 +222,7 @@ class SparseVector:
             If a session was saved there before, or the folder cannot be written; the watch goes on then.
         """
         with self._turn() as table:
-            state, draft = self._state, Draft(Path(path))
+            state, draft = self._state, SavedDraft(Path(path))
             ended = state._replace(ended="saved: resume it from its folder")
             private = self._document(table, state)
             try:
@@ -252,6 +252,7 @@ class SparseVector:
 
     @contextmanager
     def _turn(self) -> Iterator[PrivateTable]:
+        """Yield the table while the curator's lock is held; raise PrivacyError if the session has ended."""
         with self._vault.turn() as table:
             if self._state.ended:
                 raise PrivacyError(f"the session was {self._state.ended}")
@@ -283,6 +284,7 @@ class SparseVector:
         }
 
     def _total(self, table: PrivateTable, query: Support | Statistic) -> int:
+        """Return a query's exact total."""
         if isinstance(query, Support):
             return query.total(table.key_counts(self.columns))
         return cell_total(table, query)
@@ -323,6 +325,7 @@ def continued(path: str | PathLike[str], *, vault: GuardedTable) -> Iterator[Con
 
 
 def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTable) -> SparseVector:
+    """Return the session of a saved document, on this table; raise FormatError if the document is damaged."""
     try:
         columns = tuple(str(name) for name in watch["columns"])
         law = Noise(law=NoiseLaw(watch["law"]), scale=float(watch["scale"]), k=1)

@@ -90,6 +90,10 @@ class SpillBuffer:
             self._file = None
 
     def _write(self, array: AnyArray) -> _Piece:
+        """Append an array to the file on disk, and return where it lies.
+
+        Raise DataError if the disk does not take it.
+        """
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="synthdp-")  # noqa: SIM115 - it lives as long as the store
@@ -104,6 +108,7 @@ class SpillBuffer:
         return piece
 
     def _read(self, piece: _Piece) -> AnyArray:
+        """Return an array of the file, mapped into memory."""
         if self._file is None:
             raise DataError("encoded rows were forgotten while they were read")
         if 0 in piece.shape:

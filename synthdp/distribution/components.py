@@ -76,6 +76,10 @@ class Product:
 
 
 def _normalised(column: int, size: int, margin: FloatArray) -> FloatArray:
+    """Return a (cells,) margin that sums to 1.
+
+    Raise ParameterError unless it is finite, not negative and not all zero.
+    """
     weights = np.array(margin, dtype=np.float64)
     valid = weights.shape == (size,) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all())
     if not valid or not weights.any():
@@ -156,5 +160,5 @@ class Components:
         return next((p, columns.index(column)) for p, columns in enumerate(self.columns) if column in columns)
 
     def with_part(self, p: int, part: Distribution) -> Components:
-        """Return the same with another distribution for one part."""
+        """Return the same distribution with one part replaced."""
         return replace(self, parts=(*self.parts[:p], part, *self.parts[p + 1 :]))

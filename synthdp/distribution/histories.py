@@ -35,7 +35,7 @@ PROPOSALS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """One table of a conditional.
+    """One table of a conditional law: a person table, and its logarithms (theta).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Histories:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Law:
-    """A conditional with what a pass needs of it.
+    """The conditional law of one attribute, with the groupings that drawing needs.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class _Law:
 
 @dataclass(slots=True, eq=False)
 class _Pass:
-    """The drawing of one table's rows."""
+    """The state while the rows of one table are drawn, column by column."""
 
     model: Histories
     persons: Persons
@@ -320,7 +320,10 @@ class _Pass:
             _forbid_periods(z, rows, index, rank, rows.values[of.attribute], unique=layout.unique)
         for barrier in law.barriers:
             follow = rows.many[index] - 1 - rank if is_period and layout.unique else None
-            _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
+            before = self._drawn_before(barrier, index)
+            if barrier.likely is not None:
+                z += barrier.likely[before]
+            _obey(z, barrier.possible[before], follow)
         if law.possible is not None:
             _obey(z, law.possible[None], None)
         for possible in law.among.allowed(rows.parent[index], rows.many[index] - rank):
@@ -377,6 +380,7 @@ class _Pass:
         return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
+        """Return the (rows,) groups of an attribute of the row above."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
@@ -489,12 +493,14 @@ def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
 
 
 def _grouping(table: PersonTable) -> Grouping:
+    """Return the grouping of a table's second attribute; raise InternalError if there is none."""
     if table.other_grouping is None:
         raise InternalError("a table of two attributes needs a grouping of each")
     return table.other_grouping
 
 
 def _ranks(table: PersonTable) -> bool:
+    """Say whether a table's second attribute has an order."""
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
@@ -538,6 +544,7 @@ def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
 
 
 def _softmax(z: FloatArray) -> FloatArray:
+    """Return exp(z) with rows that sum to 1, (n, k), in place of z."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)

@@ -6,10 +6,9 @@ puts probabilities on the nodes; a planner asks `TreePlanner` what a tree would 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -203,16 +202,17 @@ class TreePlanner:
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = check_shape(shape)
         self._known: dict[_Component, tuple[tuple[int, ...], int]] = {}
+        self._masks: dict[Clique, int] = {}
 
     def cells(self, cliques: Iterable[Clique]) -> int:
         """Return the number of cells of the junction tree that covers ``cliques`` and every column."""
-        return sum(self._eliminated(part)[1] for part in _components(len(self.shape), cliques))
+        return sum(self._eliminated(part)[1] for part in self._components(cliques))
 
     def tree_of(self, cliques: Iterable[Clique]) -> JunctionTree:
         """Build the junction tree that covers ``cliques`` and every column."""
         nodes: list[Clique] = []
         parents: list[int] = []
-        for part in _components(len(self.shape), cliques):
+        for part in self._components(cliques):
             masks = self._eliminated(part)[0]
             first = len(nodes)
             order, parent = _maximum_spanning_tree(masks, self._root(masks))
@@ -220,7 +220,30 @@ class TreePlanner:
             parents += [first + p if p >= 0 else -1 for p in parent]
         return JunctionTree(self.shape, tuple(nodes), tuple(parents))
 
+    def _components(self, cliques: Iterable[Clique]) -> Iterator[_Component]:
+        """Split the graph in which the columns of each clique are joined; components by their first column."""
+        neighbours = [0] * len(self.shape)
+        for clique in cliques:
+            mask = self._masks.get(clique)
+            if mask is None:
+                check_clique(clique, self.shape)
+                mask = self._masks[clique] = sum(1 << a for a in clique)
+            for a in clique:
+                neighbours[a] |= mask
+        left = (1 << len(neighbours)) - 1
+        while left:
+            reached = frontier = left & -left
+            while frontier:
+                near = 0
+                for a in _columns(frontier):
+                    near |= neighbours[a]
+                frontier = near & ~reached
+                reached |= frontier
+            left &= ~reached
+            yield tuple((a, neighbours[a] & ~(1 << a)) for a in _columns(reached))
+
     def _eliminated(self, part: _Component) -> tuple[tuple[int, ...], int]:
+        """Return the order of elimination of a component, and its cost in cells; each is found once."""
         if part not in self._known:
             self._known[part] = _eliminate(self.shape, part)
         return self._known[part]
@@ -240,34 +263,15 @@ def tree_cells(shape: Sequence[int], cliques: Iterable[Clique]) -> int:
     return TreePlanner(shape).cells(cliques)
 
 
+@lru_cache(maxsize=2**14)
 def _columns(mask: int) -> Clique:
+    """Return the columns whose bits are set in a mask, in increasing order."""
     columns = []
     while mask:
         lowest = mask & -mask
         columns.append(lowest.bit_length() - 1)
         mask ^= lowest
     return tuple(columns)
-
-
-def _components(d: int, cliques: Iterable[Clique]) -> Iterator[_Component]:
-    """Split the graph in which the columns of each clique are joined; components by their first column."""
-    neighbours = [0] * d
-    for clique in cliques:
-        check_clique(clique, range(d))
-        mask = sum(1 << a for a in clique)
-        for a in clique:
-            neighbours[a] |= mask & ~(1 << a)
-    left = (1 << d) - 1
-    while left:
-        reached = frontier = left & -left
-        while frontier:
-            near = 0
-            for a in _columns(frontier):
-                near |= neighbours[a]
-            frontier = near & ~reached
-            reached |= frontier
-        left &= ~reached
-        yield tuple((a, neighbours[a]) for a in _columns(reached))
 
 
 def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
@@ -299,7 +303,9 @@ def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
         for b in _columns(near):
             joined = near & ~neighbours[b] & ~(1 << b)
             neighbours[b] = (neighbours[b] | joined) & ~bit
-            sizes[b] = sizes[b] // shape[column] * math.prod(shape[a] for a in _columns(joined))
+            sizes[b] //= shape[column]
+            for a in _columns(joined):
+                sizes[b] *= shape[a]
     return tuple(maximal), cells
 
 

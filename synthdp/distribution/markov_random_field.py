@@ -222,6 +222,7 @@ def calibrate_tree(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) 
 
 
 def _check_potential(tree: JunctionTree, clique: Clique, theta: FloatArray) -> None:
+    """Raise ParameterError unless a (cells,) potential fits its clique and is finite or -inf."""
     check_clique(clique, tree.shape)
     tree.place(clique)
     cells = table_size(tree.shape, clique)
@@ -232,6 +233,7 @@ def _check_potential(tree: JunctionTree, clique: Clique, theta: FloatArray) -> N
 
 
 def _node_logarithms(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> list[FloatArray]:
+    """Return for each node of the tree the sum of its cliques' potentials, on the node's cells."""
     logs = [np.zeros(tree.node_shape(i)) for i in range(len(tree.nodes))]
     for clique, theta in potentials.items():
         home, inside = tree.place(clique)
@@ -315,6 +317,7 @@ def _eliminate_upwards(
 
 
 def _summed(columns: list[int], table: FloatArray, kept: set[int]) -> tuple[list[int], FloatArray]:
+    """Return the columns of a table that are kept, and the table summed over the others."""
     axes = tuple(axis for axis, a in enumerate(columns) if a not in kept)
     return [a for a in columns if a in kept], table.sum(axis=axes)
 
@@ -338,6 +341,7 @@ def _joined(
 
 
 def _check_cells(shape: Shape, columns: Sequence[int] | set[int], clique: Clique, max_cells: int) -> None:
+    """Raise ParameterError if a table of some columns would have more than ``max_cells`` cells."""
     cells = table_size(shape, columns)
     if cells > max_cells:
         raise ParameterError(

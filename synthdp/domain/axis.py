@@ -91,7 +91,7 @@ class Axis:
 
     @property
     def regular(self) -> int:
-        """How many cells hold regular values; they come first."""
+        """Return how many cells hold regular values; they come before those of special and missing ones."""
         return int(self.cells[np.searchsorted(self.starts, self.grid.regular - 1, side="right") - 1]) + 1
 
     @property
@@ -143,4 +143,5 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
+        """Return how many grid points each bin has, (bins,)."""
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -77,6 +77,7 @@ def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
 
 
 def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
+    """Return the values of a derived column, looked up by those of its source."""
     if isinstance(source, Labels):
         given, codes = source.levels, source.codes
     else:
@@ -95,6 +96,7 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
 
 
 def _missing(raw: RawColumn) -> BoolArray:
+    """Return a (rows,) mask of missing values."""
     if isinstance(raw, Labels):
         return np.asarray(raw.codes < 0)
     missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)

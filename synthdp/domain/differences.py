@@ -13,7 +13,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.grid import grid_of
-from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.rules import ColumnOrder, rules_of
 from synthdp.schema.column import Column, Steps
 from synthdp.schema.columns import Date, Integer
 from synthdp.schema.database import DatabaseSchema
@@ -96,7 +96,7 @@ def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | No
         first, second = second, first
     if second[1] == period:
         return None
-    orders = [rule for rule in rules_of(condition.both) if isinstance(rule, Order)]
+    orders = [rule for rule in rules_of(condition.both) if isinstance(rule, ColumnOrder)]
     if len(orders) != 1:
         return None
     columns = [schema.tables[table][name] for table, name in (first, second)]

@@ -137,6 +137,7 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
 
 
 def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray:
+    """Return (rows,) grid indices of labels; an unknown label is the grid's point for others."""
     position = {level: i for i, level in enumerate(levels)}
     null = grid.other if grid.null is None else grid.null
     of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)
@@ -144,6 +145,7 @@ def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray
 
 
 def _position(position: dict[Any, int], level: object, other: int, null: int) -> int:
+    """Return the grid index of one label; one that cannot be compared is taken for an unknown one."""
     try:
         if level is None or (isinstance(level, float) and math.isnan(level)):
             return null
@@ -154,6 +156,10 @@ def _position(position: dict[Any, int], level: object, other: int, null: int) ->
 
 
 def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntArray:
+    """Return (rows,) grid indices of numbers, clipped to the bounds.
+
+    Missing and special ones have points of their own.
+    """
     values = raw.values
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     if raw.missing is not None:
@@ -173,6 +179,7 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
+    """Return the (rows,) parts of an interval that numbers lie in; a number on an edge is in the upper part."""
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
@@ -226,6 +233,7 @@ def whole_numbers_of_labels(raw: Labels) -> Numbers:
 
 
 def _number(level: object) -> float:
+    """Return a label as a float: infinite if too large for one, nan if it is no number."""
     try:
         return float(level)  # type: ignore[arg-type]
     except OverflowError:
@@ -235,6 +243,7 @@ def _number(level: object) -> float:
 
 
 def _whole_number(level: object) -> int | None:
+    """Return a label as a whole number clipped to 62 bits, or None if it is no number."""
     if isinstance(level, str):
         try:
             level = int(level)

@@ -14,7 +14,10 @@ ROUNDS = 6
 """Rounds of the Feistel network that scatters keys; four make a random-looking permutation of random functions."""
 
 _STEP, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+"""Odd multipliers that mix the bits of a number: those of the generator SplitMix64."""
+
 _ALL_BITS = 2**64 - 1
+"""The largest number of 64 bits."""
 
 
 def check_enough_keys(schema: Schema, rows: int) -> None:
@@ -76,6 +79,7 @@ def scattered(numbers: AnyArray, size: int) -> AnyArray:
 
 
 def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
+    """Return a permutation of numbers of two halves of ``half`` bits: `ROUNDS` rounds of a Feistel network."""
     mask = (np.uint64(1) << half) - np.uint64(1)
     left, right = numbers >> half, numbers & mask
     for number in range(ROUNDS):

@@ -140,6 +140,7 @@ def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
 def _layout(
     regular: int, *, nullable: bool, special: tuple[float, ...] = (), width: int = 1, ordered: bool = True
 ) -> Grid:
+    """Return a grid of regular points, then special codes, then null, then the point for others."""
     after = regular + len(special)
     return Grid(
         regular=regular,
@@ -153,5 +154,6 @@ def _layout(
 
 
 def _parts(interval: Interval) -> int:
+    """Return how many parts an interval is cut into: at most `MAX_POINTS`, none narrower than four floats."""
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
     return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

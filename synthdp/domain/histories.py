@@ -39,7 +39,7 @@ NO_PARENT_ROW, REPEATED_ROW = 1, 2
 """What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, of which one is used."""
 
 STATE = "#state"
-"""The attribute of a person that says so."""
+"""The attribute of a person that holds the bits of its record status, such as `NO_PARENT_ROW`."""
 
 
 class Order(StrEnum):
@@ -201,7 +201,7 @@ class Layout:
         return self.schema.names.index(name)
 
     def children(self, table: int) -> tuple[int, ...]:
-        """Return the positions of the child tables of one."""
+        """Return the positions of a table's child tables."""
         return tuple(i for i, one in enumerate(self.tables) if one.parent == table)
 
     def days(self, table: int) -> tuple[str, ...]:
@@ -245,6 +245,7 @@ def _table(
     cells: Mapping[tuple[str, str], Axis],
     differences: Mapping[tuple[str, str], Difference],
 ) -> TableLayout:
+    """Return how the rows of one table are laid out in a person's record: its order, periods, axes and counts."""
     relation = schema.relation_to(name)
     columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
     axes: dict[str, Axis] = {}
@@ -302,6 +303,7 @@ def _ends(growth: float, cells: int) -> FloatArray:
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
+    """Return how rows are ordered by a column, and its axis; raise SchemaError if it is open or has too many values."""
     if not column.is_complete:
         raise SchemaError(
             f"{where} is ordered by {name!r}, whose levels or bounds must be declared: periods are public"

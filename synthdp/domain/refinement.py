@@ -44,6 +44,10 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
 
 @lru_cache(maxsize=256)
 def _axis(name: str, column: Column) -> Axis | None:
+    """Return a column's grid points grouped by the widest power of ten that divides them.
+
+    None if there is one group.
+    """
     grid = grid_of(column)
     spacings = [Fraction(10) ** power for power in POWERS]
     cells = np.full(grid.size, len(spacings))
@@ -119,7 +123,7 @@ class Refinement:
 
     @property
     def groups(self) -> int:
-        """How many coarse cells there are."""
+        """Return the number of coarse cells."""
         return int(self.coarse_cell.max()) + 1
 
     def classes(self, intervals: int) -> IntArray:
@@ -140,7 +144,7 @@ class Refinement:
         return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
 
     def within(self, allowed: BoolArray) -> FloatArray:
-        """Return which part of a fine cell each allowed grid point is that a released row may have; 0 for the others.
+        """Return for each grid point its share of its fine cell's allowed, released points; 0 for all other points.
 
         Parameters
         ----------
@@ -238,7 +242,7 @@ class Refinement:
 
 
 def _drawn(cell: AnyArray, likely: FloatArray, size: int, cells: AnyArray, rng: Generator) -> IntArray:
-    """Draw one of some items for every cell, (n,).
+    """Return one item drawn for every cell, (n,), in proportion to the items' weights.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from synthdp.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ColumnOrder:
     """The number in one column is at most that in another; missing values and special ones beyond the bounds are free.
 
     Parameters
@@ -50,7 +50,7 @@ class Order:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return self.left, self.right
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -80,7 +80,7 @@ class Excluded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return tuple(self.masks)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -114,7 +114,7 @@ class Listed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """Return the names of the columns that the rule is about."""
         return tuple(self.kinds)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -138,14 +138,14 @@ class Listed:
         return possible
 
 
-Rule: TypeAlias = Order | Excluded | Listed
+Rule: TypeAlias = ColumnOrder | Excluded | Listed
 
 
 @lru_cache(maxsize=8)
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
     """Return the rules of a schema, with the orders that follow from two others through a column that is never missing."""
     rules = [rule for constraint in schema.constraints for rule in _compiled(schema, constraint)]
-    orders = [rule for rule in rules if isinstance(rule, Order)]
+    orders = [rule for rule in rules if isinstance(rule, ColumnOrder)]
     return (*rules, *_implied(orders))
 
 
@@ -153,7 +153,7 @@ def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
     """Return one rule of a schema as conditions on grid indices; a kind that is not listed here, as what it means."""
     match constraint:
         case LessEqual(left, right):
-            return [Order(left, right, (schema[left], schema[right]))]
+            return [ColumnOrder(left, right, (schema[left], schema[right]))]
         case Forbidden(values):
             return [Excluded({name: _meant(schema, name, given) for name, given in values.items()})]
         case Implies(when, then):
@@ -179,7 +179,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
         marks[name] = [np.arange(grid.size) < grid.regular, np.arange(grid.size) < grid.releasable]
         marks[name] += [rule.masks[name] for rule in rules if isinstance(rule, Excluded) and name in rule.masks]
         marks[name] += [rule.kinds[name] for rule in rules if isinstance(rule, Listed) and name in rule.kinds]
-    compared = {name for rule in rules if isinstance(rule, Order) for name in rule.names}
+    compared = {name for rule in rules if isinstance(rule, ColumnOrder) for name in rule.names}
     for kind in {type(schema[name]) for name in compared}:
         alike = [name for name in names if name in compared and type(schema[name]) is kind]
         cuts = np.unique(np.concatenate([_cuts(schema[name], marks[name], bins) for name in alike]))
@@ -298,10 +298,12 @@ def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
 
 
 def _meant(schema: Schema, name: str, given: object) -> BoolArray:
+    """Return a mask of the grid points that values in a rule stand for."""
     return mask_of_values(schema[name], given, name=name)
 
 
-def _implied(orders: list[Order]) -> list[Order]:
+def _implied(orders: list[ColumnOrder]) -> list[ColumnOrder]:
+    """Return the orders between columns that follow from given ones: a <= b and b <= c give a <= c."""
     known = {order.names: order for order in orders}
     waiting = list(orders)
     while waiting:
@@ -311,6 +313,6 @@ def _implied(orders: list[Order]) -> list[Order]:
                 pair = (a.left, b.right)
                 bound = grid_numbers(a.columns[1])[1][: grid_of(a.columns[1]).releasable].all()
                 if a.right == b.left and bound and a.left != b.right and pair not in known:
-                    known[pair] = Order(*pair, (a.columns[0], b.columns[1]))
+                    known[pair] = ColumnOrder(*pair, (a.columns[0], b.columns[1]))
                     waiting.append(known[pair])
     return [order for order in known.values() if order not in orders]

@@ -99,6 +99,7 @@ def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
+    """Return values as a flat sequence; a range of an ordered column counts as one value."""
     if is_range(column, values):
         return [values]
     if isinstance(values, (list, tuple, set, frozenset, range, np.ndarray)):
@@ -123,6 +124,7 @@ def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
 
 
 def _position(column: Column, value: object) -> int | None:
+    """Return the position of a value among a column's levels, or None if it is none of them."""
     levels = labels_of(column)
     try:
         return levels.index(value) if value in levels else None
@@ -176,10 +178,12 @@ def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
 
 
 def _without_special(column: Column) -> Column:
+    """Return a column without its special codes, such as -9."""
     return replace(column, special=())
 
 
 def _lowest(column: Column) -> int | float:
+    """Return a column's lower bound, in its own unit."""
     return bounds_of(column)[0]
 
 

@@ -412,6 +412,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
 
 def _check_names(schema: DatabaseSchema, X: object) -> None:
+    """Raise DataError unless the tables are a dict with the schema's names."""
     if not isinstance(X, Mapping):
         raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
     missing = [name for name in schema.tables if name not in X]

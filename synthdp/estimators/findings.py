@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from synthdp.curator.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
+"""What a note says of a column without a frequent value."""
 
 NO_RANGE = "no range of it could be told from noise; declare its bounds"
+"""What a note says of a column without a range."""
 
 LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its values mean nothing: {1}"
+"""What notes say of such columns."""
 
 SHOWN = 10
 """Columns that a warning names."""
@@ -95,6 +98,7 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
+    """Return what a note says where noise hides most values."""
     rows = f"about {found.rows:,.0f}" if found.rows >= 1 else "the"
     return (
         f"values held by fewer than about {found.least:,.0f} of {rows} rows are lost in the noise; independent columns with "
@@ -109,6 +113,7 @@ MEANS_NOTHING = (
     "what comes out there is made up from the few that fitted, so drop it: its cells are probably written in another way "
     "than declared (give a format=), or are of another type"
 )
+"""What a warning says of a column of which few values are in domain."""
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
@@ -182,6 +187,7 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
 
 
 def _about(one: Unusual) -> str:
+    """Return a noisy number of persons with its standard error, as text."""
     return f"{in_figures(one.persons, digits=3)} (standard error {in_figures(one.stddev, digits=2)})"
 
 
@@ -192,6 +198,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _percent(share: MisfitShare) -> str:
+    """Return a share of out-of-domain values with its standard error, as text."""
     return f"{share.share:.2%} ± {share.stddev:.2%}"
 
 
@@ -204,6 +211,7 @@ def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]
 
 
 KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
+"""What a warning adds where something failed after the spend."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -26,6 +26,7 @@ DIGITS = 6
 """Decimals of a number of rows that must agree.  A numerical tolerance."""
 
 UNNAMED = "a table without a name"
+"""What receipts call a public table without a name."""
 
 WHOLE = 1.0
 """The weight of a public table that counts with all its rows.  Derived: a share."""
@@ -116,6 +117,7 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
 
 
 def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
+    """Return the public totals of one entry; raise ParameterError unless it is about levels that are declared."""
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if name not in schema:
@@ -139,6 +141,7 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
 
 
 def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
+    """Return the grid points of values; raise ParameterError if one is no level of the column."""
     column = schema[name]
     levels: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values]
     indices = encode(column, Labels(levels, np.arange(len(levels)))).astype(np.int64)
@@ -162,4 +165,5 @@ def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], fl
 
 
 def _rows(raw: RawColumn) -> int:
+    """Return how many rows a raw column has."""
     return len(raw.codes if isinstance(raw, Labels) else raw.values)

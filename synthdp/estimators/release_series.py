@@ -17,6 +17,7 @@ from synthdp.arrays import IntArray
 from synthdp.checks import whole
 from synthdp.curator.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
 from synthdp.estimators.series_settings import check_same, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
@@ -86,7 +87,9 @@ class ReleaseSeries:
     choose_again
         Whether the tables are chosen again in the third period, for which `add` needs the earlier rows once more.
     public
-        A public table like the private ones, such as an earlier year: it chooses the tables, and no budget is spent on it.
+        A public table like the private ones, such as an earlier year: it chooses the tables, and what noisy answers do not
+        tell is taken from its rows, as far as these bear them out.  No budget is spent on it.  Give it again where the
+        series is gone on with in another process.  Its rows are not protected.
     rows_per_period
         With ``public``, about how many private rows a period has; default: as many as ``public``.
     ledger, dataset
@@ -160,6 +163,7 @@ class ReleaseSeries:
         self.periods, self.period = int(known["periods"]), str(known["period"])
         self._ledger, self._dataset, self._key = ledger, "default" if dataset is None else dataset, key
         self._public, self._rows_per_period = public, rows_per_period
+        self._public_rows = None if public is None else read_public(public, self.schema)
         self._terms = self._room().terms
         self.random_state = random_state
         wished = None if known["workload"] is None else [tuple(one) for one in known["workload"]]
@@ -376,6 +380,7 @@ class ReleaseSeries:
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:
+        """Return the trusted side of this series."""
         known = self._settings
         return open_series(
             self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
@@ -391,6 +396,7 @@ class ReleaseSeries:
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
+        """Return the number of a period; raise if there is none of that number."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)
@@ -410,7 +416,7 @@ class ReleaseSeries:
                 self._public, self.schema, self._mechanism, mu=mu, adjacency=self._terms.adjacency,
                 rows=self._times_public(),
             )  # fmt: skip
-            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC)
+            return ask(room, release, places, parts, stage, factor=factor, mu=mu, note=PUBLIC, public=self._public_rows)
         if period == 0 or with_history:
             return choose(room, self._mechanism, stage, factor=factor, mu=mu)
         earlier = self._folder.plan(before[-1])
@@ -434,6 +440,7 @@ class ReleaseSeries:
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
             before=self._folder.cumulative(period - 1).measurements if period else (), rng=generator(self.random_state),
+            public=self._public_rows,
         )  # fmt: skip
         receipt = self._receipt(plan, period, sum(len(one) for one in answers), entry)
         cumulative: Release[SyntheticModel] = replace(
@@ -449,6 +456,7 @@ class ReleaseSeries:
         self._folder.write_period(period, answers=answers, release=release, cumulative=cumulative, rows=found.rows)
 
     def _receipt(self, plan: AskedPlan, period: int, answers: int, entry: int | None) -> Receipt:
+        """Return the receipt of the series up to a period."""
         terms = self._terms
         stddev = _noise_of_rows(plan)
         item = Item(
@@ -465,7 +473,8 @@ class ReleaseSeries:
             )
         return Receipt(
             total=terms.loss, adjacency=terms.adjacency, items=(item,),
-            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said), notes=(plan.note,),
+            assumptions=(*assumptions(self.schema, self.schema, terms.adjacency), *said),
+            notes=(plan.note, *([] if self._public_rows is None else [self._public_rows.note(self.schema)])),
             versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
             entries=() if entry is None else (entry,),
         )  # fmt: skip
@@ -478,6 +487,7 @@ def _noise_of_rows(plan: AskedPlan) -> float:
 
 
 def _one(found: tuple[float, float]) -> Any:
+    """Return an estimate and its error as a table of one row with an interval."""
     estimate, error = found
     return dataframe({
         "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],

@@ -52,6 +52,7 @@ def write_report(
 
 
 def _is_database(output: object) -> bool:
+    """Say whether a release is of several tables."""
     if isinstance(output, SyntheticModel):
         return False
     from synthdp.sampling.database_model import DatabaseModel

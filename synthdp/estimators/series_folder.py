@@ -24,7 +24,10 @@ from synthdp.release import Release
 from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
+"""Names in a series' folder: its settings, its private part, and its format with the version."""
+
 _PLAN, _PERIOD = "plan-", "period-"
+"""Beginnings of the names of plans and periods."""
 
 
 class SeriesFolder:
@@ -102,7 +105,7 @@ class SeriesFolder:
         """Read a plan."""
         folder = self.path / f"{_PLAN}{start:04}"
         release = load(folder / "release")
-        told = _document(folder / "plan.json")
+        told = read_document(folder / "plan.json")
         places = tuple(int(i) for i in told["places"])
         statistics = tuple(
             Repeated(queries=release.measurements[i].queries, multiplier=int(multiplier), sigma=float(sigma))  # type: ignore[arg-type]
@@ -136,8 +139,8 @@ class SeriesFolder:
         with self._whole(f"{_PERIOD}{period:04}") as folder:
             save(release, folder / "release")
             save(cumulative, folder / "cumulative")
-            _write_arrays(folder / "answers.npz", {f"a{i}": one for i, one in enumerate(answers)})
-            _write_arrays(folder / "rows.npz", dict(rows))
+            write_arrays(folder / "answers.npz", {f"a{i}": one for i, one in enumerate(answers)})
+            write_arrays(folder / "rows.npz", dict(rows))
 
     def release(self, period: int) -> Release[Any]:
         """Read what was released about the rows of one period."""
@@ -149,18 +152,20 @@ class SeriesFolder:
 
     def answers(self, period: int) -> list[IntArray]:
         """Read the noisy answers of a period."""
-        found = _arrays(self.path / f"{_PERIOD}{period:04}" / "answers.npz")
+        found = read_arrays(self.path / f"{_PERIOD}{period:04}" / "answers.npz")
         return [found[f"a{i}"] for i in range(len(found))]
 
     def rows(self, period: int) -> dict[str, GridIndices]:
         """Read the published rows of a period, as grid indices by column."""
-        return _arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
+        return read_arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
 
     def _whole(self, name: str) -> Any:
+        """Open a folder to write that appears whole or not at all."""
         return replacing_folder(self.path / name)
 
 
-def _document(path: Path) -> dict[str, Any]:
+def read_document(path: Path) -> dict[str, Any]:
+    """Read a JSON file of a series."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -168,7 +173,8 @@ def _document(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path) -> dict[str, Any]:
+    """Read arrays by name."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
@@ -176,7 +182,8 @@ def _arrays(path: Path) -> dict[str, Any]:
         raise FormatError(f"'{path}' is not readable: the series is damaged") from None
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name."""
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **{name: np.asarray(one) for name, one in arrays.items()})
     path.write_bytes(packed.getvalue())

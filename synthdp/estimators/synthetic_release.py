@@ -57,11 +57,11 @@ from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
-from synthdp.tables.estimator_input import checked_table, is_table, join_label, number_of_labels, split_label
+from synthdp.tables.estimator_input import input_source, is_table, join_label, number_of_labels, split_label
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.resolve import infer_schema, is_spark, source_of, without_nulls
+from synthdp.tables.sources.resolve import infer_schema, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.samples import Analysis
@@ -80,18 +80,25 @@ PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
     "replacing one row; the labels in y are real and no part of the release"
 )
+"""What a receipt says where labels were passed."""
+
 UNPAIRED = (
     "fit_transform() leaves y as it is: a pipeline pairs the synthetic rows with these REAL labels, which do not belong to "
     "them and which nothing protects; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release "
     "rows and labels together"
 )
+"""What a warning says where labels were passed to ``fit_transform``."""
+
 RESTATED = (
     "; y makes the number of rows public, so the promise is for replacing one row, not for adding or removing one"
 )
+"""What it adds where the number of rows becomes public."""
+
 UNCOUNTABLE = (
     "with a privacy_unit the number of rows tells of persons and cannot be made public by passing y: leave y out, give "
     "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
 )
+"""What an error says where labels would make the number of rows of persons public."""
 
 
 def _not_asked_by_imblearn(_: object) -> bool:
@@ -153,6 +160,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Name of the column that says for how many units of a population a row stands, as surveys have it, and its public
         bounds ``(lower, upper)``, above 0; see `Weight`, which a schema may name in their place.  Weights of synthetic rows
         add up to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
+    places
+        Name of a column of places, declared as ``Categorical(levels, groups=[...])``: its levels are counted with every
+        other column at each step of the hierarchy, and synthetic rows have whole numbers that add up at every step.
     public
         A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
         a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
@@ -220,6 +230,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_rows_per_unit: int = 1,
         weight: str | None = None,
         weight_bounds: tuple[float, float] | None = None,
+        places: str | None = None,
         public: Any = None,
         public_weight: float = 1.0,
         public_totals: Mapping[Any, Any] | None = None,
@@ -245,6 +256,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_rows_per_unit = max_rows_per_unit
         self.weight = weight
         self.weight_bounds = weight_bounds
+        self.places = places
         self.public = public
         self.public_weight = public_weight
         self.public_totals = public_totals
@@ -288,7 +300,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         loss, mechanism, tell = self._check_settings(), self._mechanism(), self.on_progress or silent
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
-        source = self._source(X, reset=True)
+        source = input_source(self, X, reset=True)
         self._read = addresses([source])
         schema = schema if schema is not None else infer_schema(source, without=self.privacy_unit)
         schema = with_weight(schema, self.weight, self.weight_bounds)
@@ -465,7 +477,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Bounds and levels that were discovered are estimates: they change no value.
         """
         check_is_fitted(self)
-        source = self._source(X, reset=False)
+        source = input_source(self, X, reset=False)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
             raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
@@ -680,17 +692,6 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         return tags
 
-    def _source(self, X: Any, *, reset: bool) -> Source:
-        """Return the rows of whatever the user brought; nothing of it is kept but names."""
-        if isinstance(X, Source) or is_spark(X):
-            source = X if isinstance(X, Source) else source_of(X)
-            self.n_features_in_, self.feature_names_in_ = len(source.names), np.array(source.names, dtype=object)
-        else:
-            source = FrameSource(checked_table(self, X, reset=reset))
-        if getattr(source, "is_empty", False):
-            raise DataError("the table has no rows: there is nothing to release")
-        return source
-
     def _outer(self, table: Any, like: Any = None) -> Any:
         """Return an array where the input was an array, else the table."""
         array = self._array if like is None else not is_table(like)
@@ -729,7 +730,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return loss
 
     def _public(self, X: Any, schema: Schema) -> PublicKnowledge:
-        """Read what is public, or refuse it."""
+        """Return the public table and totals of the settings; raise ParameterError or DataError if they do not suit."""
         from synthdp.estimators.public_table import check_public, public_knowledge
 
         check_public(self.public, self.public_weight, X)
@@ -738,7 +739,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _mechanism(self, *, public: PublicKnowledge | None = None) -> TableMechanism:
         """Return the mechanism that the settings name, or refuse what it does not take."""
         settings = {
-            "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins, "public": public,
+            "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins,
+            "places": self.places, "public": public,
         }  # fmt: skip
         options = self.mechanism_options
         if isinstance(self.mechanism, str):

@@ -34,9 +34,12 @@ ONE_CLASS = (
     "the synthetic labels are all of one class, which is what the model predicts: "
     "declare the classes, or use more rows or a larger budget"
 )
+"""What a warning says where all synthetic labels are equal."""
 
 
 def _estimator_has(name: str) -> Any:
+    """Return a check of whether the inner estimator has a method, for scikit-learn."""
+
     def check(self: TrainOnSynthetic) -> bool:
         inner = getattr(self, "estimator_", self.estimator)
         return hasattr(inner, name)
@@ -186,6 +189,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return without_columns(X, unknown)
 
     def _inner(self) -> Any:
+        """Return the estimator to train, or the default one."""
         if self.estimator is not None:
             return self.estimator
         from sklearn.ensemble import HistGradientBoostingClassifier

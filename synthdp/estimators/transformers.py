@@ -168,6 +168,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return tags
 
     def _table(self, X: Any) -> Any:
+        """Return the input as a table with the schema's column names."""
         if self.schema is None:
             X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
             X = checked_table(clone(self), X, reset=True)
@@ -178,12 +179,14 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
 
 def _seen_range(values: np.ndarray) -> Continuous:
+    """Return a column bounded by the values that were seen."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     return Continuous(low, high if high > low else low + 1.0, nullable=True)
 
 
 def _check_present(source: FrameSource, schema: Schema) -> None:
+    """Raise DataError, which quotes no name of the table, if a column is missing."""
     missing = [name for name in schema if name not in source.names]
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.

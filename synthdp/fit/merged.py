@@ -55,16 +55,17 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Return tables of merged codes, those of the same columns averaged by precision."""
-    found: dict[Clique, NoisyTable] = {}
+    """Return tables of merged codes, those of the same groups of the same columns averaged by precision."""
+    found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
-        before = found.get(table.clique)
+        key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())
+        before = found.get(key)
         if before is None:
-            found[table.clique] = table
+            found[key] = table
             continue
         precisions = before.stddev**-2, table.stddev**-2
         counts = (before.counts * precisions[0] + table.counts * precisions[1]) / sum(precisions)
-        found[table.clique] = replace(table, counts=counts, stddev=sum(precisions) ** -0.5)
+        found[key] = replace(table, counts=counts, stddev=sum(precisions) ** -0.5)
     return list(found.values())
 
 

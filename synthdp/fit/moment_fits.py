@@ -248,7 +248,9 @@ _LEAST_STDDEV = 1e-4
 A numerical tolerance."""
 
 _MAX_PRODUCT_STEPS = 100
+"""Newton steps of the fit of a density to its moments; more are not needed where there is one.  A safety limit."""
 _PRODUCT_GRADIENT = 1e-10
+"""Largest difference of a moment that ends the fit.  A numerical tolerance."""
 _INFLATION = 10.0
 """Variance inflation after a failed fit.  Tuned; not measured."""
 _MAX_INFLATIONS = 30

@@ -28,7 +28,7 @@ POINTS = 2048
 """Points of the domain that a density is fitted on: a safety limit of time and memory, as is the next."""
 
 MOST_QUERIES = 2048
-"""Most queries that a density is fitted to; of more, the first."""
+"""Most queries that a density is fitted to; of more, the first.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class SingleColumns:
 
 
 def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0) -> SingleColumns:
-    """Return independent columns by what was measured of each.
+    """Return for each column a distribution that is fitted to the answers about this column alone.
 
     Parameters
     ----------

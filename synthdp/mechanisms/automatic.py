@@ -45,7 +45,7 @@ class Automatic(HasPrivacyCost):
 
     Parameters
     ----------
-    workload, target, one_ways, public, on_progress
+    workload, target, one_ways, places, public, on_progress
         As for `AdaptiveMarginals`.
     spend
         The whole cost.
@@ -57,6 +57,7 @@ class Automatic(HasPrivacyCost):
     target: str | None = None
     spend: Spend = Remaining()
     one_ways: OneWayTree = field(default_factory=OneWayTree)
+    places: str | None = None
     public: Public = field(default_factory=NothingPublic)
     on_progress: ProgressCallback = silent
 
@@ -65,7 +66,7 @@ class Automatic(HasPrivacyCost):
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Prepare what may be chosen.
+        """Prepare both mechanisms that may be chosen, before the spend.
 
         Costs nothing.
         """
@@ -82,7 +83,7 @@ class Automatic(HasPrivacyCost):
         loss = curator.cost(self.spend)
         rng = generator(random_state)
         adaptive = self._adaptive(loss)
-        alone = isinstance(self.public, NothingPublic)  # smooth synthesis takes nothing that is public
+        alone = isinstance(self.public, NothingPublic) and self.places is None  # smooth synthesis takes neither
         if not (alone and may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP, GaussianDP))):
             return adaptive.release(curator, random_state=rng)
         adaptive.output_schema(curator.schema)  # what may be refused is refused before the number of rows is paid for
@@ -97,11 +98,13 @@ class Automatic(HasPrivacyCost):
         return replace(release, loss=loss)  # the number of rows was paid for too
 
     def _smooth(self, spend: Spend) -> Any:
+        """Return the mechanism for tables of numbers that are small for their budget."""
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
+        """Return the mechanism for all other tables."""
         return AdaptiveMarginals(
-            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, public=self.public,
+            self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ from synthdp.release import Release
 from synthdp.schema.schema import Schema
 
 AIMS = ("mean", "max")
+"""What noise is least in: the mean error of all answers, or the largest."""
 
 
 @file_form("DirectAnswers")
@@ -82,7 +83,7 @@ class DirectAnswers:
 
     @property
     def _tables(self) -> tuple[Measurements, ...]:
-        """The noisy answers by what they answer, where the curator counted misfits apart."""
+        """Return the noisy answers, each with the part of the queries that it answers."""
         parts = (self.queries,) if len(self.measurements) == 1 else parts_of(self.queries)
         return tuple(replace(one, queries=part) for one, part in zip(self.measurements, parts, strict=True))
 
@@ -119,6 +120,7 @@ class DirectAnswers:
         return np.asarray(self.values[positions], np.float64)
 
     def _table(self, asked: Marginal) -> Answers:
+        """Return a marginal's noisy counts; raise ParameterError unless it was answered as it is asked."""
         if isinstance(self.queries, Marginals):
             named = [tuple(self.queries.domain.names[j] for j in clique) for clique in self.queries.cliques]
             if asked.columns in named and not asked.bins:
@@ -256,6 +258,7 @@ def _measured(
     *,
     law: NoiseLaw,
 ) -> Release[DirectAnswers]:
+    """Return the release of noisy answers."""
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
         measurements = [account.measure(counted_apart(queries), law=law, step="workload")]
@@ -283,4 +286,5 @@ def _asked(wish: LinearQueries | WorkloadSpec | None, curator: Curator) -> Linea
 
 
 def _check_aim(aim: str) -> None:
+    """Raise ParameterError unless an aim is one of `AIMS`."""
     check_one_of("aim", aim, AIMS)

@@ -92,6 +92,7 @@ class Estimate:
 
     @property
     def _bias(self) -> float | FloatArray:
+        """Return the proven bound of the bias where there is one, else its estimate."""
         return self.truncation if self.truncation_bound is None else self.truncation_bound
 
     def interval(self, level: float = 0.95) -> tuple[float | FloatArray, float | FloatArray]:

@@ -59,7 +59,7 @@ class IterativeConstruction(Protocol[QueryT_contra]):
 
 
 class QueryOutcome(NamedTuple):
-    """What came of one query."""
+    """The outcome of one query: the guess, whether it was checked, and the measured answer if the guess was far off."""
 
     guess: float
     """Of the hypothesis, in rows."""

@@ -33,7 +33,7 @@ PAIRS_PER_COLUMN = 4
 """How many pairs a column, those that tell most, are tried in the tree.  A safety limit."""
 
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
-"""E|noise| / stddev of Gaussian noise."""
+"""E|noise| / stddev of Gaussian noise.  Derived: sqrt(2 / pi)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

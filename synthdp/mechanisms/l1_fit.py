@@ -53,12 +53,13 @@ GROUPS = 16
 """About how many coarse groups a column gets.  Tuned; not measured."""
 
 DEGREE = 3
-"""Default largest degree of a cosine."""
+"""Default largest degree of a cosine.  Tuned; not measured."""
 
 MOST_ANSWERS = 2**20
 """Most cells of all pairs together; pairs of less weight, or of later columns, are not measured beyond."""
 
 BASES = ("marginals", "trigonometric", "mixed")
+"""The bases of measured queries, by name."""
 
 Pair = tuple[int, int]
 
@@ -232,11 +233,13 @@ class L1Fit(HasPrivacyCost):
         return tuple(answers)
 
     def _is_smooth(self, domain: Domain, pair: Pair) -> bool:
+        """Say whether a pair is measured by products of cosines."""
         if self.basis == "mixed":
             return all(domain.axes[j].grid.ordered for j in pair)
         return self.basis == "trigonometric"
 
     def _products(self, domain: Domain, pairs: Sequence[Pair]) -> TensorBasis:
+        """Return cosines of columns and products of cosines of pairs."""
         wanted, columns = set(pairs), {j for pair in pairs for j in pair}
         terms = [
             term
@@ -247,6 +250,7 @@ class L1Fit(HasPrivacyCost):
         return TensorBasis(domain, tuple(terms))
 
     def _progress(self, stage: str, done: int) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 
@@ -257,6 +261,7 @@ def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:
 
 
 def _pairs(workload: Workload, columns: int) -> list[Pair]:
+    """Return the pairs of columns that the workload names."""
     return [pair for pair in itertools.combinations(range(columns), 2) if workload.weight(pair) > 0]
 
 

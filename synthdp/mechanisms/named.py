@@ -22,7 +22,10 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.registered import MECHANISMS, extensions, found_at, mechanisms
 
 _WORDS = {"true": True, "false": False}
+"""Texts of the command line that are truth values."""
+
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+"""What a value of each type is called in errors."""
 
 
 def check_options(name: str, kind: type[Any], options: object, *, without: Collection[str]) -> None:
@@ -73,11 +76,13 @@ def option_of_text(name: str, kind: type[Any], option: str, text: str, *, withou
 
 
 def _hints(kind: type[Any], without: Collection[str]) -> dict[str, Any]:
+    """Return the types of a constructor's fields, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init and field.name not in without}
 
 
 def _hint(name: str, known: Mapping[str, Any], option: object) -> Any:
+    """Return the type of an option; raise ParameterError if there is none."""
     if option not in known:
         raise ParameterError(f"{name} has no option {option!r}; it has: {', '.join(known)}")
     return known[str(option)]
@@ -94,6 +99,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is(value: object, hint: Any) -> bool:
+    """Say whether a value is of an annotated type."""
     origin = get_origin(hint)
     if hint is None or hint is type(None):
         return value is None
@@ -123,7 +129,7 @@ def _readers(hint: Any) -> list[Callable[[str], Any]]:
 
 
 def _described(hint: Any) -> str:
-    """Return what a hint takes, in words."""
+    """Return the values that an annotated type allows, in words."""
     words = []
     for part in _parts(hint):
         if part is type(None):
@@ -138,10 +144,13 @@ def _described(hint: Any) -> str:
 
 
 AUTO = "auto"
+"""The name of the solver, or mechanism, that is chosen by the data's shape."""
+
 MAXENT = "maxent"
+"""The name of the solver of maximum entropy."""
 
 UNSET: Mapping[str, Any] = MappingProxyType(
-    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "public": None}
+    {"workload": None, "target": None, "solver": AUTO, "bins": 32, "places": None, "public": None}
 )
 """The settings that not every mechanism takes, each with the value that stands for "not said"."""
 
@@ -151,7 +160,7 @@ SET_ELSEWHERE = ("spend", "on_progress", "public")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What one name stands for.
+    """What a name of a mechanism stands for: its class, and the settings that it takes.
 
     Parameters
     ----------
@@ -178,16 +187,19 @@ class Named:
 
 
 def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that hands a setting on as a constructor's argument."""
     return lambda value: {argument: value}
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
+    """Return the number of bins as a constructor's argument."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 
 _WORKLOAD = {"workload": _as("workload")}
-_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "public": _as("public")}
+_ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
 _FITTER = {"solver": _as("solver")}
+"""How the setting of a solver is handed on."""
 
 OWN: Mapping[str, Named] = MappingProxyType(
     {
@@ -215,7 +227,7 @@ def fitters() -> tuple[str, ...]:
 
 @cache
 def named() -> Mapping[str, Named]:
-    """Return what each name of a mechanism stands for."""
+    """Return all mechanisms that have a name: those of the spine and those that works register."""
     l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
     registered = {
         name: Named(
@@ -314,6 +326,7 @@ def yields_tables(name: str, solver: str = AUTO) -> bool:
 
 
 def _no_table(kind: type[Any]) -> str:
+    """Return what an error says of a mechanism that yields no table."""
     tables = ", ".join(name for name in named() if yields_tables(name))
     return (
         f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
@@ -374,11 +387,13 @@ def resolved(name: object, solver: object) -> str:
 
 
 def _is_set(setting: str, value: object) -> bool:
+    """Say whether a setting differs from the value that stands for "not said"."""
     unset = UNSET[setting]
     return value is not None if unset is None else not (type(value) is type(unset) and value == unset)
 
 
 def _check_solver(name: str, entry: Named, solver: str) -> None:
+    """Raise ParameterError unless a mechanism takes a solver."""
     if solver not in entry.solvers:
         raise ParameterError(
             f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
@@ -386,11 +401,13 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
 
 
 def _check_has_options(name: str, entry: Named) -> None:
+    """Raise ParameterError if a mechanism takes no options."""
     if not entry.options:
         having = ", ".join(other for other, one in named().items() if one.options)
         raise ParameterError(f"{name} takes no options: name the mechanism that they are for, one of {having}")
 
 
 def _taken(entry: Named) -> str:
+    """Return the settings that a mechanism takes, for errors."""
     taken = [setting for setting in UNSET if setting in entry.takes or (setting == "solver" and entry.solvers)]
     return ", ".join([*taken, *(["mechanism_options"] if entry.options else [])]) or "nothing"

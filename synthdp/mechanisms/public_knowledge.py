@@ -5,22 +5,22 @@ The plan's only door to both.  Without either every method returns what it was g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, cell_index
-from synthdp.distribution.explicit import Explicit
+from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.public_rows import PublicRows
 from synthdp.domain.public_totals import PublicTotals
+from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.public_prior import PUBLIC_GROUPS, fit_with_public, with_public_columns
 from synthdp.randomness import Generator
+from synthdp.sampling.exact_tables import ExactTable
 from synthdp.schema.schema import Schema
 
 EXACT = 0.01
@@ -28,15 +28,6 @@ EXACT = 0.01
 
 TREE_CELLS = 1e5
 """Most cells of a junction tree that public totals of several columns join.  A safety limit."""
-
-ROWS = 100_000
-"""Rows drawn from a model that is no weighted rows, to be raked to totals.  Tuned; not measured."""
-
-SWEEPS, SETTLED = 500, 1e-9
-"""Most rounds of raking, and the change of a total, in parts of all rows, that ends it.  Numerical tolerances."""
-
-SPARE = 1e-3
-"""Share of weight of rows that are made where totals have rows and the model has none.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +104,17 @@ class PublicKnowledge:
         found = alone() if self.rows is None else fit_with_public(known, self.rows, alone=alone, rng=rng)
         if not self.totals:
             return found
-        return raked_exactly(found, [one.table(known.domain) for one in self.totals], zeros=known.zeros, rng=rng)
+        tables = [one.table(known.domain) for one in self.totals]
+        return raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
+
+    def exact(self, known: Knowledge) -> tuple[ExactTable, ...]:
+        """Return the totals that are whole numbers, as tables that rows are to have."""
+        tables = [one.table(known.domain) for one in self.totals]
+        return tuple(
+            ExactTable(clique=clique, counts=np.rint(counts).astype(np.int64))
+            for clique, counts in tables
+            if (np.abs(counts - np.rint(counts)) < EXACT).all()
+        )
 
 
 def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
@@ -121,60 +122,3 @@ def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
     return replace(
         column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
     )  # fmt: skip
-
-
-def raked_exactly(
-    model: Distribution,
-    totals: Sequence[tuple[Clique, FloatArray]],
-    *,
-    zeros: Mapping[Clique, BoolArray],
-    rng: Generator,
-) -> Explicit:
-    """Return weighted rows of a model whose tables are the totals, by iterative proportional fitting.
-
-    Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a rule
-    forbids it.
-
-    Parameters
-    ----------
-    model
-        What to keep as near as possible, in relative entropy.
-    totals
-        For some cliques the (cells,) rows, which agree with each other; all sums are the same.
-    zeros
-        For some cliques, which combinations may occur.
-    rng
-        Source of rows, where the model is no list of them.
-    """
-    shape = model.shape
-    if isinstance(model, Explicit):
-        codes, weights = np.asarray(model.codes), np.asarray(model.weights)
-    else:
-        codes = np.asarray(model.sample(ROWS, rng))
-        weights = np.full(ROWS, 1 / ROWS)
-    for clique, counts in totals:
-        there = np.bincount(cell_index(codes, shape, clique), weights, minlength=len(counts)) > 0
-        empty = np.flatnonzero((counts > 0) & ~there)
-        if len(empty):
-            each = -(-len(codes) // (10 * len(empty)))
-            made = codes[rng.choice(len(codes), size=each * len(empty), p=weights)].astype(np.int64)
-            values = np.unravel_index(np.repeat(empty, each), [shape[j] for j in clique])
-            for j, value in zip(clique, values, strict=True):
-                made[:, j] = value
-            allowed = np.ones(len(made), np.bool_)
-            for rule, mask in zeros.items():
-                allowed &= mask[cell_index(made, shape, rule)]
-            made = made[allowed]
-            weights = np.concatenate([weights * (1 - SPARE), np.full(len(made), SPARE / max(len(made), 1))])
-            codes = np.vstack([codes, made.astype(codes.dtype)])
-    cells: list[IntArray] = [np.asarray(cell_index(codes, shape, clique), np.int64) for clique, _ in totals]
-    for _ in range(SWEEPS):
-        moved = 0.0
-        for (_, counts), cell in zip(totals, cells, strict=True):
-            wanted = counts / counts.sum()
-            now = np.bincount(cell, weights, minlength=len(counts))
-            moved = max(moved, float(np.abs(wanted - now).max()))
-            weights = weights * np.divide(wanted, now, out=np.zeros(len(now)), where=now > 0)[cell]
-        if moved < SETTLED:
-            break
-    return Explicit(shape=shape, codes=codes, weights=weights)

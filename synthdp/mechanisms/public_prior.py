@@ -6,16 +6,17 @@ Post-processing of noisy answers and public rows.  Asks nothing and costs nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, IntArray
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
@@ -68,6 +69,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
+    """Return a column's noisy counts combined with a public table's, as far as the two agree."""
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column
@@ -119,15 +121,49 @@ def fit_with_public(
     """
     if known.in_groups:
         return alone()
-    total, shape = max(known.total, 1.0), known.domain.shape
     margins = [np.where(kept, margin, 0.0) for kept, margin in zip(known.kept, known.margins, strict=True)]
     margins = [margin if margin.sum() > 0 else kept * 1.0 for kept, margin in zip(known.kept, margins, strict=True)]
-    base = smoothed_rows(public.codes(known.domain), shape, margins, zeros=known.zeros, rng=rng)
+    return fit_tables_with_public(
+        lambda: consistent_tables(known), public, domain=known.domain, ridges=known.ridges, margins=margins,
+        zeros=known.zeros, total=max(known.total, 1.0), alone=alone, rng=rng,
+    )  # fmt: skip
+
+
+def fit_tables_with_public(
+    tables_of: Callable[[], Sequence[NoisyTable]], public: PublicRows, *, domain: Domain, ridges: Mapping[Clique, float],
+    margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray], total: float, alone: Callable[[], Distribution],
+    rng: Generator,
+) -> Distribution:  # fmt: skip
+    """Fit public rows to consistent noisy tables; see `fit_with_public`.
+
+    Parameters
+    ----------
+    tables_of
+        Makes the noisy tables, each with its noise times its ridge.
+    public
+        The public rows.
+    domain
+        What the tables count over.
+    ridges
+        By which the noise of some tables was multiplied.
+    margins
+        (k_j,) counts of each column's codes.
+    zeros
+        For some cliques, which combinations may occur.
+    total
+        Estimated number of private rows, at least 1.
+    alone
+        Fits the noisy tables without public rows.
+    rng
+        Source of the rows of both models.
+    """
+    shape = domain.shape
+    base = smoothed_rows(public.codes(domain), shape, list(margins), zeros=zeros, rng=rng)
     if not base.related:
         return alone()
-    tables, ratio = consistent_tables(known), total / public.effective
-    one_ways = [_Noisy(known, table) for table in tables if len(table.clique) == 1]
-    several = [_Noisy(known, table) for table in tables if len(table.clique) > 1]
+    tables, ratio = tables_of(), total / public.effective
+    one_ways = [_Noisy(domain, ridges, table) for table in tables if len(table.clique) == 1]
+    several = [_Noisy(domain, ridges, table) for table in tables if len(table.clique) > 1]
     others = alone()
     drawn = others.sample(MODEL_ROWS, rng)
     codes = np.vstack([base.codes, drawn])
@@ -155,19 +191,21 @@ def fit_with_public(
 class _Noisy:
     """A noisy table, as weighted rows are raked to it."""
 
-    known: Knowledge
+    domain: Domain
+    ridges: Mapping[Clique, float]
     table: NoisyTable
 
     @property
     def stddev(self) -> float:
         """The noise of a cell, without the ridge of the fit that knows no public rows."""
-        return self.table.stddev / self.known.ridges.get(self.table.clique, 1.0)
+        return self.table.stddev / self.ridges.get(self.table.clique, 1.0)
 
     def cells(self, codes: Codes) -> IntArray:
-        cells, merged = cell_index(codes, self.known.domain.shape, self.table.clique), self.table.merged_cells
+        cells, merged = cell_index(codes, self.domain.shape, self.table.clique), self.table.merged_cells
         return np.asarray(cells if merged is None else merged[cells], np.int64)
 
     def expected(self, codes: Codes, weights: FloatArray) -> FloatArray:
+        """Return the weights of rows added up by cell."""
         return np.asarray(np.bincount(self.cells(codes), weights, minlength=self.table.counts.size), np.float64)
 
     def target(self, expected: FloatArray) -> FloatArray:
@@ -177,6 +215,7 @@ class _Noisy:
         return self.table.counts + expected - centred(expected.reshape(self._shape)).ravel()
 
     def raked(self, codes: Codes, *, ridge: float | None = None) -> RakedTable:
+        """Return the table as raking takes it."""
         return RakedTable(
             cells=self.cells(codes),
             counts=self.table.counts,
@@ -187,7 +226,7 @@ class _Noisy:
 
     @property
     def _shape(self) -> Shape:
-        return self.table.shape(self.known.domain.shape)
+        return self.table.shape(self.domain.shape)
 
 
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:

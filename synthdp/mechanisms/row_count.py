@@ -73,12 +73,12 @@ class RowTotal(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """At least 1; exact where it is public."""
+        """Return the number of rows, at least 1: exact where it is public, else the noisy estimate."""
         return round(self.found.rows)
 
     @property
     def measurements(self) -> tuple[Measurements, ...]:
-        """What was measured for it."""
+        """Return the noisy answers that the number of rows was estimated from."""
         return self.found.measurements
 
 

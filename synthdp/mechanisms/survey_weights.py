@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.moments import EVENLY
 from synthdp.arrays import FloatArray
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain, axis_of
@@ -26,9 +27,6 @@ from synthdp.schema.weights import Weight
 
 SHARE = 0.02
 """Share of a budget for the means of the classes of all weights.  Tuned: `benchmarks/utility/weights.py --sweep share`."""
-
-EVENLY = 1 / 3
-"""Variance of a number that may be anything from -1 to 1: what is known of a class of which noise tells nothing."""
 
 
 def weights_of(schema: Schema) -> dict[str, Weight]:
@@ -118,6 +116,7 @@ def class_means(
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
+    """Return an array as a tuple of floats."""
     return tuple(float(value) for value in values)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from synthdp.answers.questions import Marginal, marginal
 from synthdp.arrays import Clique
 from synthdp.codec import check_saved
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 TARGET_WEIGHT = 3.0
 """How much more a table with the target column matters.  Tuned; not measured."""
+
+REST = 0.3
+"""How much a pair matters that a workload does not contain, in parts of the mean weight of its sets.  Tuned: by
+`benchmarks/utility/places.py`."""
 
 BINS = 32
 """Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said.
@@ -41,16 +47,26 @@ class Workload:
         For sorted sets of column positions, how much they matter; ``None`` for all sets alike.
     target
         Position of a column whose relations matter most.
+    rest
+        How much a set matters that no wished one contains.
     """
 
     weights: tuple[tuple[Clique, float], ...] | None = None
     target: int | None = None
+    rest: float = 0.0
 
     def weight(self, clique: Clique) -> float:
         """Return how much a table matters: the weights of all wished sets that contain it, together."""
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
+        weight = weight or (self.rest if len(clique) < 3 else 0.0)
         return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
+
+    def with_rest(self) -> Workload:
+        """Return the workload in which pairs that it does not contain matter a little, so that they keep a share."""
+        if self.weights is None:
+            return self
+        return replace(self, rest=REST * float(np.mean([weight for _, weight in self.weights])))
 
 
 def workload_of(
@@ -257,6 +273,7 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
+    """Return the domain that a workload's queries are about; raise ParameterError if all columns are identifiers."""
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):
@@ -289,6 +306,7 @@ def _names(one: object) -> tuple[str, ...]:
 
 
 def _position(name: object, names: Sequence[str]) -> int:
+    """Return a column's position; raise ParameterError if there is none of this name."""
     if name not in names:
         raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(names)}")
     return list(names).index(str(name))

@@ -27,6 +27,8 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import frame_of
 
 WHO = ("train", "synthetic", "holdout")
+"""The three tables of an attack, by name."""
+
 BINS = 32
 """Cells of a column of numbers where whole distributions are compared; its quantiles in the synthetic table part them."""
 
@@ -122,6 +124,7 @@ def joint_tables(tables: Sequence[Any], schema: Schema | None) -> Tables:
 
 
 def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
+    """Return a table as pandas has it, read by the schema if there is one."""
     if schema is not None:
         return as_pandas(table, schema, who)
     if not isinstance(table, Source):
@@ -132,6 +135,7 @@ def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
 
 
 def _labels(raw: Any) -> Any:
+    """Return raw values as an array of values, None or nan where missing."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels
@@ -148,6 +152,7 @@ def _cells(values: FloatArray, like: FloatArray) -> IntArray:
 
 
 def _ticks(times: AnyArray) -> pd.Series[Any]:
+    """Return times as numbers, nan where missing."""
     return pd.Series(np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64)))
 
 
@@ -339,6 +344,7 @@ def closest_distance(rows: Table, tables: Tables) -> float:
 
 
 def _nearest(rows: Table, tables: Tables, columns: list[int], k: int) -> IntArray:
+    """Return the k nearest rows of a table for each row, by number."""
     return _distances(rows, tables, columns, k)[0]
 
 
@@ -402,11 +408,13 @@ def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
 
 
 def _median(values: FloatArray) -> float:
+    """Return the median of the values that are there, 0 if none is."""
     there = values[~np.isnan(values)]
     return float(np.median(there)) if len(there) else 0.0
 
 
 def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
+    """Return for both tables the number of each row's combination of keys."""
     return _groups([rows.exact[:, keys], synthetic.exact[:, keys]])
 
 

@@ -23,10 +23,19 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import infer_schema, source_of
 
 SHOWN_LEVELS = 8
+"""Levels that a picture shows at most."""
+
 TIME_BINS = 32
+"""Bars of a picture of times."""
+
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.9, 0.95, 0.975, 0.995)
+"""Quantiles that may end a picture of numbers: far values would leave the rest in one bar."""
+
 KEY = "share of rows; bars: synthetic, line: real"
+"""The key of a picture of numbers."""
+
 KEY_OF_LEVELS = "share of rows; blue, with its number: synthetic; grey: real"
+"""The key of a picture of levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +119,7 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
 
 
 def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
+    """Return the comparison of two tables, read by a schema or by what their types say."""
     columns = None if schema is None else schema_given(schema)
     sources = [source_of(table, columns) for table in (real, synthetic)]
     if columns is None:
@@ -118,6 +128,7 @@ def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
 
 
 def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]:
+    """Return one column's raw values in blocks; raise DataError if the table lacks it or has no rows."""
     if name not in table.names:
         raise DataError(f"column {name!r} is missing from the {who} table")
     blocks = [conform(column, block[name]) for block in table.blocks({name: column})]
@@ -127,6 +138,7 @@ def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]
 
 
 def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
+    """Return the picture of a column of levels: shares in both tables, the most frequent first."""
     ours, theirs = (_shares_of_levels(blocks) for blocks in (synthetic, real))
     levels = sorted({*ours, *theirs}, key=lambda level: -ours.get(level, 0.0) - theirs.get(level, 0.0))
     shown = tuple(Bar(level, ours.get(level, 0.0), beside=theirs.get(level, 0.0)) for level in levels[:SHOWN_LEVELS])
@@ -151,6 +163,7 @@ def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
 
 
 def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
+    """Return the picture of a column of numbers or times: histograms of both tables over the same bars."""
     tables = [_values(blocks) for blocks in (synthetic, real)]
     there = [values[~np.isnan(values)] for values in tables]
     both = np.concatenate(there)

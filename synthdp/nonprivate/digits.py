@@ -18,6 +18,8 @@ SHARED = 10
 """A draft names a value that at least so many rows have: one that fewer have could point at somebody."""
 
 MOST_DECIMALS = 12
+"""Most decimals that are looked for.  A safety limit: further digits of a float are rounding."""
+
 ACCIDENT = 1e-3
 """Chance below which it is no accident that numbers of so many digits are all multiples of a step."""
 

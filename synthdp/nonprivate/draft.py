@@ -39,6 +39,7 @@ WARNING = (
     "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
     "has been reviewed."
 )
+"""What a draft says to whoever shows it."""
 
 
 @overload
@@ -136,16 +137,19 @@ def _tables_in(folder: Path) -> dict[str, Path]:
 
 
 def _names(table: object) -> tuple[str, ...]:
+    """Return a table's column names."""
     return tuple(_opened(table).names)
 
 
 def _opened(table: object) -> Source:
+    """Return a table, or the file at a path, as a source of rows."""
     return source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
 
 
 def _drafted(
     table: object, *, without: Collection[str], missing: Collection[str] | None, source: str = "the draft"
 ) -> Draft:
+    """Return the draft of a table."""
     return Draft(draft_schema(_opened(table), without=without, missing=missing), source=source)
 
 
@@ -298,17 +302,21 @@ class Draft:
         return self.schema._repr_html_()
 
     def _mark(self, name: str) -> str:
+        """Return what a listing adds to a column that has not been reviewed."""
         return "  # not reviewed" if name in self.unreviewed else ""
 
     def _checked(self, name: str) -> str:
+        """Return a column's name; raise SchemaError if there is none of it."""
         if name not in self.schema.outputs:
             raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self)}")
         return name
 
     def _entry(self, name: str) -> dict[str, Any]:
+        """Return a column's entry in the document."""
         return next(entry for entry in self._document["columns"] if entry["name"] == name)
 
     def _replace(self, name: str, entry: dict[str, Any]) -> None:
+        """Replace a column's entry in the document."""
         columns = [entry if one["name"] == name else one for one in self._document["columns"]]
         self._take(self._document | {"columns": columns})
 
@@ -363,6 +371,7 @@ class DatabaseDraft:
         return self._schema()
 
     def _schema(self) -> DatabaseSchema:
+        """Return the schema of the drafts of all tables."""
         return DatabaseSchema({name: one.schema for name, one in self.tables.items()}, self.relations)
 
 
@@ -377,7 +386,7 @@ class ColumnReview:
 
     @property
     def column(self) -> Column:
-        """What the column may hold, as it stands."""
+        """Return the column as it is declared now."""
         return self._draft[self.name]
 
     @property
@@ -392,7 +401,7 @@ class ColumnReview:
 
     @property
     def is_reviewed(self) -> bool:
-        """Whether it has been accepted or changed."""
+        """Return whether the column has been accepted or changed."""
         return self.name not in self._draft.unreviewed
 
     def accept(self, *, by: str | None = None) -> ColumnReview:
@@ -483,6 +492,7 @@ def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_new_bounds(old: Column, new: Column) -> bool:
+    """Say whether a review gave a column other bounds than were drafted."""
     return new.measured and all(
         getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
     )

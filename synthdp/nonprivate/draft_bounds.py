@@ -31,6 +31,7 @@ Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out eq
 .014, .022, .030 and .032 of a column's width off."""
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
+"""Leading digits of round numbers, in the order in which they are tried."""
 
 _SHAPES = (
     "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",
@@ -48,6 +49,7 @@ _CALENDAR_STEPS = (
     ("ms", 1e-3),
     ("us", 1e-6),
 )
+"""Units of time and their seconds, in the order in which bounds are rounded to them."""
 
 
 def number_bounds(
@@ -143,6 +145,7 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
 
 
 def _text(moment: np.datetime64) -> str:
+    """Return a moment as a schema writes it, within the calendar."""
     micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), CALENDAR[0]), CALENDAR[1])
     return str(np.datetime64(micros, "us")).removesuffix(".000000").removesuffix("T00:00:00")
 
@@ -153,6 +156,7 @@ def _exact(value: float) -> Decimal:
 
 
 def _fraction(value: float) -> Fraction:
+    """Return a number as the fraction that its digits are."""
     return Fraction(_exact(value))
 
 

@@ -32,9 +32,16 @@ _DAYS = (
     "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y",
     "%b-%Y", "%b-%y", "%b %Y", "%B %Y", "%m/%Y",
 )  # fmt: skip
+"""Formats of days that are tried, the likeliest first."""
+
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+"""Formats of times of day that are tried."""
+
 _MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS for between in (" ", "T", ", "))
+"""Formats of days with times that are tried."""
+
 _MONTH_FIRST = "%m/%d/"
+"""How formats begin that name the month before the day."""
 
 _MONEY = (
     "€",
@@ -58,19 +65,30 @@ _MONEY = (
     "Kč",
     "Ft",
 )
+"""Signs of money that may stand beside a number."""
+
 _UNITS = ("%", "‰", "°", "°C", "°F", "kg", "g", "mg", "km", "m", "cm", "mm", "l", "ml", "GB", "MB", "kB")
+"""Units that may stand after a number."""
+
 _SIGNS = (("", "."), ("", ","), (".", ","), (",", "."), (" ", ","), (" ", "."), ("'", "."), ("'", ","))
+"""Pairs of separators that are tried: of thousands, and of decimals."""
+
 _NUMBER = re.compile(
     r"[-+\u2212]?\s*(?P<before>[^\d+\-\u2212<>\u2264\u2265]*?)\s*[-+\u2212]?"
     r"(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)(?P<after>[^\d]*)"
 )
+"""A number in a text, with what stands before and after it."""
+
 _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
+"""A number behind a sign such as "<"."""
+
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
 }  # fmt: skip
 """A blank between a number and what stands before or after it."""
 
 _CODE = re.compile(r"0\d")
+"""The beginning of a code that is no number, such as 007."""
 
 
 def kind_as_written(counts: Mapping[str, int]) -> Column | None:
@@ -154,6 +172,7 @@ def _numbers(counts: Mapping[str, int]) -> Column | None:
 
 
 def _digits_of(text: str) -> str:
+    """Return the digits and separators of a number in a text, "" if there is none."""
     match = _NUMBER.fullmatch(text.strip())
     return match["number"] if match else ""
 
@@ -233,10 +252,12 @@ def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
 
 
 def _read_rows(form: CellFormat, counts: Mapping[str, int]) -> int:
+    """Return how many rows have a text that a format reads."""
     return sum(count for text, count in counts.items() if form.read(text) is not None)
 
 
 def _given_back(form: CellFormat, counts: Mapping[str, int]) -> int:
+    """Return how many rows have a text that a format reads and writes back unchanged."""
     return sum(
         count
         for text, count in counts.items()

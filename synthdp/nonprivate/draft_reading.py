@@ -43,6 +43,7 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.source import Source, TextSource
 
 _DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
+"""A day as ISO 8601 has it."""
 
 _KINDS: dict[type, Column] = {
     dt.date: Datetime(resolution="D"),
@@ -52,6 +53,7 @@ _KINDS: dict[type, Column] = {
     pd.Timedelta: Duration(resolution="us"),
     dt.time: Time(resolution="us"),
 }
+"""The column that objects of a type suggest."""
 
 
 def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
@@ -227,6 +229,7 @@ def read_table(
 
 
 def _kinds(source: Source, names: Sequence[str]) -> dict[str, Column]:
+    """Return the columns that a source's types suggest, by name; none for a source without types."""
     kinds: dict[str, Column] = {}
     if not isinstance(source, _Typed):
         return kinds
@@ -248,6 +251,7 @@ def _all_seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) ->
 
 
 def _seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dict[str, Seen]:
+    """Return what each column of a source holds: its different values and how often each occurs."""
     seen = {name: Seen() for name in names}
     for block in source.blocks({name: kinds[name] for name in names if name in kinds}, extra=names):
         for name in names:
@@ -270,6 +274,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
 
 
 def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
+    """Return the different values of a raw column, and for each row the position of its value, -1 if missing."""
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -297,6 +302,7 @@ def _kind_of_texts(counts: Mapping[str, int]) -> Column:
 
 
 def _is_number(word: str) -> bool:
+    """Say whether a text is a finite number, and no code such as 007."""
     if re.fullmatch(r"[+-]?0\d.*", word):  # 007 is a code
         return False
     try:

@@ -35,16 +35,21 @@ from synthdp.schema.schema_json import read_document
 from synthdp.tables.source import Source, TextSource
 
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99_999)  # numbers that forms use for "unknown", "refused", "more"
+"""Numbers that forms use for "unknown", "refused" or "more"."""
+
 _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
+"""Names of columns that probably name rows."""
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
+"""Labels for other values, the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
 """A tolerance: values of fewer than so many, or in more rows each on average, are levels rather than persons."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
+"""What pandas calls a column without a name."""
 
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
@@ -53,61 +58,91 @@ ABOUT = (
     "from the table and accepted. Where only the bounds or levels are known, name at its end the settings that stay as they "
     'were drafted: "a law; drafted from the table: nullable, step".'
 )
+"""What a draft says at its top."""
+
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
     "they are not public knowledge and no noise protects them. Put here what is known without the table: a law, a form's "
     "limits, a sensor's range. Values beyond are clipped. Or delete both, and they are discovered under part of the budget."
 )
+"""The comment on bounds that were read off the table."""
+
 OF_LEVELS = (
     "The levels are those that occur in this table. That a rare one occurs at all can point at one person. Put here the "
     "published list of codes, in full. Or set levels to null, and frequent ones are discovered under part of the budget."
 )
+"""The comment on levels that were read off the table."""
+
 OF_RARE = (
     f" {{rare}} more, which fewer than {SHARED} rows have each, are not written here: without a published list they become "
     "'other', or are discovered."
 )
+"""What it adds where rare levels were left out."""
+
 OF_MANY = (
     f"More than {MOST_LEVELS} different texts, most of them rare: frequent ones are discovered under part of the budget, "
     "the rest become 'other'. A published list of levels, if there is one, is better."
 )
+"""The comment on a column of very many texts."""
+
 OF_IDENTIFIERS = (
     "Nearly every row has a value of its own, so this names rows or persons. An identifier is never read: the release has "
     "fresh, meaningless labels. If it is the same for all rows of a person, name it as privacy_unit."
 )
+"""The comment on a column whose values nearly all differ."""
+
 OF_DIFFERENT_NUMBERS = (
     " Nearly all values differ: if they name rows or persons, make the type identifier and delete the bounds."
 )
+"""What the comment on numbers adds where nearly all differ."""
+
 OF_DIGITS = (
     " Nearly all numbers of this table have so many decimals, or lie so many steps above the lower bound; all synthetic "
     "ones will. Keep that if it is how they are measured or written, else delete it."
 )
+"""What it adds where numbers have few decimals or lie on a lattice."""
+
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
     "is known without the table is better. If any number may occur, make the type continuous, with lower and upper bounds."
 )
+"""The comment on numbers that take few values."""
+
 OF_MANY_DIGITS = (
     " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
     "decimals as said. If fewer are known to be right, say so."
 )
+"""What the comment on numbers adds where they have very many digits."""
+
 OF_HEAPS = (
     " The special numbers occur much more often than their neighbours; listed here, they will in the synthetic table. A "
     "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
+"""What it adds where some numbers stand out."""
+
 OF_PERSONS = (
     " WHO IS A PERSON HERE? Values repeat, in about {rows:.1f} rows each, as those of persons, patients or customers do. If "
     "this column names whom the table is about, leave it out of the schema and name it as privacy_unit, with "
     "max_rows_per_unit: otherwise each row is protected by itself, and a person with many rows less."
 )
+"""What a comment adds on a column that may say whom a row is about."""
+
 OF_SPELLINGS = " Levels that differ only in blanks or capital letters are different levels here: {levels}."
+"""What it adds where levels are spelt alike."""
+
 OF_FAR = (
     " A few values lie far beyond these bounds, and come out at them: most of a range with room for all would be empty, and "
     "noise in its empty part moves averages further than a few values do. Put wider bounds here if the far values matter."
 )
+"""What it adds where few values lie far out."""
+
 OF_FORMAT = (
     " Cells are written as {format} shows: they are read so, and written back so. A cell that is written in another way "
     "does not fit."
 )
+"""What it adds where cells are written in a format."""
+
 OF_WORDS = (
     " The words stand for the numbers beside them, which are special values and are written as the words; averages count "
     "those between the bounds."
@@ -280,10 +315,12 @@ def _levels(seen: Seen) -> Entry:
 
 
 def _is_dense(seen: Seen) -> bool:
+    """Say whether whole numbers fill at least half of their range, as running numbers do."""
     return bool(max(seen.counts) - min(seen.counts) < 2 * len(seen.counts))
 
 
 def _order(level: Any) -> tuple[bool, Any]:
+    """Return a key by which levels are sorted: numbers first, then texts."""
     return (True, str(level)) if isinstance(level, str) else (False, level)
 
 
@@ -332,6 +369,7 @@ def _about_format(kind: Column, seen: Seen) -> str:
 
 
 def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
+    """Return the draft of a column of numbers: bounds, step, special codes and comment."""
     named = {number for _, number in getattr(kind, "words", ())}
     codes = [code for code in _CODES if code not in named and _stands_apart(code, seen)]
     rest = {value: count for value, count in seen.counts.items() if value not in codes and value not in named}
@@ -371,6 +409,7 @@ def _stands_apart(code: int, seen: Seen) -> bool:
 
 
 def _moments(seen: Seen) -> Entry:
+    """Return the draft of a column of moments."""
     micros = np.array(list(seen.counts), np.int64)
     resolution, each = next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())
     lower, upper = moment_bounds(int(micros.min()), int(micros.max()), step=each)

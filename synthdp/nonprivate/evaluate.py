@@ -46,6 +46,7 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.resolve import source_of
 
 WARNING = "NON-PRIVATE: contains the real data's statistics; not for publication"
+"""What an evaluation says to whoever shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,7 @@ class NonprivateEvaluation:
 
 
 def _why(error: BaseException) -> object:
+    """Return what the system says of an error, or None."""
     return getattr(error, "strerror", None)
 
 
@@ -128,6 +130,7 @@ MEANING = {
     "closest_real": "median distance of a real row to the closest other real one",
     "copies": "share of synthetic rows that equal a real one",
 }
+"""What each score is, for the page."""
 
 
 def _of_tables(
@@ -273,6 +276,7 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
 
 
 def _values(column: Column, raw: RawColumn) -> AnyArray:
+    """Return raw values as pandas has them: levels, times, or numbers."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels
@@ -285,12 +289,14 @@ def _values(column: Column, raw: RawColumn) -> AnyArray:
 
 
 def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return four fifths of a table's rows and the other fifth, at random."""
     order = generator(0).permutation(len(table))
     cut = max(1, len(table) // 5)
     return table.iloc[order[cut:]], table.iloc[order[:cut]]
 
 
 def _page(evaluation: NonprivateEvaluation) -> str:
+    """Return the page of an evaluation."""
     between = [(MEANING.get(name, name), value) for name, value in evaluation.no_privacy_evidence.items()]
     tables = [
         ("Scores", [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]),

@@ -120,4 +120,5 @@ def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
 
 
 def _shown(kind: Column, value: float) -> str:
+    """Return a number or a time as the page shows it."""
     return str(kind.shown(value)) if kind.temporal else in_figures(value, digits=6)

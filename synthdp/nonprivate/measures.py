@@ -22,11 +22,17 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
+"""Bins a column, tables of each number of columns, smooth queries, and their centres.  Safety limits of time."""
+
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
+"""Widths of the kernels of smooth and of sharper queries."""
+
 MOST_LEVELS = 255
 """Levels that boosting takes as levels; a column with more is taken as a number."""
 
 PROPENSITY_ROWS = 20_000
+"""Rows that the propensity model is trained on at most.  A safety limit of time."""
+
 FEW_SLOPES = 200
 """Up to so many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many."""
 
@@ -202,10 +208,12 @@ def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
 
 
 def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
+    """Return times as numbers, and the column's bounds."""
     return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64).astype(np.float64)), *bounds_of(column)
 
 
 def _some_rows(x: FloatArray) -> FloatArray:
+    """Return at most `KERNEL_ROWS` rows, drawn at random."""
     return x if len(x) <= KERNEL_ROWS else x[generator(2).choice(len(x), KERNEL_ROWS, replace=False)]
 
 
@@ -232,6 +240,7 @@ def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[
 
 
 def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> FloatArray:
+    """Return a (rows, columns) table of numbers and codes, nan where missing."""
     columns: list[FloatArray] = []
     for name in names:
         if schema[name].measured:

@@ -29,15 +29,19 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
 
 STAMP = "NON-PRIVATE: reads private rows: not for publication"
+"""What a report of attacks says to whoever shows it."""
 
 NO_EVIDENCE = (
     "Distances to the closest record prove nothing: a table that copies people can keep them large, and a private one can "
     "make them small (arXiv 2505.01524). They are shown because boards ask for them, and no threshold applies to them."
 )
+"""What it says of distances."""
+
 PASSING = (
     "A pass says that these attacks, of these strengths, found nothing above the thresholds; the promise for all attacks "
     "is the receipt's. The outcome itself was computed from private rows, outside the promise."
 )
+"""What it says of a pass."""
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {
@@ -57,6 +61,7 @@ MEANING = {
     "inference": "the synthetic row with the nearest keys has the right target",
     "membership": "membership attack: area under the curve, .5 for a coin",
 }
+"""What each attack is."""
 
 FEWEST = 40
 """Rows of the holdout below which there is no control group to speak of (safety limit)."""
@@ -314,6 +319,7 @@ def nonprivate_risk(
 
 
 def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
+    """Return all thresholds, the given ones replaced; raise ParameterError for an unknown one."""
     for name, value in (given or {}).items():
         if name not in THRESHOLDS:
             raise ParameterError(f"thresholds: {name!r} is none of {', '.join(THRESHOLDS)}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from synthdp.answers.over_time import LEVEL, OverTime
+from synthdp.answers.answers import LEVEL
+from synthdp.answers.over_time import OverTime
 from synthdp.errors import ParameterError
 from synthdp.pictures.columns import PairView
 from synthdp.pictures.view import Bar, ColumnView

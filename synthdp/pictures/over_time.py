@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from synthdp.answers.over_time import LEVEL, OverTime
+from synthdp.answers.answers import LEVEL
+from synthdp.answers.over_time import OverTime
 from synthdp.arrays import FloatArray
 from synthdp.figures import in_figures, multiples, precise_to, round_step, width_of
 from synthdp.markup import render

@@ -24,6 +24,7 @@ from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.queries.related.person_tables import Kind
 
 ASSUMED_PERSONS = 10_000
+"""Persons that a plan assumes where nobody says how many there are.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable."""
@@ -124,7 +125,7 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
             error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
             by_column[name][one.attribute] = min(1.0, error)
     cells = sum(layout.axis(i, name).size for i, table in enumerate(layout.tables) for name in table.axes)
-    drawn = min(persons, 20_000) / persons * sum(guessed.values())
+    drawn = min(persons, 12_000) / persons * sum(guessed.values())
     record = sum(layout.schema.slots(table.name) * (len(table.axes) + 1) for table in layout.tables)
     noisy = [f"{name}.{column}" for name, some in by_column.items() for column, error in some.items() if error > NOISY]
     advice = [f"noise alone moves {', '.join(noisy)} by more than {NOISY:.0%}: declare fewer levels or spend more"]

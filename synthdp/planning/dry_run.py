@@ -85,6 +85,10 @@ def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, Grid
 
 
 def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) -> GridIndices:
+    """Return (rows,) grid indices of an invented column.
+
+    A skewed law of numbers, Zipf's law of levels, some missing.
+    """
     grid = grid_of(column)
     if grid.ordered:
         above = np.maximum(uniform - mass, 0.0) / (1 - mass)
@@ -389,6 +393,7 @@ def _assumptions(schema: Schema, unreviewed: Sequence[str]) -> tuple[str, ...]:
 
 
 def _some(names: Sequence[str]) -> str:
+    """Return the first `MOST_NAMES` names as a text, and how many more there are."""
     return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
 
 
@@ -402,6 +407,7 @@ class _Clock:
         self.enter(progress.stage)
 
     def enter(self, stage: str) -> None:
+        """Note when a stage began, in CPU seconds."""
         self.begun.append((stage, time.process_time()))
 
     def stages(self) -> dict[str, float]:
@@ -425,6 +431,7 @@ def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLos
 
 
 def _distances(real: Codes, synthetic: Codes, shape: tuple[int, ...], order: int) -> Distances:
+    """Return the mean distances of at most `TABLES` tables of ``order`` columns between two coded tables."""
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_CELLS]
     chosen = generator(0).permutation(len(cliques))[:TABLES]
     found = np.array([_distance(real, synthetic, shape, cliques[i]) for i in chosen])
@@ -432,11 +439,13 @@ def _distances(real: Codes, synthetic: Codes, shape: tuple[int, ...], order: int
 
 
 def _distance(real: Codes, synthetic: Codes, shape: tuple[int, ...], clique: tuple[int, ...]) -> Distances:
+    """Return one table's total variation distance and its expected sampling part."""
     p, q = (contingency(codes, shape, clique) / len(codes) for codes in (real, synthetic))
     return Distances(float(np.abs(p - q).sum()) / 2, float(np.sqrt(p * (1 - p) / (2 * math.pi)).sum()))
 
 
 def _why(mechanism: str, *, automatic: bool) -> str:
+    """Return why a mechanism is taken, as a clause for the plan."""
     if not automatic:
         return "as you asked"
     if mechanism == "adaptive marginals":
@@ -445,6 +454,7 @@ def _why(mechanism: str, *, automatic: bool) -> str:
 
 
 def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent: dict[int, float]) -> tuple[str, ...]:
+    """Return the warnings of a plan, as sentences: nothing learnable beyond single columns, poor columns, a large ε."""
     lines = []
     if 2 in errors and errors[2].error > USEFUL * independent[2]:
         lines.append(

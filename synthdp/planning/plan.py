@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from synthdp.pictures.picture import Picture
 
 WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
+"""What tables of one, two and three columns are called."""
 
 ACCURATE = 0.05
 """Expected distance of tables of two columns, a part of all rows, that is accurate enough to recommend: a tolerance."""
@@ -48,7 +49,7 @@ VERDICTS = {
     "weak": "single columns alone are learned, no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
-"""What each verdict says."""
+"""The sentence of each verdict of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +172,7 @@ class Plan:
         return "\n".join(lines)
 
     def _noise_of(self, order: int) -> str:
+        """Return the noise of tables of ``order`` columns as text, in rows; "" if none is measured."""
         return f"± {in_figures(self.noise[order], digits=2)} rows" if order in self.noise else ""
 
 
@@ -264,10 +266,12 @@ def accuracy_chart(plans: Sequence[Plan]) -> str:
 
 
 def _of_100(plan: Plan, order: int) -> str:
+    """Return a plan's expected error of tables of ``order`` columns, in per cent, as text."""
     return f"{100 * plan.errors[order]:.2g}"
 
 
 def _odds(plan: Plan) -> str:
+    """Return an attacker's best odds in per cent, as text."""
     return f"{100 * best_odds(plan.epsilon, plan.delta):.1f} %"
 
 

@@ -173,6 +173,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
 
 
 def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresholdPlan:
+    """Return the noise scales of an above-threshold session, from the parts of the budget for alarms and for counts."""
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)

@@ -105,6 +105,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def _gdp_to_delta(mu: float, epsilon: float) -> float:
+    """Return an upper bound of the δ at ε of μ-Gaussian DP (Dong, Roth, Su 2022, corollary 2.13), rounding included."""
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     density = math.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     first = density * _mills(near) if near > 0 else float(ndtr(-near))
@@ -129,6 +130,7 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=256)  # of what a promise says, which is public; a release asks for the same some twenty times
 def _gdp_from_approx(epsilon: float, delta: float) -> float:
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
+    """Return the largest μ whose Gaussian DP implies (ε, δ)."""
     return last_holding(lambda mu: _gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
 
@@ -311,6 +313,7 @@ def pld_gaussian_scale(
 
 
 def _composed(events: Sequence[NoiseEvent]) -> Any:
+    """Return the privacy loss distribution of all events together."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     parts: list[Any] = []
@@ -333,14 +336,17 @@ def _composed(events: Sequence[NoiseEvent]) -> Any:
 
 
 def _mills(y: float) -> float:
+    """Return Mills' ratio (1 - Φ(y)) / φ(y), which stays exact for large y."""
     return math.sqrt(math.pi / 2) * float(erfcx(y / math.sqrt(2)))
 
 
 def _least_epsilon(holds: Callable[[float], bool]) -> float:
+    """Return the least ε for which something holds, infinite if it holds for none up to `_LARGEST_EPSILON`."""
     if not holds(_LARGEST_EPSILON):
         return math.inf
     return 0.0 if holds(0.0) else last_holding(holds, inside=_LARGEST_EPSILON, outside=0.0)
 
 
 def _check_epsilon(epsilon: float) -> None:
+    """Raise ParameterError unless ε is a number from 0 to `_LARGEST_EPSILON`."""
     check_number("epsilon", epsilon, least=0, most=_LARGEST_EPSILON)

@@ -43,7 +43,7 @@ class Account:
 
     @property
     def remaining(self) -> PrivacyLoss | None:
-        """What is left, or ``None`` if nothing is."""
+        """Return the loss that is left, or ``None`` if nothing is."""
         main, delta = components(self.budget)
         left = main - sum(part[0] for part in self.spent)
         left_delta = max(0.0, delta - sum(part[1] for part in self.spent))

@@ -224,6 +224,7 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
 
 
 def _exponential(linf: int, scale: float) -> Selection:
+    """Return a selection by the exponential mechanism, with the stddev of the Gumbel noise that has its law."""
     return Selection(
         choose=noise.exponential_mechanism,
         mechanism="exponential mechanism",
@@ -296,10 +297,12 @@ def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
 
 
 def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
+    """Return the plan of k answers with noise of one scale."""
     return Calibration(Noise(law=law, scale=scale, k=k), 1, sensitivity)
 
 
 def _only_gaussian(law: NoiseLaw | None) -> None:
+    """Raise ParameterError for a law of noise other than Gaussian."""
     if law not in (None, NoiseLaw.GAUSSIAN):
         raise ParameterError(f"{law} noise cannot be paid in this currency: use a PureDP budget")
 
@@ -382,6 +385,7 @@ def _one_tail(k: int, beta: float) -> float:
 
 
 def _check(k: int, *, sensitivity: float, epsilon: float, beta: float) -> None:
+    """Raise ParameterError unless k, sensitivity and ε are positive and β is between 0 and 1."""
     check_integral("k", k)
     check_number("sensitivity", sensitivity, above=0)
     check_number("epsilon", epsilon, above=0)

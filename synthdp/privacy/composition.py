@@ -21,6 +21,7 @@ LATTICE_STEPS = 1024
 """Lattice steps to a sensitivity of 1 in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""
 
 _SLACK = 1e-11
+"""Relative rounding error of a bound that is added to it.  A numerical tolerance."""
 
 
 def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG001 - the rules' common signature
@@ -158,10 +159,12 @@ def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> flo
 
 
 def _check(epsilon: float, k: int) -> None:
+    """Raise ParameterError unless ε is positive and k a whole number."""
     check_number("epsilon", epsilon, above=0)
     check_integral("k", k)
 
 
 def _log_inverse(delta: float) -> float:
+    """Return ln(1/δ) of a δ between 0 and 1."""
     check_share("delta", delta)
     return -math.log(delta)

@@ -23,6 +23,7 @@ SMALLEST_SCALE = Fraction(1, 1024)
 """Below it (ε above 1024 a unit) there is no privacy to speak of, and the exponents grow without bound."""
 
 _WORD = 64
+"""Random bits that are drawn at once."""
 
 
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
@@ -123,6 +124,7 @@ class _Chance:
 
     @classmethod
     def of(cls, dimension: int, scale: Fraction, *, at: int, mode: int, doublings: int) -> _Chance:
+        """Return the chance of the value ``at`` relative to the mode, as an exact fraction times an exponential."""
         return cls(
             numerator=(2 * at + 1) ** dimension << doublings,
             denominator=(2 * mode + 1) ** dimension,

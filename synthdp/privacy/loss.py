@@ -28,6 +28,7 @@ def best_odds(epsilon: float, delta: float = 0.0) -> float:
 
 
 def _positive(name: str, value: float) -> float:
+    """Return a positive number as a float; raise ParameterError for any other."""
     check_number(name, value, above=0)
     return float(value)
 
@@ -278,6 +279,10 @@ def from_document(document: dict[str, Any]) -> PrivacyLoss:
 
 
 def _share(share: float) -> float:
+    """Return a share as a float of at most 1.
+
+    Raise ParameterError unless it is above 0 and, up to rounding, at most 1.
+    """
     if not 0 < share <= 1 + ROUNDING:
         raise ParameterError(f"a share ({share!r}) must be above 0 and at most 1")
     return min(float(share), 1.0)

@@ -20,7 +20,7 @@ class Neighbors(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """Neighbouring tables differ in the rows of one unit.
+    """Which tables are neighbours: they differ in all rows of one unit, added, removed or replaced.
 
     Parameters
     ----------

@@ -528,6 +528,10 @@ def _opendp() -> SimpleNamespace:
 
 
 def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
+    """Return values with the noise of an OpenDP measurement.
+
+    Its cost is computed first, which refuses bad parameters.
+    """
     _check_vector(values)
     _finite(measurement.map(one))
     clipped = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
@@ -535,6 +539,10 @@ def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
 
 
 def _chosen(measurement: Any, scores: IntArray) -> int:
+    """Return the position that an OpenDP selection chooses.
+
+    Its cost is computed first, which refuses bad parameters.
+    """
     _check_vector(scores)
     if not scores.size:
         raise ParameterError("scores must hold at least one candidate")
@@ -544,6 +552,7 @@ def _chosen(measurement: Any, scores: IntArray) -> int:
 
 
 def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
+    """Return what OpenDP charges for a noisy maximum of scores with this sensitivity."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity")
@@ -552,6 +561,7 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
 
 
 def _threshold(scale: float, threshold: int) -> Any:
+    """Return OpenDP's measurement of noisy counts by key above a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
 
@@ -565,6 +575,7 @@ def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:
 
 
 def _saturated(value: int) -> int:
+    """Return a whole number clipped to 64 bits."""
     return max(-(2**63), min(value, 2**63 - 1))
 
 
@@ -576,23 +587,28 @@ def _finite(cost: float) -> float:
 
 
 def _check_scale(scale: float) -> None:
+    """Raise ParameterError unless a scale is positive and at most `LARGEST_SCALE`."""
     check_number("scale", scale, above=0, most=LARGEST_SCALE)
 
 
 def _check_target(value: float, *, name: str) -> None:
+    """Raise ParameterError unless a target is a positive number."""
     check_number(name, value, above=0)
 
 
 def _check_threshold(threshold: int) -> None:
+    """Raise ParameterError unless a threshold is a whole number of at most `LARGEST_VALUE`."""
     check_integral("threshold", threshold, most=LARGEST_VALUE)
 
 
 def _check_sensitivity(value: int, *, name: str, least: int = 0, below: int = 2**63) -> None:
+    """Raise ParameterError unless a sensitivity is a whole number from ``least`` to below ``below``."""
     if int(value) != value or not least <= value < below:
         most = f"2**{below.bit_length() - 1}"
         raise ParameterError(f"{name} ({value}) must be an integer of at least {least} and below {most}")
 
 
 def _check_vector(values: IntArray) -> None:
+    """Raise InternalError unless values are one axis of int64."""
     if values.dtype != np.int64 or values.ndim != 1:
         raise InternalError(f"noise needs a vector of int64, not {values.ndim} axes of {values.dtype}")

@@ -32,12 +32,17 @@ if TYPE_CHECKING:
 
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
+"""What every receipt takes for public."""
+
 AT_RISK = ": they may tell of single rows, which no noise protects from that"
+"""What a receipt adds where a declaration came from the private table."""
+
 ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
+"""What a receipt says of the unit where no column names persons."""
 
 
 def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
-    """Return what a promise rests on.
+    """Return the sentences on what the privacy promise assumes of units, declarations and rules.
 
     Parameters
     ----------
@@ -54,6 +59,7 @@ def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: 
 
 
 def _units(adjacency: Adjacency) -> list[str]:
+    """Return the receipt's sentences on what one unit is."""
     if adjacency.unit is None:
         return [ONE_ROW, *["the number of rows is public"] * adjacency.rows_are_public]
     who = f"a person has one id in column {adjacency.unit!r}, in one spelling; a row without an id is a unit of its own"
@@ -61,6 +67,7 @@ def _units(adjacency: Adjacency) -> list[str]:
 
 
 def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
+    """Return the receipt's sentences on what one person is in several tables."""
     lines = [
         "names, order and types of tables and columns are public",
         f"a person has one {schema.key!r}, in one spelling in all tables; a row without one is a person of its own",
@@ -71,12 +78,14 @@ def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
 
 
 def _related(relation: Relation) -> str:
+    """Return the receipt's sentence on one relation."""
     each = f"each row of {relation.parent!r} has at most {relation.at_most} rows of {relation.child!r} that are used"
     by = "" if relation.order is None else f", ordered by {relation.order!r}" + ", one each" * relation.unique
     return f"{each}{by}: declared, not taken from these tables"
 
 
 def _table(schema: DatabaseSchema, name: str) -> list[str]:
+    """Return the receipt's sentences on one table of several."""
     one = schema.tables[name]
     return [f"table {name!r}: {line}" for line in (*_declared(one), *_rules(one))]
 
@@ -110,6 +119,7 @@ def _also_drafted(schema: Schema, read: list[str]) -> list[str]:
 
 
 def _known_from(column: Column, names: str) -> str:
+    """Return the receipt's sentence on where the declarations of some columns come from."""
     which = f"bounds and levels of {names}"
     if is_drafted(column):
         accepted = "" if "accepted" in str(column.source) else " and accepted"
@@ -121,12 +131,14 @@ def _known_from(column: Column, names: str) -> str:
 
 
 def _missing(schema: Schema) -> list[str]:
+    """Return the receipt's sentence on texts that stand for missing values, in a list; none if there are none."""
     texts = () if schema.csv is None else schema.csv.missing
     said = ", ".join(map(repr, texts))
     return [f"in a file of texts, these stand for a missing value, as was declared: {said}"] if texts else []
 
 
 def _open(declared: Schema, complete: Schema) -> list[str]:
+    """Return the receipt's sentences on columns that the schema left open."""
     found = [name for name in declared.undeclared if name not in complete.undeclared]
     lines = [f"bounds and levels of {', '.join(found)} were not declared: they were {DISCOVERED}"] if found else []
     if complete.undeclared:
@@ -135,6 +147,7 @@ def _open(declared: Schema, complete: Schema) -> list[str]:
 
 
 def _rules(schema: Schema) -> list[str]:
+    """Return the receipt's sentence on rules between columns, in a list; none if there are none."""
     rules = len(schema.constraints)
     which = "a rule between columns was" if rules == 1 else f"{rules} rules between columns were"
     said = "; ".join(rule.in_words() for rule in schema.constraints)
@@ -142,11 +155,13 @@ def _rules(schema: Schema) -> list[str]:
 
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
+"""What a receipt says where no ledger was given."""
 
 LARGEST_WRITTEN = 1e9
 """From here on noise is written with an exponent.  A convention."""
 
 EXPLAINED = "μ (Gaussian DP): to detect one unit is at least as hard as to distinguish N(0, 1) from N(μ, 1) by one draw"
+"""What a receipt says of μ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +222,7 @@ class CuratorTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The account of one release.
+    """The account of one release: every step that read private rows, its cost, its noise, and what the promise assumes.
 
     Parameters
     ----------

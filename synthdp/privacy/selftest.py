@@ -12,6 +12,8 @@ from synthdp.arrays import IntArray
 from synthdp.privacy import noise
 
 DRAWS = 40_000
+"""Draws of each check.  A safety limit of time."""
+
 FALSE_ALARM = 1e-9
 """How often exact noise fails a check."""
 

@@ -122,6 +122,7 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
+        """Return bounds of the norms of chosen queries, one of which may be chosen several times."""
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
 
@@ -177,6 +178,7 @@ class FittingRows(LinearFamily):
         return self.family.finish(self.family.sums(codes[self._fits(codes)]))
 
     def _fits(self, codes: Codes) -> BoolArray:
+        """Return a (rows,) mask of rows that are in domain in every column."""
         fits = np.ones(len(codes), np.bool_)
         for j, axis in enumerate(self.domain.axes):
             fits &= axis.releasable[codes[:, j]]

@@ -207,6 +207,7 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
+    """Return counts with that of the first cell, which is the total less the others, in front."""
     return np.concatenate([[total - counts.sum()], counts])
 
 

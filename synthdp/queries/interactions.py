@@ -101,7 +101,7 @@ class Interactions(LinearFamily):
         )
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row adds, (n, k)."""
+        """Return what each row adds to each of the k sums, (n, k)."""
         return np.hstack(
             [
                 self._centred(np.asarray(table, np.int64), clique, weight)
@@ -133,6 +133,7 @@ class Interactions(LinearFamily):
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
     def _indicators(self, codes: Codes) -> list[IntArray]:
+        """Return for each clique the (rows, cells) table that is 1 in each row's cell and 0 elsewhere."""
         tables = []
         for clique in self.cliques:
             table = np.zeros((len(codes), math.prod(self.domain.shape[j] for j in clique)), np.int64)

@@ -69,7 +69,7 @@ class Total(LinearFamily):
 
     @property
     def k(self) -> int:
-        """One answer."""
+        """Return 1: the number of answers."""
         return 1
 
     @property
@@ -143,10 +143,12 @@ class CellQueries(LinearFamily):
         return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
 
     def _flat(self, codes: Codes) -> IntArray:
+        """Return the (rows,) numbers of rows' cells in the whole domain."""
         return self.domain.ravel(codes, range(len(self.domain)))
 
 
 def _swap(values: IntArray, one: Norms) -> Norms:
+    """Return bounds of the norms of how k sums change if one row is replaced, from the (k, cells) feature values."""
     k, cells = values.shape
     if cells <= EXACT_PAIRS:
         changes = (column_norms(values[:, cell:] - values[:, cell : cell + 1]) for cell in range(cells))

@@ -106,6 +106,10 @@ def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> It
 def _tables_in_packs(
     codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique]
 ) -> Iterator[tuple[int, Totals]]:
+    """Yield clique numbers and their (cells,) counts.
+
+    Cliques of the same packs of columns are summed out of one count.
+    """
     pack_of = {j: p for p, columns in enumerate(packs) for j in columns}
     groups: dict[Clique, list[int]] = {}
     for i in members:
@@ -184,6 +188,7 @@ def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
 
 
 def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
+    """Return the (rows,) cell numbers of some columns' codes."""
     return _combine([codes[:, j] for j in columns], [shape[j] for j in columns])
 
 
@@ -200,6 +205,7 @@ def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
 
 
 def _count(cells: AnyArray, size: int) -> Totals:
+    """Return the (size,) numbers of rows of each cell."""
     return np.bincount(cells, minlength=size).astype(np.int64, copy=False)
 
 
@@ -316,7 +322,7 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of changes by one row in some cells."""
+    """Return the norms of a change by one row in each of some cells."""
     return Norms(cells, cells, min(cells, 1))
 
 

@@ -27,6 +27,7 @@ LARGEST_EXPECTATION = 2**60
 """Expectations beyond are clipped: no sum of rows is near them, and a difference from them fits in 64 bits."""
 
 _HALF_WORD = 31
+"""Bits below which a product of two numbers stays within 63 bits.  Derived: 31 + 31 < 63."""
 
 
 @file_form("Norms")
@@ -174,7 +175,7 @@ def root_up(square: int) -> float:
 
 
 def whole_numbers(name: str, values: object) -> IntArray:
-    """Return whole numbers as 64-bit ones, read-only.
+    """Return whole numbers as a read-only array of 64 bits; raise ParameterError for any other values.
 
     Raises
     ------
@@ -190,6 +191,7 @@ def expectations(name: str, values: object, *, most: int = LARGEST_EXPECTATION) 
 
 
 def _checked(name: str, values: object) -> AnyArray:
+    """Return integers as an array; raise ParameterError unless they are whole numbers of 64 bits."""
     array = np.asarray(values)
     if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):
         raise ParameterError(f"{name} must be whole numbers of 64 bits")

@@ -132,7 +132,7 @@ class InUnit(Protocol):
 
     @property
     def unit(self) -> str:
-        """What an answer counts, in the plural."""
+        """Return what an answer counts, as a plural noun for receipts."""
         ...
 
 

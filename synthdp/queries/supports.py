@@ -30,7 +30,10 @@ LONGEST_WHOLE = 2_000
 """Bits of the longest whole number that has a text: Python may be set to refuse to write 640 digits."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
+"""How characters with a meaning in record keys are written inside of a part."""
+
 _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
+"""The characters of `_ESCAPES`, by the letter after the backslash."""
 
 
 def part_of(value: object) -> str:
@@ -67,6 +70,7 @@ def values_of(key: str) -> tuple[str | None, ...]:
 
 
 def _unescaped(part: str) -> str:
+    """Return a part of a record key as it was before `_ESCAPES`."""
     if "\\" not in part:
         return part
     letters = iter(part)
@@ -131,7 +135,7 @@ class SparseQuery(Protocol):
         ...
 
     def support(self) -> Support:
-        """List these keys."""
+        """Return the listed keys with their weights."""
         ...
 
 
@@ -179,7 +183,7 @@ class KeyList:
         return len(self.listed.keys)
 
     def support(self) -> Support:
-        """Return the list."""
+        """Return the listed keys with their weights."""
         return self.listed
 
 
@@ -215,7 +219,7 @@ class SparseConjunction:
         return size
 
     def support(self) -> Support:
-        """List the keys.
+        """Return the listed keys with their weights.
 
         Raises
         ------
@@ -296,6 +300,10 @@ def sparse_cells(schema: Schema, names: Sequence[str], *, columns: Sequence[str]
 
 
 def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
+    """Return the key parts of all values that a column may take.
+
+    Raise ParameterError if its levels are not declared.
+    """
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):
         raise ParameterError(f"column {name!r} has no declared levels: give it a literal")

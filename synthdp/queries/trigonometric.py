@@ -45,6 +45,7 @@ Factor: TypeAlias = Cosine | Indicator
 Term: TypeAlias = tuple[Factor, ...]
 
 _FACTORS: dict[type[Factor], str] = {Cosine: "cosine", Indicator: "indicator"}
+"""The names of the kinds of factors in saved files."""
 
 
 @file_form("TensorBasis", short="tensor")

@@ -24,45 +24,47 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
 Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; those of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
-"""Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice."""
+"""Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice.
+Tuned; not measured."""
 
 CELLS_A_DECISION = 8
 """Nothing is halved where tables of pairs have more cells for each decision.  Tuned: at 13 halving takes 5 % off the error
 of these tables for as long as the fit takes, at 2 it takes off a third."""
 
 DECISIONS_A_CELL = 4
-"""Tables of three columns are balanced where there are so many decisions for each of their cells."""
+"""Tables of three columns are balanced where there are so many decisions for each of their cells.  Tuned; not measured."""
 
 LOOKS = 1
-"""How often the decisions of the last halving are looked at again; a second look takes 1 to 2 % off."""
+"""How often the decisions of the last halving are looked at again; a second look takes 1 to 2 % off.  Tuned."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
 """Most table cells looked up: about .3 seconds; and most of tables of three columns, which the last halving alone looks up.
-Beyond it rows are plain draws, whose error is small by then."""
+Beyond it rows are plain draws, whose error is small by then.  A safety limit of time."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
 """Most cells of all tables, whose numbers 32-bit floats hold exactly; and most that are remembered, of rows and tables, to
-look at decisions again: 80 MB."""
+look at decisions again: 80 MB.  A safety limit; derived: 2^24."""
 
 NUMBERED = 150_000
-"""Cells that are numbered at once: what a processor's cache holds."""
+"""Cells that are numbered at once: what a processor's cache holds.  Tuned; not measured."""
 
 WORK_OF_ROW = 15
-"""To draw and sort a row takes as long as so many lookups."""
+"""To draw and sort a row takes as long as so many lookups.  Tuned; not measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
 """Times that rows are halved at most, and the last of them that look inside groups.  The error that a halving leaves counts
-half as much, in squares, as the next one's."""
+half as much, in squares, as the next one's.  Tuned; not measured."""
 
 MOST_BALANCE = 16.0
-"""Asked to, sampling may take so many times the work; beyond it nothing is gained."""
+"""Asked to, sampling may take so many times the work; beyond it nothing is gained.  A safety limit."""
 
 WORK_INSIDE = 2_000_000
-"""Most table cells inside groups that are looked up in one halving.  The last halvings, of the fewest rows, tell most."""
+"""Most table cells inside groups that are looked up in one halving.  The last halvings, of the fewest rows, tell most.
+A safety limit of time."""
 
 
 class Inside(NamedTuple):
-    """What is inside the groups that codes stand for.
+    """How rows are drawn inside their coarse bins, and the finer intervals that are balanced there.
 
     Parameters
     ----------
@@ -362,6 +364,7 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
+    """Add a change to the first cells' surplus and take it from the second cells', in place."""
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)
 

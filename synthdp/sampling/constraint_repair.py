@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Codes, GridIndices, IntArray
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import Excluded, Listed, Order, Rule, holds_any
+from synthdp.domain.rules import ColumnOrder, Excluded, Listed, Rule, holds_any
 from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.randomness import Generator
 
@@ -22,15 +22,16 @@ Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
 """Draws grid points of a column for some rows, within their coarse cells, perhaps only among some grid points."""
 
 PLAIN_REDRAWS = 4
-"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells."""
+"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells.
+A safety limit of time."""
 
 NARROW_REDRAWS = 8
 """How often they are drawn anew after that, among grid points that the other columns' cells leave possible.
 
-For orders that leaves the law as it is and wastes fewer draws."""
+For orders that leaves the law as it is and wastes fewer draws.  A safety limit of time."""
 
 REMEMBERED = 100
-"""Combinations of cells whose possible grid points are kept for the next draw."""
+"""Combinations of cells whose possible grid points are kept for the next draw.  A safety limit of memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +84,7 @@ class Repair:
                 if len(rows):
                     self._draw(names, rows)
                     rows = self.broken(rows, rules)
-            orders = [rule for rule in rules if isinstance(rule, Order)]
+            orders = [rule for rule in rules if isinstance(rule, ColumnOrder)]
             for _ in range(NARROW_REDRAWS):
                 if len(rows):
                     for rule in rules:
@@ -98,6 +99,7 @@ class Repair:
         return self.broken()
 
     def _draw(self, names: Sequence[str], rows: IntArray) -> None:
+        """Draw some columns anew in some rows, among the grid points that are allowed."""
         for name in names:
             self.indices[name][rows] = self.redraw(name, rows, self.allowed.get(name))
 
@@ -111,7 +113,7 @@ class Repair:
             if len(mine):
                 self.indices[name][mine] = self.redraw(name, mine, outside[name])
 
-    def _draw_narrowly(self, orders: Sequence[Order], rows: IntArray) -> None:
+    def _draw_narrowly(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
         """Draw rows of the same cells together, each column among the grid points that orders leave it."""
         if not len(rows):
             return
@@ -126,7 +128,7 @@ class Repair:
                 if masks[name].any():
                     self.indices[name][same] = self.redraw(name, same, masks[name])
 
-    def _possible(self, names: Sequence[str], orders: Sequence[Order], cells: AnyArray) -> dict[str, BoolArray]:
+    def _possible(self, names: Sequence[str], orders: Sequence[ColumnOrder], cells: AnyArray) -> dict[str, BoolArray]:
         """Return for each column the grid points of its cell that orders leave, once the others are within theirs."""
         key = tuple(int(cell) for cell in (*self.domain.index(*names), *cells))
         if key in self._known:
@@ -151,7 +153,7 @@ class Repair:
         points = np.concatenate([np.arange(axis.starts[run], ends[run], dtype=np.int64) for run in runs])
         return points[self.allowed[name][points]] if name in self.allowed else points
 
-    def _lift(self, orders: Sequence[Order], rows: IntArray) -> None:
+    def _lift(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
         """Raise right sides to their left sides: first from the current values, then from the least values of the cells."""
         ladders = {name: self._ladder(name) for name in sorted({name for order in orders for name in order.names})}
         for from_least in (False, True):
@@ -193,7 +195,7 @@ class Repair:
             self.indices[name][rows[here][fits]] = indices[first + at[fits]].astype(self.indices[name].dtype)
 
 
-def _narrow(order: Order, points: dict[str, IntArray]) -> None:
+def _narrow(order: ColumnOrder, points: dict[str, IntArray]) -> None:
     """Take away, in place, the grid points of either side whose number no number of the other can stand beside."""
     known = [grid_numbers(column) for column in order.columns]
     bound = [binds[points[name]] for name, (_, binds) in zip(order.names, known, strict=True)]

@@ -115,6 +115,7 @@ def _axis(
     days: Mapping[tuple[str, str], Column],
     arrays: Mapping[str, AnyArray],
 ) -> Axis:
+    """Return the axis of a document."""
     place = document["table"], document["column"]
     column = days[place] if place in days else schema.tables[place[0]][place[1]]
     return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
@@ -155,6 +156,7 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
 
 
 def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str, AnyArray]) -> Refinement:
+    """Return the refinement of a document; raise FormatError if it does not fit the layout's axis."""
     place = layout.schema.names[int(document["table"])], str(document["column"])
     coarse, rounding = axis_at(layout, place), document["rounding"]
     fine = Axis(coarse.name, coarse.column, arrays[document["starts"]], arrays[document["leaves"]])
@@ -167,6 +169,7 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
 
 
 def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
+    """Return the document of person tables."""
     tables = [store.number("tables", table) for table in queries.tables]
     layout = store.number("layouts", queries.layout)
     document = {"tables": tables, "multipliers": list(queries.multipliers)}
@@ -174,10 +177,12 @@ def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
 
 
 def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:
+    """Return the document of distances of person tables."""
     return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
 
 
 def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
+    """Return the person tables of a document; raise FormatError if one does not fit its layout."""
     layout = source.parts["layouts"][int(document.get("layout", 0))]
     tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
     for table in tables:
@@ -186,10 +191,12 @@ def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
 
 
 def _read_distances(document: Mapping[str, Any], source: Source) -> PersonDistances:
+    """Return the distances of a document."""
     return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
 
 
 def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
+    """Return the document of one person table."""
     other = table.other_grouping
     return {
         "kind": table.kind.name,
@@ -204,6 +211,7 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
 
 
 def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
+    """Return the factor of a document; raise FormatError if it is not of this attribute."""
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)
     _check_fits(factor.table, source.parts["layouts"][0])
@@ -214,6 +222,7 @@ def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Sou
 
 
 def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> PersonTable:
+    """Return the person table of a document."""
     other = document["other_grouping"]
     return PersonTable(
         Kind[document["kind"]], int(document["table"]), str(document["attribute"]),

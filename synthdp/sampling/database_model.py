@@ -39,17 +39,19 @@ Conditioned = tuple[int, str, int]
 """The position of a table, a column, and the place of a row among those of its person, from 0."""
 
 _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
+"""The name of a column of one of a person's first rows: "table[1].column"."""
 
 BLOCK_PERSONS = 50_000
-"""Persons that are drawn at once."""
+"""Persons that are drawn at once.  A safety limit of memory."""
 
 MOST_LOST = 100
-"""How many blocks in a row may hold no person who obeys all rules, before that is said."""
+"""How many blocks in a row may hold no person who obeys all rules, before that is said.  A safety limit of time."""
 
 TRIED = 2_000
-"""Persons whose rows tell how often rules ask for another value or leave a row out."""
+"""Persons whose rows tell how often rules ask for another value or leave a row out.  Tuned; not measured."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
+"""What a receipt says of the keys of synthetic tables."""
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
@@ -230,6 +232,7 @@ class DatabaseModel:
             yield {name: self._built(name, [block[name]], forms[name]) for name in self.schema.names}
 
     def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
+        """Return one table of blocks of raw values, in its outer form."""
         columns = {column: together([block[column] for block in blocks]) for column in blocks[0]}
         return form.build(outer_schema(self.schema, name), columns)
 
@@ -474,6 +477,7 @@ def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
 
 
 def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> dict[Conditioned, BoolArray]:
+    """Return the masks that are about one column of one table."""
     return {key: mask for key, mask in masks.items() if key[:2] == (i, column)}
 
 

@@ -23,28 +23,29 @@ from synthdp.domain.refinement import Refinement
 from synthdp.randomness import Generator
 
 ROWS = 20_000
-"""Rows that correlations are estimated from."""
+"""Rows that correlations are estimated from.  A safety limit of time."""
 
 LEAST_LOST = 0.02
-"""Columns matter of whose correlation with another one groups hide so much."""
+"""Columns matter of whose correlation with another one groups hide so much.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
-"""Most columns that are dealt out together, and most scores that are drawn, for about a second: those that lose most."""
+"""Most columns that are dealt out together, and most scores that are drawn, for about a second: those that lose most.
+A safety limit."""
 
 LARGEST = 0.995
-"""Largest correlation of scores."""
+"""Largest correlation of scores.  A numerical tolerance."""
 
 TERMS, HALVINGS = 24, 30
-"""Terms of the tetrachoric series, and how often the range of its root is halved."""
+"""Terms of the tetrachoric series, and how often the range of its root is halved.  A numerical tolerance."""
 
 CHANCE = 3.0
-"""Correlations of groups below so many standard deviations of chance are none."""
+"""Correlations of groups below so many standard deviations of chance are none.  Tuned; not measured."""
 
 FARTHEST = 8.0
-"""Largest score, in standard deviations."""
+"""Largest score, in standard deviations.  A numerical tolerance."""
 
 LEAST_EIGENVALUE = 0.005
-"""Of the correlations of scores, which are estimated pair by pair."""
+"""Of the correlations of scores, which are estimated pair by pair.  A numerical tolerance."""
 
 
 class Scores(NamedTuple):
@@ -239,4 +240,5 @@ def _starts(refinement: Refinement) -> IntArray:
 
 
 def _density(score: FloatArray) -> FloatArray:
+    """Return the standard normal density."""
     return np.asarray(np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi), np.float64)

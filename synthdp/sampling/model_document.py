@@ -8,10 +8,12 @@ from typing import Any
 
 from synthdp.arrays import AnyArray
 from synthdp.codec import Source, Store, file_form, read_schema
+from synthdp.distribution.contingency import table_size
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError
+from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -20,7 +22,8 @@ from synthdp.tables.format import TableFormat
 def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
     """Return the document of a model; its names are the short ones in files of either version."""
     brief = replace(store, brief=True)  # of the same arrays and parts
-    return {
+    exact = [{"clique": list(one.clique), "counts": store.put(one.counts)} for one in model.exact]
+    document = {
         "schema": brief.write(model.schema),
         "format": model.format.to_document(),
         "total": model.total,
@@ -28,6 +31,7 @@ def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
         "refinements": [_refinement(one, brief) for one in model.refinements],
         "distribution": brief.write(model.distribution),
     }
+    return document | {"exact": exact} if exact else document
 
 
 def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
@@ -46,7 +50,14 @@ def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
         refinements=tuple(_read_refinement(one, schema, source) for one in document["refinements"]),
         total=float(document["total"]),
         format=TableFormat.from_document(document["format"]),
+        exact=tuple(
+            ExactTable(clique=tuple(map(int, one["clique"])), counts=source.arrays[one["counts"]])
+            for one in document.get("exact", ())
+        ),
     )
+    sizes = [(len(one.counts), [j for j in one.clique if j >= len(model.domain)], one.clique) for one in model.exact]
+    if any(outside or size != table_size(model.domain.shape, clique) for size, outside, clique in sizes):
+        raise FormatError("the release's exact tables do not fit its domain")
     if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
         raise FormatError("the release's model does not fit its domain")
     if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
@@ -81,6 +92,7 @@ def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyA
 
 
 def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
+    """Return the document of a domain, with its columns unless they are the schema's."""
     if schema is not None and all(schema.get(axis.name) == axis.column for axis in domain.axes):
         return [store.axis(axis) for axis in domain.axes]
     columns = store.write(Schema({axis.name: axis.column for axis in domain.axes}))
@@ -88,6 +100,7 @@ def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
 
 
 def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
+    """Return the document of a refinement."""
     document = {
         "fine": store.axis(refinement.fine),
         "coarse_cell": store.put(refinement.coarse_cell),
@@ -97,6 +110,7 @@ def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
 
 
 def _read_refinement(document: Mapping[str, Any], schema: Schema, source: Source) -> Refinement:
+    """Return the refinement of a document."""
     rounding = source.arrays[document["rounding"]] if "rounding" in document else None
     coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))
     return Refinement(source.axis(document["fine"], schema), coarse_cell, weights, rounding=rounding)

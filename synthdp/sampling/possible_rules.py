@@ -12,7 +12,7 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 TRIED = 400
-"""Persons whose cells are all equally likely, of whose rows some must obey."""
+"""Persons whose cells are all equally likely, of whose rows some must obey.  Tuned; not measured."""
 
 
 def check_rules(layout: Layout) -> None:

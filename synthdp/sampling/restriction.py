@@ -56,6 +56,7 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
 
 
 def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:
+    """Return refinements, that of column j replaced."""
     return (*refinements[:j], one, *refinements[j + 1 :])
 
 

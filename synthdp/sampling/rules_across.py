@@ -13,9 +13,9 @@ from synthdp.domain.derive import derive
 from synthdp.domain.differences import Difference
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.domain.grid import grid_of
-from synthdp.domain.histories import Layout, Order as Numbering
+from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.rules import ColumnOrder, rules_of
 from synthdp.domain.rules_across import axis_at, broken, ends_of_points
 from synthdp.domain.rules_among import kept_among
 from synthdp.domain.values import grid_numbers, numbers_at
@@ -248,6 +248,7 @@ class Obedience:
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
+        """Return a (rows,) mask of the rows whose lower grid points break a condition."""
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
 
     def _above(self, condition: Condition, raw: Mapping[Place, RawColumn]) -> BoolArray:
@@ -267,14 +268,14 @@ class Obedience:
                 number, unbound = self._from_above(condition, number), self._from_above(condition, unbound)
             values[condition.name(place)] = number
             free |= unbound
-        (order,) = (rule for rule in rules_of(condition.both) if isinstance(rule, Order))
+        (order,) = (rule for rule in rules_of(condition.both) if isinstance(rule, ColumnOrder))
         return np.asarray((values[order.left] > values[order.right]) & ~free)
 
     def _ends(self, place: Place, compared: list[Condition], rows: int) -> tuple[AnyArray, AnyArray]:
         """Return the least and the largest number that each row may have, by rules that compare."""
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
         for one in compared:
-            (order,) = (rule for rule in rules_of(one.both) if isinstance(rule, Order))
+            (order,) = (rule for rule in rules_of(one.both) if isinstance(rule, ColumnOrder))
             smaller = order.left == one.name(place)
             if one.below == place:
                 numbers, bound = numbers_at(one.both[one.names[0]], self.points[one.above])
@@ -326,7 +327,8 @@ def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
 
 
 def _compares(condition: Condition) -> bool:
-    return any(isinstance(rule, Order) for rule in rules_of(condition.both))
+    """Say whether a condition compares two columns by order."""
+    return any(isinstance(rule, ColumnOrder) for rule in rules_of(condition.both))
 
 
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
@@ -345,7 +347,7 @@ def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
     """Return the cells of a column's rows, of the period of a table too."""
     of, rows = layout.tables[table], persons.tables[table]
-    return rows.period if column == of.period and of.order is Numbering.PATTERN else rows.values[column]
+    return rows.period if column == of.period and of.order is Order.PATTERN else rows.values[column]
 
 
 def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:

@@ -13,7 +13,7 @@ from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.rules import Listed, Order, rule_domain, rules_of
+from synthdp.domain.rules import ColumnOrder, Listed, rule_domain, rules_of
 from synthdp.domain.values import is_range, mask_of_values
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.schema.constraints import Constraint
@@ -21,10 +21,12 @@ from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling."""
+"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling.
+A safety limit of memory."""
 
 CHECKED_BINS = 8
-"""Equal parts of each column that is compared with another, when the rules are checked for contradiction."""
+"""Equal parts of each column that is compared with another, when the rules are checked for contradiction.
+A safety limit of time."""
 
 
 def check_rules(schema: Schema) -> None:
@@ -74,6 +76,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
+    """Return the logarithms of masses of at least 1 where something is possible, -inf elsewhere."""
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
 
@@ -96,7 +99,7 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
                 pinned[j] |= _bins(axes[j], mask_of_values(schema[name], single, name=name))
     for rule in rules_of(schema):
         if isinstance(
-            rule, Order
+            rule, ColumnOrder
         ):  # it says nothing of missing and special values, so they are kept apart from numbers
             for j in (schema.names.index(name) for name in rule.names):
                 free = np.arange(axes[j].grid.size) >= axes[j].grid.regular

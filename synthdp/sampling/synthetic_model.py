@@ -26,32 +26,37 @@ from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import MOST_BALANCE, Inside, balanced_inside
+from synthdp.sampling.exact_tables import ExactTable, moved_to_tables
 from synthdp.sampling.inside_groups import dealt_out
-from synthdp.sampling.structural_zeros import obeying, rules_between
+from synthdp.sampling.structural_zeros import obeying, rules_between, structural_zeros
 from synthdp.schema.column import Fresh
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 OBEYED = "no synthetic row breaks a declared rule"
+"""What a receipt says of declared rules."""
 
 REPLACEMENTS = 30
-"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others."""
+"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others.
+A safety limit of time."""
 
 HOPELESS = 3
-"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow."""
+"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow.
+Tuned; not measured."""
 
 FEWEST_REPLACED = 100
-"""Rows that are drawn at least, when some are replaced."""
+"""Rows that are drawn at least, when some are replaced.  A safety limit: fewer would cost as much time."""
 
 BLOCK_ROWS = 1_000_000
-"""Rows that are held at once when rows are drawn into a file."""
+"""Rows that are held at once when rows are drawn into a file.  A safety limit of memory."""
 
 INTERVALS = 32
-"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells."""
+"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells.
+Tuned; not measured."""
 
 WORKERS = min(4, os.cpu_count() or 1)
-"""Threads that draw and decode columns; numpy computes outside the interpreter's lock."""
+"""Threads that draw and decode columns; numpy computes outside the interpreter's lock.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +77,9 @@ class SyntheticModel:
         Estimated number of rows of the private table (or the exact one, where it is public).
     format
         The outer form of the tables.
+    exact
+        Tables that `rows` rows have exactly, where nothing is given and they are drawn at once; in the order in which rows
+        are moved to them, see `synthdp.sampling.exact_tables`.
     """
 
     schema: Schema
@@ -80,6 +88,7 @@ class SyntheticModel:
     refinements: tuple[Refinement, ...]
     total: float
     format: TableFormat
+    exact: tuple[ExactTable, ...] = ()
 
     def __repr__(self) -> str:
         return f"SyntheticModel({len(self.domain)} columns, about {self.rows} rows)"
@@ -246,6 +255,7 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
+        """Yield synthetic rows in blocks of at most ``size``, in their outer form."""
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
@@ -318,6 +328,8 @@ class SyntheticModel:
                 codes, cells = balanced_inside(
                     self.distribution, rows, rng, inside, given=evidence or None, balance=balance
                 )
+                if not evidence and rows == self.rows:
+                    codes, cells = self._made_exact(codes, cells, rng)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
             raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
@@ -344,6 +356,21 @@ class SyntheticModel:
             return self._refine(j, codes[some, j], rng, mask)
 
         return indices, Repair(self.domain, rules, codes, indices, allowed, redraw, rng).mend()
+
+    def _made_exact(self, codes: Codes, cells: Codes | None, rng: Generator) -> tuple[Codes, Codes | None]:
+        """Move rows until they have the exact tables; a row that moved gets a new fine cell."""
+        tables = [one for one in self.exact if one.rows == len(codes)]
+        if not tables:
+            return codes, cells
+        rules = structural_zeros(self.schema, self.domain) if self.schema.constraints else {}
+        moved = moved_to_tables(codes, self.domain.shape, tables, rng, allowed=rules)
+        if cells is not None:
+            cells = np.array(cells, order="F")
+            for j in range(len(self.domain)):
+                changed = np.flatnonzero(moved[:, j] != codes[:, j])
+                if len(changed):
+                    cells[changed, j] = self._fine_cells(j, moved[changed, j], rng, None)
+        return moved, cells
 
     def _conditions(self, given: Mapping[str, Any]) -> dict[str, BoolArray]:
         """Return which grid points of modelled columns given values allow; what is looked up is translated."""
@@ -460,5 +487,6 @@ class _Values(Mapping[str, RawColumn]):
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
+    """Copy some rows of all columns to places of others, in place."""
     for name, column in target.items():
         column[at] = source[name][rows]

@@ -30,6 +30,7 @@ DISCOVERED = "discovered under noise"
 """The source of a column whose bounds or levels a release found and paid for."""
 
 LONGEST_SOURCE = 200
+"""Most characters of what a column says of where its declaration comes from.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Column(ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what the column holds, in a few words."""
+        """Return what the column holds in a few words, for receipts and lists of columns."""
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
         """Return for each step of a declared hierarchy, the coarsest first, the grid index of each group's first level."""
@@ -336,6 +337,10 @@ def number(value: Any) -> int | float:
 
 
 def _is_short_text(text: object) -> bool:
+    """Say whether something is a printable text of 1 to `LONGEST_SOURCE` characters.
+
+    What a draft appended does not count.
+    """
     return (
         isinstance(text, str)
         and bool(text.strip())

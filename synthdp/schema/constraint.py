@@ -38,11 +38,11 @@ class Constraint(ABC):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the modelled columns that it is about."""
+        """Return the modelled columns that the rule is about."""
         return tuple(dict.fromkeys(name for rule in self.means() for name in rule.names))
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check it against the columns that a schema models.
+        """Raise SchemaError unless the rule's columns are modelled and can hold the values that it names.
 
         Raises
         ------

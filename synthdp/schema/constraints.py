@@ -68,11 +68,11 @@ class LessEqual(Constraint):
             raise SchemaError(f"column {self.left!r} of a rule must be a number, a datetime or a duration")
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return none: it compares."""
+        """Return no value: an order compares columns and names none."""
         return ()
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{self.left} is at most {self.right}"
 
 
@@ -118,7 +118,7 @@ class Forbidden(Constraint):
         return list(self.values.items())
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"never {_conditions(self.values)}"
 
 
@@ -163,7 +163,7 @@ class Implies(Constraint):
         return [*self.when.items(), *self.then.items()]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"where {_conditions(self.when)}: {_conditions(self.then)}"
 
 
@@ -202,7 +202,7 @@ class Iff(Constraint):
         _check_sides("an Iff", self.left, self.right, columns)
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{_conditions(self.left)} exactly where {_conditions(self.right)}"
 
 
@@ -263,7 +263,7 @@ class Combinations(Constraint):
         return [(name, list({repr(value): value for value in given}.values())) for name, given in every]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{' and '.join(self.columns)} are one of {len(self.combinations)} declared combinations"
 
 
@@ -319,15 +319,17 @@ class CalendarDate(Constraint):
         return [(name, _within(columns[name], numbers)) for name, numbers in special.items()]
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{', '.join(self.names)} are a day of the calendar"
 
 
 def _conditions(values: Mapping[str, Any]) -> str:
+    """Return values by column in words: "a is 1 or 2 and b is from 3 to 5"."""
     return " and ".join(f"{name} is {' or '.join(map(_value_in_words, given))}" for name, given in values.items())
 
 
 def _value_in_words(value: Any) -> str:
+    """Return one value of a rule in words; a pair is a range, and None a missing value."""
     if isinstance(value, tuple):
         return f"from {value[0]} to {value[1]}"
     return "missing" if value is None else str(value)
@@ -357,6 +359,10 @@ def _plain(value: object) -> object:
 
 
 def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+    """Raise SchemaError unless both sides of a rule name columns.
+
+    None of them twice, and values that these can hold.
+    """
     _check_values(left, columns)
     _check_values(right, columns)
     if not left or not right or set(left) & set(right):
@@ -372,11 +378,13 @@ def _ends_of(column: Column) -> tuple[float, float]:
 
 
 def _within(column: Column, numbers: Sequence[int]) -> list[int]:
+    """Return those of some numbers that lie between a column's bounds, both included."""
     first, last = _ends_of(column)
     return [one for one in numbers if first <= one <= last]
 
 
 def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
+    """Raise SchemaError unless all names are columns of the schema whose bounds or levels are declared."""
     for name in names:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
@@ -385,6 +393,7 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
+    """Raise SchemaError unless a rule lists, for columns of the schema, values or ranges that they can hold."""
     _known(tuple(values), columns)
     for name, wanted in values.items():
         column = columns[name]
@@ -399,10 +408,12 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
 
 
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
+    """Return the ends of a range that are given, one or two; raise SchemaError for a column without an order."""
     if not column.ordered or len(value) != 2:
         raise SchemaError(f"a rule gives a range of column {name!r}: that takes an ordered column and two ends")
     return [end for end in value if end is not None]
 
 
 def _may_hold(column: Column, value: object) -> bool:
+    """Say whether a column can hold a value, or be missing if the value is None."""
     return column.nullable if value is None else column.may_hold(value)

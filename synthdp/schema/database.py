@@ -29,7 +29,10 @@ MOST_PLACES = 20_000
 """Most values of one person, over all tables, that are held: a place is kept for each row that a person may have."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""What the name of a table may be: it becomes a part of file names and of names of groups."""
+
 _SETTINGS = ("parent", "child", "key", "at_most", "order", "unique")
+"""The fields of a relation in a schema's document."""
 
 
 class DatabaseSchema:
@@ -268,6 +271,10 @@ class DatabaseSchema:
         return drafted_by_old_name("DatabaseSchema.draft", tables, relations=relations)
 
     def _check_keys(self) -> None:
+        """Raise SchemaError unless tables under the root are joined by the person's key.
+
+        And others by a key of their parent.
+        """
         for relation in self.relations:
             if relation.parent == self.root and relation.key != self.key:
                 raise SchemaError(
@@ -287,6 +294,10 @@ class DatabaseSchema:
                     )
 
     def _check_tables(self) -> None:
+        """Raise SchemaError for names that begin with "#".
+
+        For four tables in a chain, and for too many places a person.
+        """
         for name, schema in self.tables.items():
             for column in schema:
                 if column.startswith("#"):
@@ -351,6 +362,7 @@ def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Rela
 
 
 def _check_order(relation: Relation, schema: Schema) -> None:
+    """Raise SchemaError unless a relation has no order, or is ordered by a column of its child that is read."""
     if relation.order is None:
         return
     column = schema.get(relation.order)
@@ -364,11 +376,13 @@ def _check_order(relation: Relation, schema: Schema) -> None:
 
 
 def _relation_document(relation: Relation) -> dict[str, Any]:
+    """Return the document of a relation, without the settings that are at their default."""
     document = {name: getattr(relation, name) for name in _SETTINGS}
     return {name: value for name, value in document.items() if value not in (None, False)}
 
 
 def _relation_of(document: object, *, source: str) -> Relation:
+    """Return the relation of a document; raise FormatError for settings that are missing or unknown."""
     if not isinstance(document, dict) or not {"parent", "child", "key", "at_most"} <= set(document):
         raise FormatError(f"{source} has a relation without parent, child, key and at_most")
     unknown = [name for name in document if name not in _SETTINGS]

@@ -17,14 +17,22 @@ from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
 from synthdp.schema.constraint import Constraint, register
 
 MOST_CHARACTERS = 1000
+"""Most characters of an expression.  A safety limit: it is parsed."""
+
 MOST_PARTS = 200
+"""Most nodes of an expression's syntax tree.  A safety limit."""
+
 MOST_VALUES = 100_000
 """Values that a lookup lists at most."""
 
 LARGEST_CONSTANT = 1e300
+"""Largest number that an expression may name.  A safety limit: products of a few stay finite."""
 
 _QUOTED = re.compile(r"`([^`]+)`")
+"""A column's name in backticks, as an expression has it where the name is no plain word."""
+
 _EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
+"""How an expression may look, for errors."""
 
 
 @register
@@ -74,7 +82,7 @@ class Derived(Constraint):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the columns that it is computed from.
+        """Return the columns that the derived column is computed from.
 
         Raises
         ------
@@ -89,7 +97,7 @@ class Derived(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it is computed from."""
+        """Return the columns that the derived column is computed from."""
         return self.sources
 
     def means(self) -> Sequence[Constraint]:
@@ -97,7 +105,7 @@ class Derived(Constraint):
         return ()
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         made = f"looked up by {self.of}" if self.expression is None else self.expression
         return f"{self.column} is {made}"
 
@@ -196,6 +204,10 @@ def values_of(column: Column) -> list[Any]:
 
 
 def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
+    """Return a derived column that a table of values fills, its levels or bounds completed.
+
+    Raise SchemaError if it cannot.
+    """
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
         raise SchemaError(f"derived column {name!r} must be of levels or numbers to be looked up")
@@ -230,6 +242,7 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _may_be(column: Column, value: Any) -> bool:
+    """Say whether a derived column can hold a value of its table; its bounds, where rounded, belong to it."""
     if value is None:
         return column.nullable
     if column.quantity != "number" or not column.may_hold(value):
@@ -239,6 +252,10 @@ def _may_be(column: Column, value: Any) -> bool:
 
 
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
+    """Return a derived column that an expression fills, its open bounds completed.
+
+    Raise SchemaError if it cannot be.
+    """
     name, sources = rule.column, rule.sources
     if column.quantity != "number":
         raise SchemaError(f"derived column {name!r} must hold numbers to be computed")
@@ -308,6 +325,7 @@ class _Range:
             raise SchemaError(f"derived column {self.name!r} may become infinite")
 
     def _with(self, *ends: Any) -> _Range:
+        """Return the range from the least to the largest of some numbers, of the same expression."""
         return _Range(self.name, min(ends), max(ends), self.whole)
 
     def __add__(self, other: _Range) -> _Range:
@@ -338,6 +356,7 @@ _OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.USub: lambda a: -a,
     ast.UAdd: lambda a: a,
 }
+"""What each operator of an expression does, on numbers, ranges and arrays."""
 
 
 def _folded(node: ast.AST, leaf: Callable[[Any], Any], operations: Mapping[type[ast.AST], Callable[..., Any]]) -> Any:
@@ -398,4 +417,5 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
 
 
 def _plain(value: object) -> object:
+    """Return a numpy scalar as a value of Python, and anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value

@@ -17,16 +17,23 @@ from zoneinfo import ZoneInfo
 from synthdp.errors import SchemaError
 
 LONGEST_FORMAT = 100
+"""Most characters of a format.  A safety limit: it becomes a regular expression."""
+
 LAST_YEAR = 2068
 """Of two digits, the last year that C and Python read them as; the first is 99 years before."""
 
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
+"""Microseconds of one hour, minute, second and microsecond, by the letter of a format."""
+
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+"""The moment from which microseconds are counted."""
+
 _MICROSECOND = dt.timedelta(microseconds=1)
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SPACES = " \u00a0\u202f"
+"""Characters that separate thousands as a space does: plain, without a break, and narrow."""
 
 
 class CellFormat(Protocol):
@@ -54,16 +61,27 @@ _NUMERIC = {
     "Y": r"\d{4}", "y": r"\d\d", "m": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}", "I": r"\d{1,2}", "M": r"\d{1,2}",
     "S": r"\d{1,2}", "f": r"\d{1,6}", "j": r"\d{1,3}",
 }  # fmt: skip
+"""The digits that each letter of a format reads."""
+
 _WIDTHS = {"Y": 4, "f": 6, "j": 3}
+"""Digits that each letter writes, where these are not two."""
+
 _NAMES = {
     "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),
     "p": ("AM", "PM"),
 }  # fmt: skip
+"""The names that each letter of a format reads and writes, in English."""
+
 _OFFSET = r"Z|[+-]\d\d:?\d\d"
+"""The offset of a time zone, as a regular expression."""
+
 _OF = {
     "moment": frozenset("YymdHIMSfjBbAapz"), "clock": frozenset("HIMSfp"), "length": frozenset("HMSf"),
 }  # fmt: skip
+"""The letters that a format of each quantity may have."""
+
 _PART = re.compile(r"%(?P<plain>-?)(?P<code>[A-Za-z%])|(?P<text>[^%]+)")
+"""One part of a format: a letter after a percent sign, or text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,7 @@ class TimeFormat:
             return None
 
     def _micros(self, told: Mapping[str, str]) -> int | None:
+        """Return the microseconds that the parts of a text stand for, or None if an hour or minute is out of range."""
         numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
         if "f" in told:
             numbers["f"] = int(told["f"].ljust(6, "0"))
@@ -208,6 +227,7 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
 
 
 def _what_is_wrong(codes: list[str], quantity: str) -> str:
+    """Return what is wrong with the letters of a format, as the end of a sentence; "" if nothing is."""
     if len(set(codes)) < len(codes):
         return "must name each part once"
     if ("p" in codes) != ("I" in codes) or ("I" in codes and "H" in codes):
@@ -253,6 +273,7 @@ def _width(parts: tuple[tuple[str, str, bool], ...]) -> int | None:
 
 
 def _written(code: str, moment: dt.datetime, *, bare: bool) -> str:
+    """Return the text of one letter of a format for a moment; ``bare`` leaves leading zeros out."""
     if code in "BbAap":
         place = {"B": moment.month - 1, "b": moment.month - 1, "p": int(moment.hour >= 12)}.get(code, moment.weekday())
         return _NAMES[code][place]
@@ -267,10 +288,12 @@ def _written(code: str, moment: dt.datetime, *, bare: bool) -> str:
 
 
 def _digits(number: int, code: str, *, bare: bool) -> str:
+    """Return a number as text, with leading zeros to the letter's width unless ``bare``."""
     return str(number) if bare else str(number).zfill(_WIDTHS.get(code, 2))
 
 
 def _place(text: str, names: tuple[str, ...]) -> int:
+    """Return the position of a name among others, in whatever case."""
     return [name.casefold() for name in names].index(text.casefold())
 
 
@@ -337,6 +360,7 @@ class NumberFormat:
 
 
 _EXAMPLE = re.compile(r"(?P<before>[^\d+\-]*)(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*[\d#])?)(?P<after>[^\d]*)")
+"""The parts of an example of a written number: text before, the number, text after."""
 
 
 @lru_cache(maxsize=256)
@@ -391,6 +415,7 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
 
 @lru_cache(maxsize=256)
 def _number_pattern(form: NumberFormat) -> re.Pattern[str]:
+    """Return the regular expression that reads numbers written in a format, with groups for signs and digits."""
     between = (
         f"[{_SPACES}]"
         if form.thousands in _SPACES

@@ -14,6 +14,7 @@ from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Int
 
 
 def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a text."""
     return tuple(text.split())
 
 
@@ -113,7 +114,10 @@ class KnownColumn:
 
 
 _CALENDAR, _CLOCK, _EARTH = "the calendar", "the clock", "degrees on the globe"
+"""Sources of known columns, as receipts name them."""
+
 _WORDS, _WEEKDAY = "the words of a yes-or-no question", "weekday|wday|dow|day_of_week"
+"""The source of columns of yes and no, and names that columns of weekdays have, as a regular expression."""
 
 KNOWN: dict[str, KnownColumn] = {
     "age": KnownColumn(Integer(0, 125), "years of age; the longest life on record had 122", "age"),

@@ -16,11 +16,19 @@ from synthdp.schema.column import Fresh, Known, Level, Levels, Quantity, registe
 from synthdp.schema.formats import TruthFormat, checked, truth_format
 
 DIGITS = "0123456789"
+"""The digits of ASCII."""
+
 LONGEST_PATTERN = 200
+"""Most characters of a pattern.  A safety limit."""
+
 LONGEST_KEY = 200
+"""Most characters of a key that a pattern makes.  A safety limit."""
 
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
+"""One part of a pattern: a character or a set of characters, and how often it stands there."""
+
 _LANGUAGE = r"plain characters, \d, [A-Z], [0-9a-f], {n} after one of them, and \ before a sign, such as 'C-\d{6}'"
+"""What a pattern may be made of, for errors."""
 
 
 @lru_cache(maxsize=64)
@@ -64,6 +72,7 @@ def size_of(pattern: str) -> int:
 
 
 def _characters(pattern: str, part: str) -> str:
+    """Return the characters that one part of a pattern may be, as a text; raise SchemaError for what is not offered."""
     if part == r"\d":
         return DIGITS
     if not part.startswith("["):
@@ -182,7 +191,7 @@ class Categorical(Known):
         return value in (self.levels or ()) or value == self.other
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "category"
 
 
@@ -237,7 +246,7 @@ class Ordinal(Known):
         return value in self.levels
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "ordered category"
 
 
@@ -288,7 +297,7 @@ class Boolean(Known):
         return isinstance(value, bool)
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "true or false"
 
 
@@ -347,7 +356,7 @@ class Identifier(Known):
         return self
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "identifier"
 
 
@@ -377,6 +386,7 @@ def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
 
 
 def _check_levels(levels: Sequence[Level], where: str) -> None:
+    """Raise SchemaError unless there are levels, all of them texts, numbers or booleans."""
     if not levels:
         raise SchemaError(f"levels must not be empty {where}")
     if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):

@@ -19,6 +19,8 @@ from synthdp.schema.formats import NumberFormat, checked, number_format, words_a
 from synthdp.schema.times import check_pair, whole_bounds
 
 MOST_DECIMALS = 15
+"""Most decimals of a number.  Derived: a 64-bit float holds 15 digits."""
+
 POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
 """Spacings that a release looks for where none is declared: thousands to millionths."""
 
@@ -32,7 +34,7 @@ def spacing(decimals: int | None, step: float | None) -> Fraction:
 
 
 def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tuple[float, ...]) -> Steps:
-    """Return the values from one bound to the other."""
+    """Return the grid of values from ``lower`` to at most ``upper``, each ``distance`` above the one before."""
     first = _exact(lower)
     denominator = math.lcm(first.denominator, distance.denominator)
     last = math.floor((_exact(upper) - first) / distance)
@@ -210,7 +212,7 @@ class Decimal(Continuous):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "decimal"
 
 
@@ -289,16 +291,19 @@ class Integer(Known):
 
 
 def _range_in_words(lower: float | None, upper: float | None) -> str:
+    """Return bounds as the end of a sentence, or "" where one is open."""
     return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
 
 
 def _cells(column: Continuous | Integer) -> NumberFormat | None:
+    """Return how a column's cells are written, or None if as plain numbers."""
     if column.format is None and not column.words:
         return None
     return number_format(column.format, words_as_pairs(column.words))
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
+    """Raise SchemaError unless bounds and special values are finite numbers, whole ones for an Integer."""
     checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
     check_pair(lower, upper, where)
@@ -336,6 +341,7 @@ def _store_numbers(column: Continuous | Integer) -> None:
 
 
 def _float(value: Any) -> Any:
+    """Return a value as a float, or unchanged if it is none."""
     try:
         return float(value)
     except ValueError:
@@ -343,6 +349,7 @@ def _float(value: Any) -> Any:
 
 
 def _is_finite(number: Any) -> bool:
+    """Say whether a number is finite as a float."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number that no float can hold

@@ -17,8 +17,11 @@ from synthdp.schema.schema_json import VERSION, csv_document
 Entry: TypeAlias = dict[str, Any]
 
 LEVEL_SEPARATOR = "|"
+"""What separates the levels of a column in one cell of a data dictionary."""
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
+"""A whole number of up to 18 digits, which 64 bits hold."""
+
 _TYPE_NAMES = {
     "continuous": "continuous float number real double numeric decimal",
     "integer": "integer int whole long",
@@ -29,7 +32,11 @@ _TYPE_NAMES = {
     "duration": "duration timedelta interval",
     "identifier": "identifier id key uuid",
 }
+"""The words that data dictionaries have for each type of column."""
+
 _KINDS = {alias: kind for kind, aliases in _TYPE_NAMES.items() for alias in aliases.split()}
+"""The type of column of each of these words."""
+
 _TRUTH = {
     "true": True,
     "yes": True,
@@ -41,8 +48,13 @@ _TRUTH = {
     "n": False,
     "": False,
 }
+"""What the words in the column ``nullable`` mean."""
+
 _DICTIONARY_FIELDS = ("name", "type", "min", "max", "levels", "nullable", "description", "source")
+"""The columns that are read of a data dictionary."""
+
 JSON_SCHEMA, DATA_DICTIONARY = "a published JSON Schema", "a published data dictionary"
+"""What receipts name as the source of a column."""
 
 
 def whole_number(text: str) -> int | None:
@@ -154,6 +166,7 @@ def _resolved(rule: object, document: Mapping[str, Any], source: str) -> dict[st
 
 
 def _of_property(name: str, rule: object, document: Mapping[str, Any], source: str) -> Entry:
+    """Return the entry of a schema's document for one property of a JSON Schema."""
     where = f"column {name!r} of {source}"
     rule = _resolved(rule, document, source)
     nullable = bool(rule.get("nullable", False))
@@ -184,12 +197,14 @@ def _of_property(name: str, rule: object, document: Mapping[str, Any], source: s
 
 
 def _of_levels(levels: list[Any]) -> Entry:
+    """Return the entry of a column with these levels: true and false are a boolean."""
     if set(map(type, levels)) == {bool} and len(levels) == 2:
         return {"type": "boolean"}
     return {"type": "categorical", "levels": levels}
 
 
 def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
+    """Return the entry of a column of a type of JSON Schema; raise SchemaError for arrays and objects."""
     match kind:
         case "integer":
             beyond = 1
@@ -218,6 +233,7 @@ def _limit(rule: Mapping[str, Any], name: str, exclusive: str, beyond: int) -> A
 
 
 def _of_text(rule: Mapping[str, Any]) -> Entry:
+    """Return the entry of a text, by its format: a date, an id, or labels that are to be discovered."""
     format_ = rule.get("format")
     if format_ in ("date", "date-time"):
         bounds = _bounds(rule.get("formatMinimum"), rule.get("formatMaximum"))
@@ -234,6 +250,7 @@ def _of_text(rule: Mapping[str, Any]) -> Entry:
 
 
 def _bounds(lower: Any, upper: Any) -> Entry:
+    """Return bounds as settings of a column, or a comment that says which one is missing."""
     if lower is not None and upper is not None:
         return {"lower": lower, "upper": upper}
     given = "" if lower is None and upper is None else f" but {'lower' if lower is not None else 'upper'}"
@@ -246,6 +263,7 @@ def _bounds(lower: Any, upper: Any) -> Entry:
 
 
 def _of_line(cells: Mapping[str, str], source: str) -> Entry:
+    """Return the entry of one line of a data dictionary, given its cells by name."""
     name, where = cells["name"], f"column {cells['name']!r} of {source}"
     kind = _KINDS.get(cells["type"].casefold())
     if kind is None:
@@ -275,10 +293,12 @@ def _of_line(cells: Mapping[str, str], source: str) -> Entry:
 
 
 def _as_it_is(text: str, where: str) -> str:  # noqa: ARG001 - one of two readers
+    """Return a text unchanged."""
     return text
 
 
 def _number(text: str, where: str) -> float:
+    """Return a text as an int or a float; raise SchemaError if it is no number."""
     whole = whole_number(text)
     try:
         return whole if whole is not None else float(text)
@@ -287,6 +307,7 @@ def _number(text: str, where: str) -> float:
 
 
 def _levels(text: str, where: str) -> list[Any]:
+    """Return the levels in a text: a JSON list, or texts between separators; numbers if all are whole."""
     if text.startswith("["):
         try:
             levels = json.loads(text)

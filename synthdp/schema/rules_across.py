@@ -23,6 +23,7 @@ Place = tuple[str, str]
 """A table and a column."""
 
 _DOTTED = re.compile(r"`[^`]*`|[A-Za-z_]\w*\.[A-Za-z_]\w*")
+"""A name in backticks, or "table.column"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +181,7 @@ def checked_rules(
 
 
 def above_of(table: str, relation_to: Callable[[str], Relation | None]) -> set[str]:
-    """Return the tables above one."""
+    """Return the names of all tables above one."""
     found: set[str] = set()
     while (relation := relation_to(table)) is not None:
         table = relation.parent
@@ -209,6 +210,7 @@ def _condition(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> Condition:
+    """Return what one part of a rule between two tables demands of the later column, given the earlier one."""
     first, second = places
     both = Schema(
         {name: _modelled(place, modelled) for name, place in zip(names, places, strict=True)}, constraints=[part]
@@ -236,6 +238,7 @@ def _among(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> AmongRows:
+    """Return a rule about the rows of one parent row, with the column and the relation that it is about."""
     place = _place(rule.column, tables)
     column, relation = _modelled(place, modelled), relation_to(place[0])
     if not is_complete(column):
@@ -257,6 +260,7 @@ def _among(
 def _computed(
     rule: Derived, tables: Mapping[str, Schema], modelled: Mapping[str, Schema], above: Callable[[str], set[str]]
 ) -> Computed:
+    """Return a column that is derived from columns of its own table and of those above."""
     table, name = _place(rule.column, tables)
     quoted = replace(rule, expression=_quoted(rule.expression)) if isinstance(rule.expression, str) else rule
     sources = tuple(_place(one, tables) for one in quoted.sources)
@@ -283,6 +287,7 @@ def _quoted(expression: str) -> str:
 
 
 def _place(name: object, tables: Mapping[str, Schema]) -> Place:
+    """Return the table and the column that "table.column" names; raise SchemaError if there is none."""
     table, _, column = str(name).partition(".")
     if not column or table not in tables:
         raise SchemaError(
@@ -296,6 +301,7 @@ def _place(name: object, tables: Mapping[str, Schema]) -> Place:
 
 
 def _modelled(place: Place, modelled: Mapping[str, Schema]) -> Column:
+    """Return the column at a place; raise SchemaError if it is derived or an identifier."""
     table, name = place
     column = modelled[table].get(name)
     if column is None or isinstance(column, Identifier):

@@ -113,6 +113,7 @@ def read_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def _read_csv(given: object, *, source: str) -> CsvFormat | None:
+    """Return how a schema's document says that its file is written; raise FormatError for unknown settings."""
     if given is None:
         return None
     known = {field.name for field in fields(CsvFormat)}
@@ -141,6 +142,7 @@ def _type_of(column: Column) -> str:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: tuples as lists, numpy's scalars as Python's."""
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -156,6 +158,7 @@ def _kind_named(name: str) -> type[Column] | None:
 
 
 def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
+    """Return the column of one entry of a schema's document; raise SchemaError for unknown or missing settings."""
     if "known" in entry:
         entry = _spelt_out(name, entry, source=source)
     kind = _kind_named(str(entry.get("type")).lower())

@@ -45,7 +45,7 @@ class SiblingRule(ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what it says, for a receipt or a report."""
+        """Return the rule as the receipt's sentence has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class UniquePerParent(SiblingRule):
             )
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"no two rows of one parent row have the same {self.column}"
 
 
@@ -144,7 +144,7 @@ class RowsPerParent(SiblingRule):
             )
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         if self.at_least == self.at_most:
             many = f"exactly {self.at_least}"
         else:
@@ -182,7 +182,7 @@ class NeverFalls(SiblingRule):
             raise SchemaError(f"{self.column!r} is never to fall, but its values have no order")
 
     def in_words(self) -> str:
-        """Return what it says."""
+        """Return the rule as the receipt's sentence has it."""
         return f"{self.column} never falls from one row of a parent row to the next"
 
 
@@ -191,6 +191,7 @@ SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (Uniq
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
+    """Return a column's levels, none if it has numbers."""
     support = column.support()
     return support.levels if isinstance(support, Levels) else ()
 

@@ -147,7 +147,7 @@ class Datetime(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "day" if self.resolution == "D" else "moment"
 
     def shown(self, value: Any) -> str:
@@ -297,7 +297,7 @@ class Time(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "clock"
 
     def shown(self, value: Any) -> str:
@@ -418,7 +418,7 @@ class Duration(Known):
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table."""
+        """Return the name of the plain type that suits the values in a table."""
         return "length"
 
     def shown(self, value: Any) -> str:
@@ -426,7 +426,7 @@ class Duration(Known):
         return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_numpy_code(self.resolution)}]"))
 
     def in_words(self) -> str:
-        """Return what the column is."""
+        """Return what the column holds in words, for receipts and lists of columns."""
         return "length of time"
 
 
@@ -443,6 +443,7 @@ def check_pair(lower: object, upper: object, where: str) -> None:
 
 
 def _check_times(column: Datetime | Duration, where: str) -> None:
+    """Raise SchemaError unless the bounds are a rising pair within 62 bits of microseconds, at a known resolution."""
     if not _is_resolution(column.resolution):
         raise SchemaError(f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}")
     check_pair(column.lower, column.upper, where)
@@ -464,6 +465,7 @@ def _is_written(zone: str, pattern: str) -> bool:
 
 
 def _time_steps(first: int, last: int, resolution: str) -> Steps:
+    """Return the grid of times from a first to a last step, with the round lengths of time that bins may start at."""
     step = RESOLUTIONS[resolution]
     clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
     lengths = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]
@@ -476,6 +478,7 @@ def _numpy_code(resolution: str) -> str:
 
 
 def _is_resolution(resolution: object) -> bool:
+    """Say whether something names a resolution."""
     return isinstance(resolution, str) and resolution in RESOLUTIONS
 
 

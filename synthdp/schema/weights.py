@@ -116,4 +116,5 @@ class Weight(Known):
 
 
 def _is_number(value: Any) -> bool:
+    """Say whether something is a finite number and no truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

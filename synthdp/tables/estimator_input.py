@@ -24,10 +24,11 @@ from synthdp.errors import DataError, SynthDPError
 from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.dataframe import frame_of
-from synthdp.tables.sources.resolve import is_spark
+from synthdp.tables.sources.dataframe import FrameSource, frame_of
+from synthdp.tables.sources.resolve import is_spark, source_of
 
 DEFAULT_LABEL = "target"
+"""The name of the label's column where ``y`` has none."""
 
 _HARMLESS = (
     "Input X contains", "Found array with 0 ", "X has ", "X does not contain", "The feature names", "Feature names",
@@ -44,6 +45,24 @@ def is_table(X: Any) -> bool:
         return nw.from_native(X, pass_through=True) is not X
     except DuplicateError:
         return True
+
+
+def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
+    """Return the rows of ``X``, checked as `checked_table` checks them; the estimator keeps names alone.
+
+    Raises
+    ------
+    DataError
+        If ``X`` is no table, or is known to have no row.
+    """
+    if isinstance(X, Source) or is_spark(X):
+        source = source_of(X)
+        estimator.n_features_in_, estimator.feature_names_in_ = len(source.names), np.array(source.names, dtype=object)
+    else:
+        source = FrameSource(checked_table(estimator, X, reset=reset))
+    if getattr(source, "is_empty", False):
+        raise DataError("the table has no rows: there is nothing to release")
+    return source
 
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -124,6 +143,7 @@ def _objects(cells: Sequence[Any]) -> AnyArray:
 
 
 def _of_array(X: Any) -> AnyArray:
+    """Return what a user brought as a numpy array; raise DataError if it is no table."""
     with instead_of(
         ValueError, TypeError, say=DataError("X must be a table: an array of rows and columns, or a dataframe")
     ):

@@ -257,6 +257,7 @@ def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
 
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
+    """Return the error for a column that a type cannot hold."""
     return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
 
 

@@ -55,10 +55,12 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
 
 
 def _levels(schema: DatabaseSchema, table: str, column: str) -> list[Any]:
+    """Return a column's levels, none if it has numbers."""
     kind = schema.tables[table][column]
     return list(getattr(kind, "levels", None) or [])
 
 
 def _pandas(table: Any) -> pd.DataFrame:
+    """Return a dataframe of any library as pandas has it."""
     found: pd.DataFrame = nw.from_native(table).lazy().collect().to_pandas()
     return found.reset_index(drop=True)

@@ -94,6 +94,7 @@ _SAID_AT_THE_DOOR = (
     ("fatal:  role \"", _STATES["28"]),
     ("fatal:  database \"", _STATES["3D"]),
 )  # fmt: skip
+"""What a server's text means that came without an SQLSTATE, since the connection was refused."""
 
 
 _LIBRARIES = ("psycopg", "psycopg2", "pg8000", "adbc_driver_manager")
@@ -149,6 +150,7 @@ def place_of(url: str) -> str:
 
 
 def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
+    """Return the error to raise in place of a database's, or None to let it pass."""
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)

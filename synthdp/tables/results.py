@@ -28,4 +28,5 @@ def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _column(values: Any) -> Any:
+    """Return values as a pandas column; objects if one of them is None, which stays None."""
     return pd.Series(values, dtype=object) if isinstance(values, list) and None in values else values

@@ -53,7 +53,7 @@ class TextSource(Source, Protocol):
 
     @property
     def csv(self) -> CsvFormat:
-        """How it is read, as a schema records it."""
+        """Return the file's format, as a schema records it."""
         ...
 
     @property
@@ -175,5 +175,5 @@ class SummingSource(Source, Protocol):
         ...
 
     def forget(self) -> None:
-        """Drop what was kept for the next question."""
+        """Drop the rows that the source kept for its next question."""
         ...

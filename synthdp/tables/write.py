@@ -15,8 +15,10 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
+"""Endings of files that tables are written to."""
 
 COLUMNAR = (".parquet", ".arrow")
+"""Those of files that need Arrow."""
 
 
 def library_for(path: str | PathLike[str]) -> str:
@@ -97,6 +99,7 @@ def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[
 
 
 def _opener(path: Path) -> Callable[..., Any]:
+    """Return Arrow's writer for a file; raise ParameterError if pyarrow is not installed."""
     with instead_of(ImportError, say=ParameterError(f"'{path.name}' needs pyarrow: pip install 'synthdp[arrow]'")):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -104,6 +107,7 @@ def _opener(path: Path) -> Callable[..., Any]:
 
 
 def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
+    """Write Arrow tables to a file, whole or not at all."""
     opened = _opener(path)
     with (
         instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
@@ -120,5 +124,6 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
 
 
 def _why(error: BaseException) -> str:
+    """Return what the system says of an error of the disk."""
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else "the disk may be full"

@@ -8,9 +8,11 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "synthdp"
 FOLDERS = ("answers", "curator", "fit", "mechanisms", "sampling", "works")
-SAID = re.compile(r"safety limit|tolerance|tuned|derived|measured|sweep|benchmarks|docs/|=|√|sqrt", re.IGNORECASE)
-MOST_SILENT = 270
-"""Constants that say nothing of their kind; 252 when this was written, 431 before; the limit only falls."""
+SAID = re.compile(
+    r"safety limit|tolerance|tuned|derived|convention|measured|sweep|benchmarks|docs/|=|√|sqrt", re.IGNORECASE
+)
+MOST_SILENT = 100
+"""Constants that say nothing of their kind; 88 when this was written, 260 and 431 before; the limit only falls."""
 
 
 def is_numeric_constant(node: ast.stmt) -> bool:

@@ -1,4 +1,4 @@
-"""Public totals: kept exactly by the model, and by rows within rounding; refused before the spend where they are wrong."""
+"""Public totals: kept exactly by the model and by its rows; refused before the spend where they are wrong."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def test_synthetic_rows_keep_the_totals(keys: list[Any], epsilon: float) -> None
     assert len(synthetic) == len(PRIVATE)
     for names, totals in asked.items():
         gap = synthetic.groupby([*names]).size().sub(totals, fill_value=0)
-        assert gap.abs().max() <= 6  # of 150 releases none was off by more than 3
+        assert gap.abs().max() == 0
     assert all(any(" × ".join(names) in note for note in release.receipt_.notes) for names in asked)
 
 

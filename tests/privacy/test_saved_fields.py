@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from facade_worlds import MECHANISMS, World
+from facade_worlds import MECHANISMS, WITH_PUBLIC, World
 from mechanism_cases import CASES
 from saved_fields import CLASSES, CODE, DECLARED, FILES, HIDDEN, MARKS, fields_of
 from small_databases import SCHEMAS as DATABASES, every_person, frames
@@ -38,7 +38,7 @@ def of_mechanism(name: str, other: bool) -> Release[Any]:
 def of_facade(name: str, other: bool) -> Release[Any]:
     columns = ["city"] if name == "NetMechanism" else ["age", "pay", "city"]
     rows = base(60)[::2] if other else base(60)
-    settings = MECHANISMS[name](World(None, None))
+    settings = WITH_PUBLIC.get(name) or MECHANISMS[name](World(None, None))
     made = sd.SyntheticRelease(schema=SCHEMA.part(columns), epsilon=3.0, delta=1e-6, random_state=0, **settings)
     return made.fit(typed_frame(rows)).release_
 
@@ -68,6 +68,7 @@ def of_database(name: str, other: bool) -> Release[Any]:
 KINDS: dict[str, tuple[Callable[[str, bool], Release[Any]], str]] = {
     **{f"mechanism {name}": (of_mechanism, name) for name in CASES},
     **{f"façade {name}": (of_facade, name) for name in MECHANISMS},
+    **{f"façade with {name}": (of_facade, name) for name in WITH_PUBLIC},
     "façade with weights": (of_weights, "pay"),
     **{f"database {name}": (of_database, name) for name in DATABASES},
 }

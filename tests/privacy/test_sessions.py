@@ -231,7 +231,7 @@ def refused() -> int:
 
 FILES = (
     "curator/saved_watch.py", "curator/sparse_vector.py", "curator/guarded_table.py",
-    "sparse/weights.py", "sparse/weights.py",
+    "sparse/sparse_weights.py", "sparse/sparse_weights.py",
 )  # fmt: skip
 FAULTS = {
     "a line is interrupted": (lambda striker: striker.lines(*FILES), KeyboardInterrupt),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from facade_worlds import MECHANISMS, World
+from facade_worlds import MECHANISMS, WITH_PUBLIC, World
 from tape import Comparison, Run, compared
 from tape_worlds import (
     PROMISES,
@@ -139,6 +139,8 @@ DECLARED_ONLY = ("mwem", "MWEM", "fourier_marginals", "FourierMarginals", "NetMe
 def of_mechanism(name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the settings of a mechanism, and columns of which it can make a table in little time."""
     few = {"NetMechanism": ("city",), "fourier_marginals": ("age", "city"), "FourierMarginals": ("age", "city")}
+    if name in WITH_PUBLIC:
+        return WITH_PUBLIC[name], ("age", "pay", "city")
     return MECHANISMS[name](World(None, None)), few.get(name, ("age", "pay", "city"))
 
 
@@ -184,6 +186,13 @@ def facade_cases() -> list[tuple[str, Case]]:
 @pytest.mark.parametrize(("mechanism", "case"), facade_cases())
 def test_all_that_leaves_a_release_is_equal_on_neighbours(mechanism, case, tmp_path):
     check([case], released(mechanism, pages=mechanism in ("auto", "l1_fit", "mwem")), tmp_path)
+
+
+@pytest.mark.parametrize("name", WITH_PUBLIC)
+def test_all_that_leaves_a_release_with_public_knowledge_is_equal_on_neighbours(name, tmp_path):
+    source = next(iter(SOURCES))
+    row = [one for one in rows_for(source) if one != NO_ROWS][list(WITH_PUBLIC).index(name)]
+    check([(source, row, next(iter(PROMISES)), "all declared")], released(name, pages=False), tmp_path)
 
 
 @pytest.mark.slow

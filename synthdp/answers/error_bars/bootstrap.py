@@ -211,9 +211,14 @@ class Bootstrap:
 
     @cached_property
     def _leaf_counts(self) -> dict[int, FloatArray]:
+        """Return replicates' fine-bin counts by column; filled as they are asked for."""
         return {}
 
     def _counted(self, column: int) -> FloatArray:
+        """Return (fine bins, 1 + replicates) counts of a column.
+
+        The estimate, then each replicate's with its own noise.
+        """
         refinement, leaves = self._hedged(column), self.direct.leaves(column)
         share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
         law = self.direct.model.distribution.marginal((column,))[refinement.coarse_cell] * share
@@ -299,10 +304,12 @@ class BootstrapCache:
 
     @cached_property
     def _whole(self) -> Bootstrap:
+        """Return the replicates of the whole model."""
         return Bootstrap(self.direct, self.random_state)
 
     @cached_property
     def _kept(self) -> list[tuple[frozenset[int], Bootstrap]]:
+        """Return the pools made so far, by their columns."""
         return []
 
 

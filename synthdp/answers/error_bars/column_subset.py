@@ -59,12 +59,12 @@ class ColumnSubset(GLSEstimates):
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """The measured tables of these columns."""
+        """Return the measured tables whose columns are all among these."""
         return [replace(table, clique=self._placed(table.clique)) for table in self.whole.tables if self._holds(table)]
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """Those over merged cells."""
+        """Return the measured tables over merged cells whose columns are all among these."""
         return [replace(table, clique=self._placed(table.clique)) for table in self.whole.merged if self._holds(table)]
 
     @cached_property
@@ -85,7 +85,7 @@ class ColumnSubset(GLSEstimates):
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """Those of these columns."""
+        """Return how many rows are out of domain in each of these columns, (columns,)."""
         return self.whole.misfits[list(self.columns)]
 
     @cached_property
@@ -106,9 +106,11 @@ class ColumnSubset(GLSEstimates):
         return self.whole.leaves(self.columns[column])
 
     def _holds(self, measured: NoisyTable | NoisyEffect) -> bool:
+        """Say whether a measurement is about these columns alone."""
         return set(measured.clique) <= set(self.columns)
 
     def _placed(self, clique: Clique) -> Clique:
+        """Return a clique's positions among these columns."""
         return tuple(self.columns.index(j) for j in clique)
 
 

@@ -121,6 +121,7 @@ def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schem
 
 
 def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
+    """Yield the noisy counts of one grid point of a column that a measurement holds."""
     queries = measured.queries
     if not isinstance(queries, (Marginals, CellCounting)) or name not in queries.domain.names:
         return
@@ -141,6 +142,7 @@ def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCoun
 
 
 def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:
+    """Return a table's counts at one cell of a column, flat."""
     table = counts.reshape([domain.shape[j] for j in clique])
     return np.asarray(table.take(cell, axis=clique.index(column)))
 

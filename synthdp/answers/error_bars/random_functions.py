@@ -29,7 +29,7 @@ DECAY = 2
 Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
 
 SAMPLE = 500
-"""Rows by which the size of a random relation is found: to about 3 %."""
+"""Rows by which the size of a random relation is found: to about 3 %.  Derived: 1 / sqrt(2 SAMPLE)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class RandomFunctions:
 
     @classmethod
     def of(cls, model: SyntheticModel) -> RandomFunctions:
-        """Return those of a model's columns."""
+        """Return the random functions of a model's columns."""
         masses = [leaf_mass(model, j) for j in range(len(model.domain))]
         sizes = [len(mass) for mass in masses]
         starts = np.cumsum([0, *sizes])[:-1]

@@ -41,7 +41,7 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel
 
 PERSONS, ROWS = 30_000, 120_000
-"""Most persons, and about the most rows, that are drawn for the estimates."""
+"""Most persons, and about the most rows, that are drawn for the estimates.  A safety limit of time."""
 
 FEWEST = 5_000
 """Persons that are drawn however many rows they have."""
@@ -49,6 +49,7 @@ FEWEST = 5_000
 NOTHING = (
     "no synthetic row has what this question asks for, so that the release says nothing of it: ask about more rows"
 )
+"""What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
 """Parts of the drawn persons, whose answers differ as chance makes them."""
@@ -184,7 +185,7 @@ class DatabaseAsker:
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
 
     def _rows_of(self, table: int) -> FloatArray:
-        """Return how many rows of a table each person drawn has."""
+        """Return how many rows of a table each drawn person has, (persons,)."""
         owner = self.persons.places(table, 0)
         return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
 
@@ -219,6 +220,7 @@ class DatabaseAsker:
     def _shown(
         self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
     ) -> Answers:
+        """Return estimates as answers, with intervals that stay within what the question's answer may be."""
         estimate, stddev = _without_gaps(asked, estimate, stddev)
         match asked.question:
             case Share():

@@ -179,6 +179,7 @@ class Asked:
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
+        """Return a term's values and a mask of those that are there, one for each row that the question is about."""
         term = self.terms[name]
         values, there = drawn.numbers(term)
         places = drawn.places(self.of, term.table)
@@ -204,6 +205,10 @@ class Asked:
         return np.where(nowhere, -1, group), listed, math.prod(shape)
 
     def _check_numbers(self) -> None:
+        """Raise ParameterError unless columns have the statistic that is asked of them.
+
+        And a weight is not negative.
+        """
         what = type(self.question).__name__.lower()
         for name in _values(self.question):
             column = self.column(name)
@@ -232,6 +237,7 @@ def _values(question: Asking) -> list[str]:
 
 
 def _groups(question: Asking) -> Sequence[str]:
+    """Return the names of the columns that a question groups by."""
     return question.columns if isinstance(question, Marginal) else question.by
 
 

@@ -104,6 +104,7 @@ class Drawn:
         return np.asarray(mask[self.indices(term.table, source)])
 
     def _schema(self, term: Term) -> Schema:
+        """Return the schema of a term's table."""
         schema = self.model.schema
         return schema.tables[schema.names[term.table]]
 

@@ -25,7 +25,8 @@ FAINT = 3.0
 """Standard deviations of noise from 0 up to which a cell hardly stands out of it."""
 
 CHANCE = 0.8
-"""Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n."""
+"""Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n.
+Derived: sqrt(2 / pi), rounded up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

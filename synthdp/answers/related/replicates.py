@@ -26,10 +26,10 @@ from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
 
 REPLICATES = 24
-"""As of one table: a standard error then has a relative error of about 14 %."""
+"""As of one table: a standard error then has a relative error of about 14 %.  Derived: 1 / sqrt(2 REPLICATES)."""
 
 POOL, POOL_ROWS = 6_000, 60_000
-"""Most persons and rows of the pool."""
+"""Most persons and rows of the pool.  A safety limit of time."""
 
 FEWEST = 1_000
 """Persons of the pool, however many rows they have."""
@@ -38,10 +38,11 @@ RANK = 4
 """Random functions of an axis; a relation is a sum of so many products."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
+"""Sweeps of raking, and Newton steps of each, of a replicate.  A safety limit of time."""
 
 GENTLE = 0.3
 """Standard deviation of the relative change of a person's weight to which all relations together are scaled: what they do to
-an answer is taken as proportional."""
+an answer is taken as proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
 """Strength of the relations of three attributes, as a part of the mean strength of those of two; and how many at once."""
@@ -53,6 +54,7 @@ UNEVEN = 0.2
 """Standard deviation of the slope of a density within a cell, beside."""
 
 _TINY = 1e-30
+"""Least weight.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

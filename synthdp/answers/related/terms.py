@@ -120,6 +120,7 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
 
 
 def _column(layout: Layout, table: int, name: str) -> Term:
+    """Return the term of a column; raise ParameterError for an identifier or a derived column."""
     schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
@@ -131,6 +132,7 @@ def _column(layout: Layout, table: int, name: str) -> Term:
 
 
 def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
+    """Return the term of a summary of a child table's column, such as its mean; raise ParameterError if it has none."""
     table = layout.tables[child]
     kind = layout.schema.tables[table.name].outputs[column]
     if kind.quantity not in ("number", "truth"):
@@ -141,5 +143,6 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
 
 
 def _names(layout: Layout, i: int) -> str:
+    """Return the names of a table's terms as a text, for errors."""
     schema = layout.schema.tables[layout.schema.names[i]]
     return ", ".join([*schema.outputs, *([ROWS] if layout.tables[i].parent >= 0 else [])])

@@ -201,7 +201,7 @@ class _Master:
         self.iterations = 0
 
     def add(self, codes: IntArray) -> None:
-        """Take in grid points that are not there yet."""
+        """Add grid points to the support, those that it has left out."""
         features = self._problem.basis.features(codes)
         rows = np.asarray(self._dual.rows(features))
         count, width = rows.shape

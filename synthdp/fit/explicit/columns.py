@@ -15,7 +15,8 @@ from synthdp.arrays import FloatArray, IntArray, Weights
 from synthdp.fit.explicit.problem import FitProblem
 
 MEMORY = 20
-"""Pairs of steps and gradients that L-BFGS-B keeps; 20 is the middle of the range that its authors advise."""
+"""Pairs of steps and gradients that L-BFGS-B keeps; 20 is the middle of the range that its authors advise.
+A numerical tolerance."""
 
 
 class _Spent(Exception):  # noqa: N818 -- a limit, not an error

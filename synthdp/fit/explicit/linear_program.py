@@ -34,7 +34,7 @@ SIMPLEX: Mapping[str, object] = MappingProxyType(
 
 
 class Minimum(NamedTuple):
-    """What HiGHS found.
+    """The minimum that HiGHS found: weights, multipliers and the objective.
 
     Parameters
     ----------

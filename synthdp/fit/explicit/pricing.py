@@ -18,7 +18,7 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.randomness import Generator
 
 _CHUNK = 1 << 21
-"""Scores held at once while enumerating: 16 MB."""
+"""Scores held at once while enumerating: 16 MB.  A safety limit."""
 
 ROUNDING = 1e-12
 """Tolerance: share of a score by which two sums of the same terms may differ; processors add them in different orders."""

@@ -21,7 +21,8 @@ FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
 
 _LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
-"""E|noise| / stddev of Laplace noise; Gaussian noise has 0.798, so a stop at this level is early for neither."""
+"""E|noise| / stddev of Laplace noise; Gaussian noise has 0.798, so a stop at this level is early for neither.
+Derived: sqrt(1/2)."""
 
 
 INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0

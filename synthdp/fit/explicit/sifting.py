@@ -21,6 +21,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Golden section.  Derived: (sqrt(5) - 1) / 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

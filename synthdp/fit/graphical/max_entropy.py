@@ -28,6 +28,7 @@ from synthdp.distribution.junction_tree import JunctionTree, SubTable, junction_
 from synthdp.distribution.markov_random_field import CalibratedTree, Graphical, calibrate_tree
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.proportional_step import rake
+from synthdp.fit.graphical.shared_margins import Exchange, exchanges
 
 Potentials = dict[Clique, FloatArray]
 
@@ -136,10 +137,6 @@ def polish(dual: Dual, potentials: Mapping[Clique, FloatArray], *, steps: int) -
     return unpacked(found.x) if found.fun <= 0 else dict(potentials)
 
 
-_ROUNDS = 2  # over a node's tables at each visit, when there are several
-"""Inner passes over the tables of one node.  Tuned; not measured."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _HeldTable:
     """One table, at the node that holds its potential."""
@@ -166,23 +163,28 @@ class _Fit:
             self.held[home].append(_HeldTable(table.clique, table.counts, ridge, possible, inside))
         for held in self.held:
             held.sort(key=lambda table: len(table.clique))
+        self.every = [self.potentials[table.clique] for table in dual.tables]
+        self.exchanges: dict[int, list[Exchange]] = {root: [] for root in self.tree.roots}
+        root_of = list(self.tree.parents)
+        for i, parent in enumerate(self.tree.parents):
+            root_of[i] = i if parent < 0 else root_of[parent]
+        for exchange in exchanges(dual.tables, dual.ridges, dual.possible, self.tree.shape):
+            home, _ = self.tree.place(dual.tables[exchange.outer].clique)
+            self.exchanges[root_of[home]].append(exchange)
 
     def sweep(self, root: int) -> float:
-        """Fit every table of one tree; return the largest ‖change of a table‖₁ / total."""
+        """Fit every table of one tree, then move what they share; return the largest ‖change of a table‖₁ / total."""
         moved = 0.0
         for action, i in self.tree.sweep(root):
             if action == "visit":
-                moved = max(moved, self._visit(i))
+                moved = max(moved, *(self._step(i, table) for table in self.held[i]), 0.0)
             elif action == "down":
                 self._pass(i, source=self.tree.parents[i], sink=i)
             else:
                 self._pass(i, source=i, sink=self.tree.parents[i])
+        for exchange in self.exchanges[root]:
+            exchange.make(self.every)
         return moved
-
-    def _visit(self, i: int) -> float:
-        held = self.held[i]
-        rounds = _ROUNDS if len(held) > 1 else 1
-        return max((self._step(i, table) for _ in range(rounds) for table in held), default=0.0)
 
     def _step(self, i: int, table: _HeldTable) -> float:
         """Take the exact step of one potential; the node's belief follows."""
@@ -316,7 +318,7 @@ class MaxEntropy:
 
     ridge_one_way: float = 0.05
     ridge: float = 1.0
-    max_sweeps: int = 20
+    max_sweeps: int = 12
     tolerance: float = 1e-3
     polish_steps: int = 0
     total_floor: float = 1.0

@@ -39,7 +39,7 @@ def proportional_step(
     Solves ``s * expected * exp(step) + ridge * (θ + step) = target`` in every cell, with the scale s for
     which the first term sums to ``total``.  With u = log(s * expected * exp(step) / ridge) this reads
     exp(u) + u = z + log s, which is convex and increasing in u: Newton's method from above the root never
-    fails.
+    fails, and its first step, from the model's own counts, ends there.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def proportional_step(
     wanted = total / ridge  # what the sum of exp(u) must be
     lowest, highest = (w + math.log(w) - float(z.max()) for w in (wanted / z.size, wanted))
     shift = min(max(0.0, lowest), highest)
-    u = _above(z + shift)
-    for _ in range(_MAX_STEPS):
+    u = offset
+    for step in range(_MAX_STEPS):
         power = np.exp(u)
         slope = 1 / (1 + power)
         excess = (power + u - z - shift) * slope
@@ -76,8 +76,8 @@ def proportional_step(
             change = (missing + float(power @ excess)) / float(power @ slope)
             change = min(max(shift + change, lowest), highest) - shift
         shift += change
-        u += change * slope - excess
-        if abs(change) > 1:
+        u = u + (change * slope - excess)
+        if step == 0 or abs(change) > 1:
             u = np.minimum(u, _above(z + shift))
         if settled:  # and squared by the step just taken
             break
@@ -104,6 +104,10 @@ def rake(
     total: float,
 ) -> FloatArray:
     """Change ``potential`` in place by the exact step in some ``cells`` (a mask); return the factors, 1 elsewhere."""
+    if cells.all():
+        step = proportional_step(expected, potential, target, ridge=ridge, total=total)
+        potential += step.change
+        return step.factor
     step = proportional_step(expected[cells], potential[cells], target[cells], ridge=ridge, total=total)
     potential[cells] += step.change
     factor = np.ones(expected.size)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synthdp.arrays import AnyArray, Codes, FloatArray, narrow
+from synthdp.arrays import AnyArray, BoolArray, Codes, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, check_tables
 from synthdp.distribution.explicit import Explicit
@@ -20,6 +20,7 @@ from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import MomentMatching, NoisyProducts
 from synthdp.fit.graphical.proportional_step import rake
+from synthdp.fit.graphical.shared_margins import exchanges
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
@@ -112,12 +113,16 @@ class Particles:
             for table in ordered
         ]
         weights = np.full(size, total / size)
+        shared = exchanges(ordered, [table.ridge for table in raked], [_some(table) for table in raked], model.shape)
+        potentials = [table.potential for table in raked]
         matching = MomentMatching.of(products, codes, weights) if products else None
         coefficients = np.zeros(0) if matching is None else matching.start
         for _ in range(sweeps):
             if matching is not None:
                 weights, coefficients = _matched(matching, weights, coefficients, total)
             weights = rake_rows(weights, raked, total=total)
+            for exchange in shared:
+                exchange.make(potentials)
         return Explicit(shape=model.shape, codes=codes, weights=weights)
 
 
@@ -180,14 +185,19 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
         factor = rake(
             expected, table.potential, table.target(expected), cells=expected > 0, ridge=table.ridge, total=total
         )
-        weights = weights * factor.take(table.cells)
+        weights = weights * factor[table.cells]
     return weights
 
 
 def _cells(codes: Codes, shape: Sequence[int], table: NoisyTable) -> AnyArray:
     """Return the cell of a table that each row lies in."""
     whole, merged = cell_index(codes, shape, table.clique), table.merged_cells
-    return whole if merged is None else narrow(merged, table.counts.size).take(whole)
+    return (whole if merged is None else merged[whole]).astype(np.int32)  # looked up in half the time of narrower ones
+
+
+def _some(table: RakedTable) -> BoolArray:
+    """Return which cells have a row."""
+    return np.asarray(np.bincount(table.cells, minlength=table.potential.size) > 0)
 
 
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:

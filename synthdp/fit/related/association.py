@@ -11,16 +11,16 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 SWEEPS = 30
-"""Of iterative proportional fitting to the margins."""
+"""Of iterative proportional fitting to the margins.  A safety limit."""
 
 ROUNDS, STRONGEST = 8, 12.0
-"""Most Gauss-Newton steps to an association, and bounds of its parameters."""
+"""Most Gauss-Newton steps to an association, and bounds of its parameters.  A numerical tolerance."""
 
 LEAST_GROUPS = 3
 """Groups that a number must have for it."""
 
 ONE_STEP = 0.05
-"""By how much a parameter is moved to see what it does."""
+"""By how much a parameter is moved to see what it does.  A numerical tolerance."""
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:

@@ -28,10 +28,10 @@ RISING = 1e3
 """Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more."""
 
 LOWEST, HIGHEST = -12.0, 12.0
-"""Logarithms of cells, in units of the noise."""
+"""Logarithms of cells, in units of the noise.  A numerical tolerance."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
-"""Most Newton steps, the shortest one, and the gain that ends them."""
+"""Most Newton steps, the shortest one, and the gain that ends them.  A numerical tolerance."""
 
 LEAST_CELLS = 5
 """Histograms with fewer cells are left as they are."""

@@ -22,8 +22,10 @@ from synthdp.fit.graphical.consistency import gls_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
+from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
@@ -31,6 +33,7 @@ from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
+from synthdp.mechanisms.adaptive.places import check_places, exact_places, measure_places
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
@@ -57,19 +60,21 @@ from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.release import Release
+from synthdp.sampling.exact_tables import ExactTable, in_order
 from synthdp.sampling.structural_zeros import check_rules
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
-"""Most rows drawn from the model to screen against."""
+"""Most rows drawn from the model to screen against.  A safety limit."""
 
 MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
-"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take."""
+"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.
+A safety limit of time."""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
@@ -109,6 +114,9 @@ class AdaptiveMarginals(HasPrivacyCost):
     wide
         Tables of more columns than this are screened at few cells a column, planned in one round, and fitted one group of
         related columns after the other, >= 1.
+    places
+        Name of a column of places, whose levels are counted with every other column at each step of its groups; synthetic
+        rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).
     public
         Rows of a public table, and exact totals: what noisy answers do not tell is taken from them, as far as these bear the
         rows out.
@@ -146,6 +154,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
     wide: int = WIDE
+    places: str | None = None
     public: Public = field(default_factory=NothingPublic)
     on_progress: ProgressCallback = silent
 
@@ -193,10 +202,13 @@ class AdaptiveMarginals(HasPrivacyCost):
         loss = curator.cost(self.spend)
         known, stopped = last_of(self._learn(curator.open_account(loss), workload, rng))
         self._tell("fit")
-        distribution, failed = first_that_works(lambda: self._fitted(known, rng), lambda: fit_tree(known, self.fit))
+        fitted, failed = first_that_works(
+            lambda: self._fitted(known, workload, rng), lambda: (fit_tree(known, self.fit), ())
+        )
+        distribution, exact = fitted
         model = SyntheticModel(
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
-            total=known.total, format=TableFormat.default(curator.schema),
+            total=known.total, format=TableFormat.default(curator.schema), exact=exact,
         )  # fmt: skip
         said = [known.relations] * (len(known.domain) > 1)
         receipt = curator.receipt(notes=(*model.notes, *said, *self.public.notes(curator.schema)))
@@ -205,19 +217,30 @@ class AdaptiveMarginals(HasPrivacyCost):
         )
         return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
 
-    def _fitted(self, known: Knowledge, rng: Generator) -> Distribution:
-        """Return the model of all answers and of what is public."""
+    def _fitted(
+        self, known: Knowledge, workload: Workload, rng: Generator
+    ) -> tuple[Distribution, tuple[ExactTable, ...]]:
+        """Return the model of all answers and of what is public, and the tables that rows are to have exactly."""
 
         def alone() -> Distribution:
             return fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
 
-        return self.public.fitted(known, alone=alone, rng=rng)
+        found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
+        if self.places is not None and known.places:
+            place = known.domain.names.index(self.places)
+            pairs, ours = exact_places(known, found, workload, place=place)
+            others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
+            tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
+            found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
+            exact = (*others, *ours)
+        return found, tuple(in_order(exact))
 
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
         workload = workload_of(self.workload, schema.names, target=self.target)
+        check_places(self.places, schema)
         check_rules(schema)
-        return weighted_too(workload, schema)
+        return weighted_too(workload, schema).with_rest()
 
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Count rows, measure every column, then select and measure tables until the budget is spent.
@@ -228,11 +251,17 @@ class AdaptiveMarginals(HasPrivacyCost):
         known, rounds = self._measure_columns(account, budget, count, workload)
         yield known
         apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
-        best = self._optimum_of_groups(known, workload) if rounds and apart else None
+        best = self._optimum_of_groups(known, workload) if rounds and apart and self.places is None else None
         if best is not None and best.pays:
             self._tell("pairs")
             yield measure_interactions(known, account, best)
             return
+        if rounds and self.places is not None:
+            self._tell("pairs")
+            place = known.domain.names.index(self.places)
+            known = measure_places(known, account, workload, place=place, tree_cells=self.planner.tree_cells)
+            yield known
+            rounds = [1.0]
         if rounds and len(known.domain) > self.wide:
             self._tell("pairs")
             known = measure_wide(known, account, workload, screen=self.screen)
@@ -247,7 +276,8 @@ class AdaptiveMarginals(HasPrivacyCost):
         related: dict[Clique, Relation] = {}
         limits = [known.left.share * part for part in rounds]
         pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
-        for number, limit in enumerate(limits):
+        last = len(limits) - 1 + bool(known.places)
+        for number, limit in enumerate(limits, start=int(bool(known.places))):
             self._tell("second stage" if number else "pairs")
             # SELECT
             part = screening_part(known.left, number, share=limit, pairs=pairs, total=known.total)
@@ -258,7 +288,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             if number == 0:
                 related = {one.clique: one.relation for one in candidates}
             candidates = as_interactions(candidates, known.noise_of_pair)
-            if number == len(limits) - 1:  # a pair whose whole table may still be measured waits for it
+            if number == last:  # a pair whose whole table may still be measured waits for it
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
             batch = self.planner.choose_next_tables(
@@ -268,7 +298,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             if number == 0 and not batch.shares and not triples:
                 break
             # MEASURE
-            if triples and number == len(limits) - 1:
+            if triples and number == last:
                 known = measure_with_triples(
                     known, account, workload, batch, candidates, share=limit - screening, triples=triples,
                     planner=self.planner, model=lambda known: self._rows_of_model(known, rng),
@@ -286,9 +316,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
         schema, total = account.schema, count.rows
-        cells = [self.one_ways.plain_axis(name, column).size for name, column in schema.items()]
+        ways = self.one_ways if self.places is None else replace(self.one_ways, flat=(schema[self.places],))
+        cells = [ways.plain_axis(name, column).size for name, column in schema.items()]
         share = one_way_share(cells, budget, total=total)
-        tree = self.one_ways.suited(budget, share=share, columns=len(schema), total=total)
+        tree = ways.suited(budget, share=share, columns=len(schema), total=total)
         sizes = [int(tree.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
         best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)
         if best is not None and best.pays:
@@ -303,10 +334,18 @@ class AdaptiveMarginals(HasPrivacyCost):
         target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
         known = Knowledge.of_columns(
             schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
-            pinned=self.public.pinned(columns), measured=(*count.measurements, *answers, *counted),
+            pinned=self._pinned(columns), measured=(*count.measurements, *answers, *counted),
             rows=account.rows if account.adjacency.rows_are_public else None,
         )  # fmt: skip
         return self.public.added_to(known), rounds
+
+    def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
+        """Return the leaves of each column that must stay groups of their own: all places, and what public totals name."""
+        found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
+        return [
+            one | set(np.flatnonzero(column.axis.releasable).tolist()) if column.axis.name == self.places else one
+            for one, column in zip(found, columns, strict=True)
+        ]
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
         """Return the best way to measure all interactions of the groups, where it applies."""
@@ -348,4 +387,5 @@ class AdaptiveMarginals(HasPrivacyCost):
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

@@ -33,13 +33,13 @@ from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals
 
 LEVEL = len(LEVELS) + 1
-"""The level of merging of triples: after those of pairs."""
+"""The level of merging of triples: after those of pairs.  Derived."""
 
 GROUPS = (3, 8)
 """Fewest and most groups of a column in a triple."""
 
 MOST_LEVELS = 12
-"""Most groups of the target, and without one of a column without an order."""
+"""Most groups of the target, and without one of a column without an order.  A safety limit."""
 
 FILLED = 3.5
 """A column has so many groups that a typical cell of a triple holds this many times the noise if all are measured."""
@@ -66,7 +66,7 @@ MERGED_PART = 0.8
 """Part of a pair's distance from the model that its groups in a triple show."""
 
 LEAST_EXPECTED = 0.02
-"""Rows that a cell is thought to hold at least, where no row of the model lies in it."""
+"""Rows that a cell is thought to hold at least, where no row of the model lies in it.  A numerical tolerance."""
 
 
 def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:

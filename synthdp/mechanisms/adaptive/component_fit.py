@@ -33,7 +33,8 @@ EXPLAINED = 1.25
 """A table off the tree is left out if the tree is at most so many times as far from it as noise alone would be."""
 
 LEAST_EFFECTIVE = 0.05
-"""Least effective number of weighted rows, as a part of them; with less, half of the tables off the tree are left out."""
+"""Least effective number of weighted rows, as a part of them; with less, half of the tables off the tree are left out.
+A numerical tolerance."""
 
 
 def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Components:

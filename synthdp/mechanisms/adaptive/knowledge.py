@@ -25,6 +25,7 @@ from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.randomness import Generator
+from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
 
@@ -32,6 +33,22 @@ OF_MARGINS = 0.5
 """Squared error of estimated rows, in parts of what noise would make it: estimates are nearer than noisy counts.
 
 Of Adult's columns at epsilon .1 it is .01 to 1.5 of it, .3 in the median."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlaceLevel:
+    """Tables of the places of one step of a hierarchy.
+
+    Parameters
+    ----------
+    groups
+        (cells of the column of places,) the place of each.
+    tables
+        Noisy tables of the places and another column each.
+    """
+
+    groups: IntArray
+    tables: tuple[NoisyTable, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +91,8 @@ class Knowledge:
         Whether all of them were, so that the model is fitted to every combination of groups.
     in_groups
         Whether each group of related columns is fitted on its own, as independent of the others.
+    places
+        Tables of places within places, the coarsest step first.
     """
 
     left: BudgetAllocation
@@ -93,6 +112,7 @@ class Knowledge:
     effects: tuple[NoisyEffect, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
+    places: tuple[PlaceLevel, ...] = ()
 
     @classmethod
     def of_columns(
@@ -275,6 +295,10 @@ class Public(Protocol):
         """Return the model of all answers with what is public; ``alone`` makes that of the answers."""
         ...
 
+    def exact(self, known: Knowledge, /) -> tuple[ExactTable, ...]:
+        """Return the tables that rows are to have exactly."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class NothingPublic:
@@ -303,3 +327,7 @@ class NothingPublic:
     def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
         """Return the model of the answers."""
         return alone()
+
+    def exact(self, _known: Knowledge, /) -> tuple[ExactTable, ...]:
+        """Return nothing."""
+        return ()

@@ -24,15 +24,17 @@ from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
 
 LEAST_WEIGHT = 64
-"""Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller."""
+"""Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller.
+A numerical tolerance."""
 
 _MERGED = ", of merged groups"
 
 MOST_NAMED = 3
-"""Most pairs of one question that its line on the receipt names."""
+"""Most pairs of one question that its line on the receipt names.  A convention."""
 
 LARGEST_FEATURE = 2**28
-"""Most that a row adds to an interaction, so that no sum leaves 63 bits."""
+"""Most that a row adds to an interaction, so that no sum leaves 63 bits.
+A safety limit; derived: 2^28 times the rows of a table below 2^35."""
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:

@@ -76,6 +76,8 @@ class OneWayTree:
         Noise of the deeper levels, as a multiple of the first level's, >= 1.
     finer
         How many times as many bins the first histogram has where bounds were discovered, >= 1; see `suited`.
+    flat
+        Columns with a hierarchy all levels of which are counted at once.
 
     Raises
     ------
@@ -89,6 +91,7 @@ class OneWayTree:
     heavy: float = 8.0
     deep: float = 2.0
     finer: int = WIDER
+    flat: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("bins", self.bins, least=2, most=MOST_BINS)
@@ -211,7 +214,7 @@ class OneWayTree:
         levels.  Levels that are so few themselves are counted at once, as all are where the tree has one level.
         """
         regular, groups = grid_of(column).regular, column.starts_of_groups()
-        if not groups or regular <= 2 * self.bins or self.levels == 1:
+        if not groups or regular <= 2 * self.bins or self.levels == 1 or column in self.flat:
             return ()
         declared = [np.array(step) for step in groups]
         first = max(i for i, step in enumerate(declared) if i == 0 or len(step) <= 2 * self.bins)

@@ -23,13 +23,14 @@ from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 
 ROUNDS = 30
-"""Times that tables are weighed anew by the noise in them: the square roots of variances are added, not variances."""
+"""Times that tables are weighed anew by the noise in them: the square roots of variances are added, not variances.
+A numerical tolerance."""
 
 MOST_WAYS = 3
-"""Most columns of a table that is to come out right."""
+"""Most columns of a table that is to come out right.  A safety limit."""
 
 MOST_TABLES = 3000
-"""Most such tables."""
+"""Most such tables.  A safety limit."""
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """Largest error at which all interactions are measured: in general, and where tables have few cells on average.

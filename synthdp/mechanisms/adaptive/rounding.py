@@ -36,7 +36,7 @@ BEYOND = 3.0
 few rows of noise would be a heap at the roundest numbers."""
 
 STEPS, LEAST = 60, 1e-9
-"""Steps of the fit, and the least likelihood of a class."""
+"""Steps of the fit, and the least likelihood of a class.  A numerical tolerance."""
 
 
 def measure_roundness(

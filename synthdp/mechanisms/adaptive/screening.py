@@ -23,16 +23,17 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 
 DENOMINATOR = 256
-"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers."""
+"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers.
+A numerical tolerance."""
 
 MAX_CELLS = 200_000
-"""Most cells of a candidate table of three columns."""
+"""Most cells of a candidate table of three columns.  A safety limit."""
 
 MAX_PAIR_CELLS = 4_000_000
-"""Most cells of a candidate table of two columns."""
+"""Most cells of a candidate table of two columns.  A safety limit."""
 
 MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are at most so many."""
+"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
 
 
 class Screening(NamedTuple):

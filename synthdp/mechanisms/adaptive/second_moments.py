@@ -26,10 +26,10 @@ from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
 
 RESOLUTION = 64
-"""Scores are whole multiples of 1 / RESOLUTION standard deviations."""
+"""Scores are whole multiples of 1 / RESOLUTION standard deviations.  A numerical tolerance."""
 
 FARTHEST = 20.0
-"""Largest score, in standard deviations."""
+"""Largest score, in standard deviations.  A safety limit."""
 
 NORM = 1.4
 """A row's products are clipped at this multiple of their root mean square norm if the columns were independent."""
@@ -50,7 +50,7 @@ AIM_OF_STRONG = 0.03
 """Noise in the correlation of strong ones below which no more is spent."""
 
 MOST_COLUMNS = 32
-"""With more columns than this there are too many products."""
+"""With more columns than this there are too many products.  A safety limit."""
 
 
 def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:

@@ -35,7 +35,8 @@ DIVISIONS = 2
 """Times that shares are divided anew by the slopes of the gains.  A tolerance: no other division gains 1 % more."""
 
 MAX_REJECTIONS = 40
-"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried."""
+"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
+A safety limit of time."""
 
 
 @dataclass(frozen=True, eq=False)

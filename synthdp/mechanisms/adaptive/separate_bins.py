@@ -12,17 +12,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.distribution.contingency import project_to_simplex
 
 STEPS = 40
-"""Steps of the fit of the prior."""
+"""Steps of the fit of the prior.  A numerical tolerance."""
 
 HEAP = 1 / 3
 """Standard deviation of a normal law, in parts of its mean: hardly any of it is below 0, and the means, each twice the one
-before, leave no gap."""
+before, leave no gap.  Derived."""
 
 PSEUDO = 0.1
 """Bins that each law of the mixture is taken to have beforehand."""
@@ -30,8 +31,8 @@ PSEUDO = 0.1
 REACH, PLACES = 7.0, 57
 """A posterior is looked at within so many stddevs of the count, at so many places."""
 
-SEARCH = 45
-"""Halvings of the search for the common level."""
+MOST_ODDS, NEAR = 20.0, 1e-12
+"""The common level is searched for within such log odds, and found as near.  Numerical tolerances."""
 
 MOST_BINS, FINENESS = 256, 64
 """More bins than this share a posterior where asinh of their counts in stddevs agrees to 1 / FINENESS."""
@@ -52,7 +53,7 @@ class SeparateBins(NamedTuple):
     evidence: FloatArray
 
 
-def separate_bins(counts: FloatArray, stddev: float, *, total: float, heaps: bool = False) -> SeparateBins:
+def separate_bins(counts: FloatArray, stddev: float, *, total: float) -> SeparateBins:
     """Estimate the counts of bins.
 
     Parameters
@@ -63,33 +64,82 @@ def separate_bins(counts: FloatArray, stddev: float, *, total: float, heaps: boo
         Standard deviation of their noise, > 0.
     total
         Number of rows, > 0.
-    heaps
-        Whether the prior has normal laws, too, for filled bins that hold about as much as each other.
     """
-    noisy, rows = counts / stddev, total / stddev
-    y, which = _classes(noisy)
-    held = np.bincount(which, minlength=len(y)).astype(np.float64)
-    sizes = np.asarray(0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows)))), np.float64)
-    density, centre, spread = _exponential(y, sizes)
-    if heaps:
-        others = _normal(y, sizes)
-        density, centre, spread = (np.vstack(both) for both in zip((density, centre, spread), others, strict=True))
-    cut = log_ndtr(centre / spread)
-    density = np.vstack([np.zeros(len(y)), density + cut])
-    top = density.max(axis=0)
-    chances, likelihood = _prior(np.exp(density - top), held)
-    start = np.maximum(y - REACH, 0.0)
-    places = start[:, None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[:, None]
-    beyond = np.zeros(places.shape)
-    for chance, middle, wide, whole in zip(chances[1:], centre, spread, cut, strict=True):
-        beyond += chance[:, None] * np.exp(
-            np.minimum(log_ndtr((middle[:, None] - places) / wide) - whole[:, None], 0.0)
-        )
-    found = _common_quantile(places, beyond, held, rows)
-    moved = np.where(found[which] > 0, np.maximum(found[which] + noisy - y[which], 0.0), 0.0)
-    held_now = float(moved.sum())
-    estimate = moved * (total / held_now) if held_now > 0 else project_to_simplex(counts, total)
-    return SeparateBins(estimate, (top + np.log(likelihood))[which])
+    return _Posteriors.of(counts, stddev, total=total, heaps=False).estimates()
+
+
+def separate_and_heaped_bins(counts: FloatArray, stddev: float, *, total: float) -> tuple[SeparateBins, SeparateBins]:
+    """Estimate the counts of bins as `separate_bins` does, and with normal laws in the prior, too.
+
+    The second is for filled bins that hold about as much as each other.  Parameters as above.
+    """
+    posteriors = _Posteriors.of(counts, stddev, total=total, heaps=True)
+    return posteriors.estimates(len(posteriors.tails) // 2), posteriors.estimates()
+
+
+class _Posteriors(NamedTuple):
+    """What counts say under each law of the prior, in stddevs of the noise.
+
+    Parameters
+    ----------
+    counts, total
+        As given.
+    noisy, rows
+        The same in stddevs.
+    y, which, held
+        (c,) counts that stand for all, (k,) which of them stands for each, and (c,) how many bins each stands for.
+    density
+        (laws + 1, c) logarithm of the density of each count against that of empty bins; the first law is that of these.
+    places
+        (c, places) counts, increasing.
+    tails
+        (laws, c, places) the chance that a bin's count is larger, under each law but that of empty bins.
+    """
+
+    counts: FloatArray
+    total: float
+    noisy: FloatArray
+    rows: float
+    y: FloatArray
+    which: IntArray
+    held: FloatArray
+    density: FloatArray
+    places: FloatArray
+    tails: FloatArray
+
+    @classmethod
+    def of(cls, counts: FloatArray, stddev: float, *, total: float, heaps: bool) -> _Posteriors:
+        noisy, rows = counts / stddev, total / stddev
+        y, which = _classes(noisy)
+        held = np.bincount(which, minlength=len(y)).astype(np.float64)
+        sizes = np.asarray(0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows)))), np.float64)
+        density, centre, spread = _exponential(y, sizes)
+        if heaps:
+            others = _normal(y, sizes)
+            density, centre, spread = (np.vstack(both) for both in zip((density, centre, spread), others, strict=True))
+        cut = log_ndtr(centre / spread)
+        density = np.vstack([np.zeros(len(y)), density + cut])
+        start = np.maximum(y - REACH, 0.0)
+        places = start[:, None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[:, None]
+        tails = (centre[:, :, None] - places) / spread[:, :, None]
+        log_ndtr(tails, out=tails)
+        tails -= cut[:, :, None]
+        np.exp(np.minimum(tails, 0.0, out=tails), out=tails)
+        return cls(counts, total, noisy, rows, y, which, held, density, places, tails)
+
+    def estimates(self, laws: int | None = None) -> SeparateBins:
+        """Estimate the counts under a prior of the first so many laws; default: of all."""
+        tails = self.tails[:laws]
+        density = self.density[: len(tails) + 1]
+        top = density.max(axis=0)
+        chances, likelihood = _prior(np.exp(density - top), self.held)
+        beyond = np.einsum("lc,lcp->cp", chances[1:], tails)
+        found = _common_quantile(self.places, beyond, self.held, self.rows)[self.which]
+        moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
+        held_now = float(moved.sum())
+        some = held_now > 0
+        estimate = moved * (self.total / held_now) if some else project_to_simplex(self.counts, self.total)
+        return SeparateBins(estimate, (top + np.log(likelihood))[self.which])
 
 
 def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -137,9 +187,7 @@ def _prior(likelihood: FloatArray, held: FloatArray) -> tuple[FloatArray, FloatA
     """
     shares = np.full(len(likelihood), 1 / len(likelihood))
     for _ in range(STEPS):
-        joint = shares[:, None] * likelihood
-        whole = joint.sum(axis=0)
-        shares = (joint / whole) @ held + PSEUDO
+        shares = shares * (likelihood @ (held / (shares @ likelihood))) + PSEUDO
         shares /= shares.sum()
     joint = shares[:, None] * likelihood
     whole = joint.sum(axis=0)
@@ -160,20 +208,23 @@ def _common_quantile(places: FloatArray, beyond: FloatArray, held: FloatArray, r
     rows
         What they hold together.
     """
-    each = np.arange(len(places))
-    last = places.shape[1] - 1
-    low, high = -20.0, 20.0  # log odds of the chance beyond the quantile: the lower, the larger the quantile
-    for _ in range(SEARCH):
-        middle = (low + high) / 2
-        level = 1 / (1 + math.exp(-middle))
-        after = (beyond > level).sum(axis=1)
-        at = np.clip(after, 1, last)
+    each, last = np.arange(len(places)), places.shape[1] - 1
+    ends = np.hstack([beyond, np.full((len(places), 1), -1.0)])  # no level is below the end
+
+    def quantiles(log_odds: float) -> FloatArray:
+        level = 1 / (1 + math.exp(-log_odds))
+        after = (ends <= level).argmax(axis=1)
+        at = np.minimum(np.maximum(after, 1), last)
         above, under = beyond[each, at - 1], beyond[each, at]
-        part = np.clip((above - level) / np.maximum(above - under, 1e-300), 0.0, 1.0)
+        part = np.minimum(np.maximum((above - level) / np.maximum(above - under, 1e-300), 0.0), 1.0)
         found = places[each, at - 1] + part * (places[each, at] - places[each, at - 1])
-        found = np.where(after == 0, places[:, 0], found)
-        if float(found @ held) > rows:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(found, np.float64)
+        return np.where(after == 0, places[:, 0], found)
+
+    def too_many(log_odds: float) -> float:
+        return float(quantiles(log_odds) @ held) - rows
+
+    if too_many(MOST_ODDS) >= 0:  # the lower the chance beyond a quantile, the larger it is
+        return quantiles(MOST_ODDS)
+    if too_many(-MOST_ODDS) <= 0:
+        return quantiles(-MOST_ODDS)
+    return quantiles(brentq(too_many, -MOST_ODDS, MOST_ODDS, xtol=NEAR))

@@ -16,19 +16,19 @@ from scipy.special import softmax
 
 from synthdp.arrays import FloatArray
 from synthdp.distribution.contingency import project_to_simplex
-from synthdp.mechanisms.adaptive.separate_bins import separate_bins
+from synthdp.mechanisms.adaptive.separate_bins import separate_and_heaped_bins
 
-SPREADS = tuple(2.0**i for i in range(-1, 6))
+SPREADS = 2.0 ** np.arange(-1, 6)
 """Stddevs of the Haar coefficients that are tried, as multiples of the noise."""
 
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)
+SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 """Shares of the Haar coefficients of one scale that are not 0 that are tried."""
 
 FAR = 400.0
 """A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
 
 LARGEST_EXPONENT = 600.0
-"""Likelihood ratios beyond exp of this are taken for it."""
+"""Likelihood ratios beyond exp of this are taken for it.  A numerical tolerance."""
 
 ODDS = 20.0
 """Bins are taken to resemble each other, as neighbours or as heaps, only as far as the counts are so many times as likely
@@ -41,7 +41,7 @@ LEAST_BINS = 3
 """Fewer bins than so many say nothing of a prior."""
 
 LEAST_NOISE = 1e-7
-"""Noise below this part of the rows is none."""
+"""Noise below this part of the rows is none.  A numerical tolerance."""
 
 
 class Smooth(NamedTuple):
@@ -79,8 +79,7 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
     """
     if len(counts) < LEAST_BINS or stddev < LEAST_NOISE * total:
         return project_to_simplex(counts, total)
-    separate = separate_bins(counts, stddev, total=total)
-    heaps = separate_bins(counts, stddev, total=total, heaps=True)
+    separate, heaps = separate_and_heaped_bins(counts, stddev, total=total)
     rows = [separate.rows, heaps.rows]
     evidence = [float(separate.evidence.sum()) + math.log(ODDS), float(heaps.evidence.sum())]
     if neighbours > LEAST_BINS:
@@ -105,50 +104,30 @@ def smoothed(counts: FloatArray, stddev: float) -> Smooth:
     """
     k = len(counts)
     size = 2 ** math.ceil(math.log2(k))
-    mirrored = np.concatenate([counts, counts[::-1]])[np.arange(2 * size) % (2 * k)]  # no end meets the other
-    details, rest = _analysis(np.stack([np.roll(mirrored, -shift) for shift in range(size)]), int(math.log2(size)))
+    rest = np.concatenate([counts, counts[::-1]])[
+        np.arange(2 * size) % (2 * k)
+    ]  # mirrored, so that no end meets the other
     shrunk, evidence = [], 0.5 * k * (float(counts.mean()) / stddev) ** 2
-    for detail in details:
-        estimate, likelihood = _posterior_mean(detail, stddev)
+    steps = [2**level for level in range(int(math.log2(size)))]
+    for step in steps:  # what all shifts have of a scale are the differences of every bin and the one so far ahead
+        ahead = np.roll(rest, -step)
+        estimate, likelihood = _posterior_mean((rest - ahead) / math.sqrt(2), stddev)
+        rest = (rest + ahead) / math.sqrt(2)
         shrunk.append(estimate)
-        evidence += likelihood * detail.shape[1] * k / (2 * size)  # what is mirrored or repeated says nothing new
-    back = _synthesis(shrunk, rest)
-    rows = np.mean([np.roll(row, shift)[:k] for shift, row in enumerate(back)], axis=0)
-    return Smooth(np.asarray(rows, np.float64), evidence)
+        evidence += likelihood * k / (2 * step)  # what is mirrored or repeated says nothing new
+    for step, detail in zip(reversed(steps), reversed(shrunk), strict=True):
+        rest = (rest + detail + np.roll(rest - detail, step)) / math.sqrt(8)  # the mean of both pairs that a bin is in
+    return Smooth(rest[:k], evidence)
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
     """Shrink the coefficients of one scale; also return their mean log-likelihood, against coefficients of 0."""
     square = (detail / stddev) ** 2
-    best, estimate = -math.inf, detail
-    for spread in SPREADS:
-        variance = 1 + spread**2
-        exponent = np.minimum(0.5 * square * (1 - 1 / variance), LARGEST_EXPONENT)
-        normal = np.exp(exponent) / math.sqrt(variance)
-        for share in SHARES:
-            evidence = share * normal + (1 - share)
-            likelihood = float(np.log(evidence).mean())
-            if likelihood > best:
-                best = likelihood
-                chance = share * normal / evidence
-                estimate = detail * np.where(square > FAR, 1.0, chance * spread**2 / variance)
-    return np.asarray(estimate, np.float64), best
-
-
-def _analysis(rows: FloatArray, levels: int) -> tuple[list[FloatArray], FloatArray]:
-    """Return the orthonormal Haar coefficients of every row, finest first, and what is left."""
-    details = []
-    for _ in range(levels):
-        even, odd = rows[:, ::2], rows[:, 1::2]
-        details.append((even - odd) / math.sqrt(2))
-        rows = (even + odd) / math.sqrt(2)
-    return details, rows
-
-
-def _synthesis(details: list[FloatArray], rest: FloatArray) -> FloatArray:
-    for detail in reversed(details):
-        both = np.empty((len(rest), 2 * rest.shape[1]))
-        both[:, ::2] = (rest + detail) / math.sqrt(2)
-        both[:, 1::2] = (rest - detail) / math.sqrt(2)
-        rest = both
-    return rest
+    variance = 1 + SPREADS[:, None] ** 2
+    exponent = np.minimum(0.5 * square * (1 - 1 / variance), LARGEST_EXPONENT)
+    filled = SHARES[:, None] * (np.exp(exponent) / np.sqrt(variance))[:, None]  # (spreads, shares, coefficients)
+    evidence = filled + (1 - SHARES[:, None])
+    likelihood = np.log(evidence).mean(axis=2)
+    i, j = np.unravel_index(likelihood.argmax(), likelihood.shape)
+    kept = filled[i, j] / evidence[i, j] * (1 - 1 / variance[i])
+    return detail * np.where(square > FAR, 1.0, kept), float(likelihood[i, j])

@@ -28,20 +28,21 @@ from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
 
 WIDE = 128
-"""Tables of more columns are wide."""
+"""Tables of more columns are wide.  A safety limit of time."""
 
 FILLED = 8.0
 """A column of a wide table has about sqrt(n / (FILLED sigma)) groups, at least 4, where sigma is the noise of a pair's cell:
 the noise of a whole table is then about a tenth of the rows, so that relations which stand out of a screening pay."""
 
 SCREENED_CELLS = 3000
-"""Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes."""
+"""Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes.
+A safety limit."""
 
 MOST_BUCKETS = 8
 """Most cells of a column in the screening."""
 
 DENOMINATOR = 256
-"""Expected rows are whole multiples of 1 / DENOMINATOR."""
+"""Expected rows are whole multiples of 1 / DENOMINATOR.  A numerical tolerance."""
 
 SCREEN_NOISE = 0.04
 """Noise in a screened distance that is aimed at, as a part of the rows."""
@@ -53,16 +54,16 @@ MOST_PAIR_CELLS = 4_000_000
 """Most cells of a pair that is measured."""
 
 CANDIDATES = 24
-"""Most pairs that are looked at, as a multiple of the columns: the best by the screening."""
+"""Most pairs that are looked at, as a multiple of the columns: the best by the screening.  A safety limit of time."""
 
 CLEAR = 5.0
 """A measured relation counts if its square sum is so many standard deviations above that of noise and chance."""
 
 CELLS_A_COLUMN = 2_000
-"""Most cells of the junction tree of related columns, as a multiple of their number."""
+"""Most cells of the junction tree of related columns, as a multiple of their number.  A safety limit of time."""
 
 REJECTIONS = 40
-"""After so many pairs that do not fit a group's tree, no more are tried."""
+"""After so many pairs that do not fit a group's tree, no more are tried.  A safety limit of time."""
 
 
 def group_target_of_wide(total: float, pair_stddev: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from synthdp.domain.histories import STATE, Layout, Order
@@ -135,7 +135,13 @@ def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def triples(
-    layout: Layout, pairs: Sequence[PersonTable], gains: Sequence[float], *, persons: float, noise: float
+    layout: Layout,
+    groupings: Groupings,
+    pairs: Sequence[PersonTable],
+    gains: Sequence[float],
+    *,
+    persons: float,
+    noise: float,
 ) -> list[PersonTable]:
     """Return the tables of three attributes that may pay: an attribute and two others that each have to do with it.
 
@@ -143,8 +149,8 @@ def triples(
 
     Parameters
     ----------
-    layout
-        The record of a person.
+    layout, groupings
+        The record of a person, and groups of its cells: those of three attributes are few.
     pairs, gains
         The tables of two attributes that were chosen, and how many persons each gains.
     persons
@@ -155,10 +161,10 @@ def triples(
     found: list[tuple[float, PersonTable]] = []
     some = [(a, gain) for a, gain in zip(pairs, gains, strict=True) if a.kind in (Kind.ROW, Kind.PARENT, Kind.STEP)]
     for (a, first), (b, second) in combinations(some, 2):
-        same = (a.table, a.attribute) == (b.table, b.attribute) and a.grouping is b.grouping
+        same = (a.table, a.attribute) == (b.table, b.attribute)
         if not same or (a.kind, a.above, a.other) == (b.kind, b.above, b.other):
             continue
-        three = PersonTable.of_three(a, b)
+        three = PersonTable.of_three(_coarse(groupings, a), _coarse(groupings, b))
         if MEAN_ABS * noise * math.prod(three.sizes(layout)) <= THREES_WORTH * persons:
             found.append((min(first, second), three))
     kept: list[PersonTable] = []
@@ -168,6 +174,15 @@ def triples(
         if of_one[three.table, three.attribute] <= MOST_OF_ONE:
             kept.append(three)
     return kept[:MOST_THREES]
+
+
+def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
+    """Return a table of two attributes over the groups of tables of three."""
+    own = groupings[one.table, one.attribute]
+    other = groupings[one.above if one.kind is Kind.PARENT else one.table, one.other]
+    return replace(
+        one, grouping=own.get("threes", one.grouping), other_grouping=other.get("threes", one.other_grouping)
+    )
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:

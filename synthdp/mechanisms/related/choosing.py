@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,8 +20,64 @@ WORTH = 0.5
 MEAN_ABS = math.sqrt(2 / math.pi)
 """E|Z| of a standard normal."""
 
+CLEARLY = 2.0
+"""Standard deviations of a squared distance from which on a relation is measured again with more budget."""
+
 LOST = 0.2
 """Part of a table's gain that is lost at most where noise is larger than it (tuned with `WORTH`)."""
+
+
+FAMILY = 4
+"""Tables that share an axis from which on the middle one of them says how wrong that axis alone is."""
+
+
+def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
+    """Return gains without what tables that share an axis all gain, which none of them can mend.
+
+    If the model does not know that short policies have few claims, all tables of a policy's length and an attribute of its
+    claims are off by as much, and only the table of its length and its number of claims mends them.  Most pairs are
+    unrelated, so that the median of such tables is about that part; the table that mends it gains it.
+
+    Parameters
+    ----------
+    gains
+        (tables,) noisy distances from the model so far, in persons, beyond chance.
+    tables
+        What they are of.
+    counts
+        By position of a table the attribute of its parent that says how many rows there are.
+    """
+    found = gains.copy()
+    families: dict[tuple[object, ...], list[int]] = {}
+    for i, one in enumerate(tables):
+        families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
+        families.setdefault((one.kind, one.table, one.attribute), []).append(i)
+    for (kind, table, *rest), family in families.items():
+        if len(family) < FAMILY:
+            continue
+        shared = max(0.0, float(np.median(gains[family])))
+        found[family] -= shared
+        if kind is Kind.PARENT and len(rest) == 2:
+            above, other = rest
+            for i, one in enumerate(tables):
+                of_count = counts.get(table) in (one.attribute, one.other)  # type: ignore[call-overload]
+                if one.kind is Kind.ROW and one.table == above and of_count and other in (one.attribute, one.other):
+                    found[i] += shared
+    return found
+
+
+def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
+    """Return whether a noisy table is off from what is expected by more than noise makes it, in its squared distance.
+
+    Parameters
+    ----------
+    noisy, expected
+        Counts, of one shape.
+    stddev
+        Of the noise in each cell.
+    """
+    off = float(((noisy - expected) ** 2).sum()) / max(stddev, 1e-300) ** 2
+    return off > noisy.size + CLEARLY * math.sqrt(2 * noisy.size)
 
 
 def worth_measuring(

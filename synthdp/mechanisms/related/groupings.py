@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -20,9 +21,32 @@ RARE = 3.0
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
 """Numbers of rows at which groups of such numbers end."""
 
-Fineness = Literal["pairs", "steps"]
-GROUPS: dict[Fineness, int] = {"pairs": 6, "steps": 8}
-"""Groups of an ordered column in tables of pairs, and in tables of a value and the next."""
+Fineness = Literal["threes", "pairs", "steps"]
+FEWEST, MOST = 6, 12
+"""Groups of an ordered column in tables of three attributes, and of pairs at least and at most."""
+
+MORE_OF_STEPS = 2
+"""Groups of an ordered column by which tables of a value and the next are finer than those of pairs."""
+
+PAIR_NOISE = 0.03
+"""Part of all persons that the noise of a table of pairs, added up, may be for its groups to be finer than the fewest."""
+
+
+def fineness(persons: float, noise: float) -> dict[Fineness, int]:
+    """Return how many groups of an ordered column tables have: more, the more persons and the less noise.
+
+    G groups a side have G**2 cells, each with E|Z| of the noise.
+
+    Parameters
+    ----------
+    persons
+        How many there are.
+    noise
+        In a cell of a table of pairs, in persons.
+    """
+    fits = math.sqrt(PAIR_NOISE * persons / max(math.sqrt(2 / math.pi) * noise, 1e-9))
+    pairs = int(np.clip(math.floor(fits), FEWEST, MOST))
+    return {"threes": FEWEST, "pairs": pairs, "steps": pairs + MORE_OF_STEPS}
 
 
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
@@ -70,6 +94,7 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
+    """Return the group of each level; rare ones share the last group."""
     rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))

@@ -15,7 +15,7 @@ from synthdp.queries.related.persons import whole_of_table
 
 UNIT, FINER = 2**20, 8
 """About the whole number that stands for one person in the table with the least noise, and at least how many times what the
-weights of a person's rows add up to."""
+weights of a person's rows add up to.  A numerical tolerance."""
 
 Counted = list[tuple[FloatArray, float]]
 """Noisy tables, in persons, and the standard deviation of the noise in the cells of each."""

@@ -20,8 +20,9 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
+from synthdp.domain.rules_across import barriers_of
 from synthdp.errors import InternalError, ParameterError
-from synthdp.fit.related.scaling import Key, Target, fit_histories
+from synthdp.fit.related.scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.related.shrinkage import towards
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation
@@ -37,7 +38,14 @@ from synthdp.mechanisms.related.candidates import (
     triples,
     unusual,
 )
-from synthdp.mechanisms.related.choosing import names_wished, weights_of, worth_measuring
+from synthdp.mechanisms.related.choosing import (
+    CLEARLY,
+    beyond_shared,
+    names_wished,
+    related,
+    weights_of,
+    worth_measuring,
+)
 from synthdp.mechanisms.related.columns import (
     Column,
     cells_and_refinements,
@@ -46,7 +54,7 @@ from synthdp.mechanisms.related.columns import (
     round_columns,
     split_columns,
 )
-from synthdp.mechanisms.related.groupings import GROUPS, count_groupings, grouping_of
+from synthdp.mechanisms.related.groupings import count_groupings, fineness, grouping_of
 from synthdp.mechanisms.related.measuring import Counted, measure, person_tables
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
@@ -65,6 +73,12 @@ UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1,
 
 THREES = 0.4
 """Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget."""
+
+MANY = 40
+"""Tables of pairs that groups are made for: about as many as are chosen."""
+
+FIRST_LOOK = 0.34
+"""Part of what stays that all attributes cost; the rest is for those that noise does not explain."""
 
 SCORES_OF_THREE = 0.2
 """Part of this for the scores."""
@@ -105,8 +119,8 @@ class RelatedTables(HasPrivacyCost):
     workload: Any = None
     target: str | None = None
     spend: Spend = Remaining()
-    particles: int = 20_000
-    sweeps: tuple[int, int] = (22, 34)
+    particles: int = 12_000
+    sweeps: tuple[int, int] = (16, 40)
     on_progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
@@ -163,9 +177,9 @@ class RelatedTables(HasPrivacyCost):
         if stays:
             self._tell("what stays")
             share = STAYS * known.left.share / (STAYS + SCREENING + CHOSEN)
-            known = self._measured(account, known, stays, rng, share=share, step="what stays")
+            known = self._stays(account, known, stays, rng, share=share)
             yield known
-            known = self._fit(known, rng, sweeps=self.sweeps[0])
+            known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         others = candidates(known.layout, known.groupings)
         if others:
             self._tell("screening")
@@ -176,7 +190,9 @@ class RelatedTables(HasPrivacyCost):
             )
             yield known
             self._tell("tables")
-            threes = triples(known.layout, chosen, gains, persons=known.total, noise=_noise_of_threes(known.left))
+            threes = triples(
+                known.layout, known.groupings, chosen, gains, persons=known.total, noise=_noise_of_threes(known.left)
+            )
             share = known.left.share * (1 - THREES) if threes else known.left.share
             known = self._measured(account, known, chosen, rng, share=share, step="tables of two")
             yield known
@@ -187,7 +203,7 @@ class RelatedTables(HasPrivacyCost):
         self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
     ) -> Iterator[_Known]:
         """Measure tables of three attributes that pay beside those of two; yields what is known after each stage."""
-        known = self._fit(known, rng, sweeps=self.sweeps[0])
+        known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
         persons = self._persons(known, rng)
         chosen, _, known = _screened(account, known, threes, persons, wished, share=share, step="tables of three")
@@ -218,6 +234,7 @@ class RelatedTables(HasPrivacyCost):
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
+        """Return persons drawn from the model."""
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
@@ -231,9 +248,8 @@ class RelatedTables(HasPrivacyCost):
 
         Costs ``share`` of the whole budget.
         """
-        sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
         found, counted, left = measure(
-            account, known.layout, tables, (share * sizes / sizes.sum()).tolist(), known.left, step=f"{step} of persons"
+            account, known.layout, tables, _by_size(known, tables, share), known.left, step=f"{step} of persons"
         )
         persons = self._persons(known, rng)
         factors = [
@@ -243,7 +259,39 @@ class RelatedTables(HasPrivacyCost):
             known.with_factors(factors), left=left, answers=(*known.answers, found), chosen=(*known.chosen, *tables)
         )
 
-    def _fit(self, known: _Known, rng: Generator, *, sweeps: int) -> _Known:
+    def _stays(
+        self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float
+    ) -> _Known:
+        """Measure what stays with a part of its budget, and with the rest again where noise does not explain it.
+
+        Costs at most ``share`` of the whole budget; what is not used is left for other tables.
+        """
+        first, counted, left = measure(
+            account, known.layout, tables, _by_size(known, tables, FIRST_LOOK * share), known.left,
+            step="what stays of persons",
+        )  # fmt: skip
+        persons, answers = self._persons(known, rng), [first]
+        some = [
+            i for i, (table, (noisy, stddev)) in enumerate(zip(tables, counted, strict=True))
+            if _stands_out(known, table, noisy, stddev, persons)
+        ]  # fmt: skip
+        if some:
+            clear = [tables[i] for i in some]
+            shares = _by_size(known, clear, (1 - FIRST_LOOK) * share)
+            again, more, left = measure(
+                account, known.layout, clear, shares, left, step="what clearly stays of persons"
+            )
+            answers.append(again)
+            for i, one in zip(some, more, strict=True):
+                counted[i] = _averaged(counted[i], one)
+        factors = [
+            one for table, noisy in zip(tables, counted, strict=True) for one in _factors(known, table, noisy, persons)
+        ]
+        made = known.with_factors(factors)
+        return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
+
+    def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
+        """Return the state with the model fitted to all tables measured so far."""
         model = fit_histories(
             known.model,
             known.ones,
@@ -252,10 +300,12 @@ class RelatedTables(HasPrivacyCost):
             total=known.total,
             sweeps=sweeps,
             rng=rng,
+            last=last,
         )
         return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
+        """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 
@@ -329,6 +379,7 @@ class _Known:
         layout, refinements = cells_and_refinements(self.layout, columns)
         found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}
         groupings: dict[Key, Mapping[str, Grouping]] = {}
+        groups = fineness(self.total, self.left.table_stddev(min(CHOSEN, self.left.share) / MANY))
         stddevs = {one.key: one.stddev for one in columns}
         conditionals = {}
         for one in attributes(layout):
@@ -339,10 +390,20 @@ class _Known:
                 groupings[key] = count_groupings(layout, one.counts)
                 continue
             axis = layout.axis(*key)
-            groupings[key] = {
-                str(name): grouping_of(axis, found[key], stddevs[key], groups=groups, name=name)
-                for name, groups in GROUPS.items()
+            made = {
+                many: grouping_of(axis, found[key], stddevs[key], groups=many, name=str(many))
+                for many in {*groups.values()}
             }
+            groupings[key] = {str(name): made[many] for name, many in groups.items()}
+        for barrier in barriers_of(layout):
+            first, days = (barrier.above, barrier.other), (barrier.table, barrier.days)
+            if barrier.likely is None or first not in found:
+                continue
+            before = np.outer(found[first].sum(axis=0), found[days].sum(axis=0)).ravel()
+            led = before @ (np.exp(barrier.likely) * barrier.possible)
+            key = barrier.table, barrier.attribute
+            less = np.log(np.maximum(led, 1e-9 * led.sum()) / led.sum())
+            conditionals[key] = replace(conditionals[key], base=conditionals[key].base - less)
         return replace(
             self, layout=layout, ones=found, stddevs=stddevs, groupings=groupings, refinements=refinements,
             model=Histories(layout, conditionals),
@@ -370,6 +431,33 @@ def _with_leaves(account: Curator, known: _Known, columns: Sequence[Column]) -> 
     columns, left, classes = round_columns(account, standard, columns, left)
     answers = (*known.answers, *deep, *classes)
     return replace(known.with_ones(known.ones, columns), left=left, answers=answers)
+
+
+def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list[float]:
+    """Return how a share of the budget is divided, such that the noise of all tables together is least."""
+    sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
+    return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
+
+
+def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
+    """Return the mean of two noisy tables of the same counts, weighted by their precision."""
+    (a, s), (b, t) = first, second
+    weights = np.array([1 / s**2, 1 / t**2])
+    return (a * weights[0] + b * weights[1]) / weights.sum(), float(weights.sum() ** -0.5)
+
+
+def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
+    """Return whether noise does not explain what an attribute has to do with itself in another row."""
+    scale = known.total / len(persons)
+    if table.kind in (Kind.STAY, Kind.ALIKE):
+        now = table.tabulate(persons) * scale
+        return related(noisy, now * max(0.0, float(noisy.sum())) / max(float(now.sum()), 1e-9), stddev) or (
+            abs(float(noisy.sum() - now.sum())) > CLEARLY * stddev * math.sqrt(noisy.size)
+        )
+    if table.symmetric:
+        noisy, stddev = symmetric(noisy), symmetric_stddev(stddev, len(noisy))
+    rows, columns = (np.maximum(noisy.sum(axis=axis), 0) for axis in (1, 0))
+    return related(noisy, np.outer(rows, columns) / max(float(rows.sum()), 1e-9), stddev)
 
 
 def _factors(
@@ -536,6 +624,8 @@ def _screened(
     floor = np.array([0.8 * np.sqrt(one + 1).sum() for one in now])
     gains = found.answers * queries.denominator / ones - floor
     sizes = np.array([math.prod(table.sizes(layout)) for table in tables], np.float64)
+    counts = {i: one.count for i, one in enumerate(layout.tables) if one.parent >= 0}
+    gains = beyond_shared(gains, tables, counts)
     picked, order = worth_measuring(gains, sizes, weights, left)
     chosen = [int(i) for i in picked if gains[i] > noise[i] and weights[i] > 0] or [int(order[0])]
     known = replace(known, left=left, answers=(*known.answers, found))

@@ -15,6 +15,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.curator.curator import Curator
+from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
@@ -39,11 +40,12 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "no earlier rows were given as history: the tables that the first periods chose are still asked",
     "a public table chose the tables",
 )
+"""What a receipt says of where a period's tables were chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AskedPlan:
-    """A plan of questions as it was asked.
+    """One plan of a series: its questions, their noise over periods, and the periods in which they are asked.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ class AskedPlan:
 
     @property
     def queries(self) -> list[Statistic]:
-        """What is asked in every period."""
+        """Return the questions that the plan asks in every period."""
         return [one.queries for one in self.statistics]
 
     def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:
@@ -142,7 +144,7 @@ def choose(
 
 def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
-    *, factor: IntArray, mu: float, note: str,
+    *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
     """Ask statistics that are known from now on: those of the plan before, or those that a public table chose.
 
@@ -162,6 +164,8 @@ def ask(
         When they are asked, and for what.
     note
         Who chose them.
+    public
+        As of `Refit`.
 
     Returns
     -------
@@ -180,7 +184,7 @@ def ask(
     rows = room.rows if room.terms.adjacency.rows_are_public else None
     measured = plan.prefix([answers], rows=rows)
     model = before.output if rows is None else replace(before.output, total=float(rows))
-    model = Refit()(model, measured, generator(room.seed))
+    model = Refit(public=public)(model, measured, generator(room.seed))
     return replace(plan, release=replace(before, output=model, measurements=measured)), answers
 
 
@@ -253,6 +257,7 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
+    """Return the number of rows of a period: public, or as measured, at least 1."""
     if rows is not None:
         return max(1.0, float(rows))
     totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]

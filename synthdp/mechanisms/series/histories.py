@@ -19,16 +19,18 @@ from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POOL = 40_000, 200_000
-"""Rows drawn from the model that a period's rows are chosen from, at least and at most: twice as many as there will be."""
+"""Rows drawn from the model that a period's rows are chosen from, at least and at most: twice as many as there will be.
+A safety limit of time."""
 
 SWEEPS = 12
-"""Rounds over all tables; later ones change little."""
+"""Rounds over all tables; later ones change little.  A numerical tolerance."""
 
 LONGEST_STEP, DAMPING = 5.0, 0.5
 """Safety limits: most that one table changes a weight by, and the power of each step, as tables contradict each other."""
 
 MOST_COLUMNS = 40
-"""Tables of more columns are raked to pairs of neighbouring columns and to single columns alone."""
+"""Tables of more columns are raked to pairs of neighbouring columns and to single columns alone.
+A safety limit of time."""
 
 
 def rows_of_period(
@@ -101,6 +103,7 @@ def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], t
 
 
 def _cliques(columns: int) -> list[Clique]:
+    """Return the pairs of columns that rows are raked to; neighbours alone if there are many columns."""
     if columns == 1:
         return [(0,)]
     if columns > MOST_COLUMNS:

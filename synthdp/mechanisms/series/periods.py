@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import GridIndices, IntArray
+from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.series.asked import AskedPlan, rows_between
 from synthdp.mechanisms.series.histories import model_of_rows, rows_of_period
@@ -48,6 +49,7 @@ def period_of(
     rows: int | None,
     format: TableFormat,  # noqa: A002 - the word users know
     rng: Generator,
+    public: PublicRows | None = None,
 ) -> Period:
     """Return what is published of a period.
 
@@ -69,13 +71,15 @@ def period_of(
         The outer form of the tables.
     rng
         Source of the rows.
+    public
+        As of `Refit`.
     """
     earlier = {name: np.concatenate([one[name] for one in published]) for name in published[0]} if published else {}
     known = None if rows is None else rows + sum(len(next(iter(one.values()))) for one in published)
     measured = plan.prefix(told, rows=known)
     model = plan.release.output
     if period > plan.start:
-        model = Refit()(model if known is None else replace(model, total=float(known)), measured, rng)
+        model = Refit(public=public)(model if known is None else replace(model, total=float(known)), measured, rng)
     model = replace(model, format=format.suited(model.schema))
     found = rows_of_period(model, earlier, rng)
     first_of_later_plan = period == plan.start and period > 0

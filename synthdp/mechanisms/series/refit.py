@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +20,7 @@ from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simpl
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
+from synthdp.domain.public_rows import PublicRows
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
@@ -31,6 +33,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import refine
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.smoothing import estimated
+from synthdp.mechanisms.public_prior import fit_tables_with_public
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -53,11 +56,14 @@ class Refit:
     ----------
     fit, particles, listed
         Of the junction tree, of the weighted rows, and of the fit to all cells; see `AdaptiveMarginals`.
+    public
+        Rows of a public table that answers are weighed against, as far as these bear them out.
     """
 
     fit: MaxEntropy = field(default_factory=MaxEntropy)
     particles: Particles = field(default_factory=Particles)
     listed: ListedEntropy = field(default_factory=ListedEntropy)
+    public: PublicRows | None = None
 
     def __call__(self, before: SyntheticModel, measurements: Sequence[Measurements], rng: Generator) -> SyntheticModel:
         """Return the model of what some answers say.
@@ -78,6 +84,7 @@ class Refit:
         return replace(model, distribution=self._distribution(model, said, total, rng))
 
     def _distribution(self, model: SyntheticModel, said: GLSEstimates, total: float, rng: Generator) -> Distribution:
+        """Return a distribution fitted to the tables of a period."""
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
             return self._of_cells(model, said, total)
@@ -87,7 +94,7 @@ class Refit:
         fitting = none.consistent([*one_ways, *said.fitting], said.fitting_effects)
         merged = consistent_merged([*one_ways, *said.fitting], said.merged, none)
         shape = model.domain.shape
-        tables, strengths = [], {}
+        tables, strengths, ridges = [], {}, {}
         for one in (*fitting, *merged):
             if len(one.clique) == 1:
                 tables.append(one)
@@ -96,10 +103,17 @@ class Refit:
             counts = expected + centred((one.counts - expected).reshape(one.shape(shape))).ravel()
             ridge = best_ridge(counts if one.alone else one.counts, expected, one.stddev)
             tables.append(replace(one, stddev=one.stddev * ridge))
+            ridges[one.clique] = ridge
             noise = np.minimum(MEAN_ABS * one.stddev, expected).sum()
             strengths[one.clique] = float(np.abs(one.counts - expected * (not one.alone)).sum() - noise)
         if len(shape) <= WIDE or said.products:
-            return self._joined(tables, strengths, zeros, shape, total, said.products, rng)
+            alone = partial(self._joined, tables, strengths, zeros, shape, total, said.products, rng)
+            if self.public is None or len(shape) > WIDE:
+                return alone()
+            return fit_tables_with_public(
+                lambda: tables, self.public, domain=model.domain, ridges=ridges, zeros=zeros, total=total, alone=alone,
+                rng=rng, margins=[np.where(kept, one, 0.0) for kept, one in zip(said.kept, margins, strict=True)],
+            )  # fmt: skip
         parts: list[Distribution] = []
         groups = _related([*strengths, *zeros], len(shape))
         for columns in groups:
@@ -149,6 +163,7 @@ def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 def _at(place: Mapping[int, int], clique: Clique) -> Clique:
+    """Return a clique's positions."""
     return tuple(place[j] for j in clique)
 
 

@@ -234,6 +234,7 @@ class PersonTable:
         return np.where(rows.rank > 0, np.concatenate([first[:1], first[:-1]]), -1)
 
     def _of_siblings(self, persons: Persons, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return for pairs of sibling rows the person's row, the cell and the weight, each (pairs,)."""
         rows = persons.tables[self.table]
         a, b = pairs_of(rows)
         weights = pair_shares(persons, self.table, ordered=self.kind is Kind.SIBLING and not self.symmetric)[b]
@@ -269,10 +270,12 @@ class PersonTable:
         return np.asarray(found.reshape(rows, columns))
 
     def _first(self, values: IntArray, group: IntArray) -> IntArray:
+        """Return the first axis's group of each value."""
         return self._other.of(values, group)
 
     @property
     def _other(self) -> Grouping:
+        """Return the grouping of the second attribute; raise ParameterError if there is none."""
         if self.other_grouping is None:
             raise ParameterError("a table of two attributes needs a grouping of each")
         return self.other_grouping

@@ -180,6 +180,8 @@ def whole_of_table(layout: Layout, table: int) -> int:
 
 
 def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArray) -> Callable[[str], IntArray]:
+    """Return a function of an attribute's name that gives the (rows,) codes of that attribute."""
+
     def read(attribute: str) -> IntArray:
         return codes[person, layout.place[i][attribute][slot]].astype(np.int64)
 
@@ -233,6 +235,7 @@ def nested_even_shares(persons: Persons, table: int) -> IntArray:
 
 
 def _nested_one(layout: Layout, table: int) -> int:
+    """Return the integer that stands for a person in a table, divisible by most numbers of rows that she may have."""
     most, deepest = layout.tables[table].at_most, max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
     multiple = math.lcm(*range(1, most + 1))
     if deepest <= 1:

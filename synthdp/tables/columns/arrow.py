@@ -32,12 +32,23 @@ from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects,
 from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"
+"""What a type's public name ends with where no value may be missing."""
+
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
              "length": "duration[us]", "text": "string", "mixed": "string", "clock": "time64[us]"}  # fmt: skip
+"""The type that suits a column, by how its values are stored."""
+
 _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+"""The types of bytes that hold the bytes of texts."""
+
 _TIMESTAMP = re.compile(r"timestamp\[(?P<resolution>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
+"""The public name of a timestamp with a time zone."""
+
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
+"""The public name of a decimal type."""
+
 _DICTIONARY = re.compile(r"dictionary<values=(?P<values>.+), indices=(?P<indices>u?int\d+), ordered=(?P<ordered>[01])>")
+"""The public name of a dictionary type."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
@@ -149,14 +160,17 @@ def _dictionary_of(series: Any) -> tuple[Any, IntArray]:
 
 
 def _each_chunk(series: Any, change: Callable[[Any], Any], kind: Any) -> Any:
+    """Return a chunked array of this type, each of its chunks changed by a function."""
     return pa.chunked_array([change(chunk) for chunk in series.chunks], kind)
 
 
 def _is_text(kind: Any) -> bool:
+    """Say whether a type holds texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def _is_binary(kind: Any) -> bool:
+    """Say whether a type holds bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
@@ -205,11 +219,13 @@ def _intervals(series: Any) -> Numbers:
 
 
 def _micros_of_interval(value: Any) -> int:
+    """Return an interval in microseconds, clipped to 62 bits; a month counts 30 days."""
     micros = (value.months * 30 + value.days) * RESOLUTIONS["D"] + value.nanoseconds // 1000
     return max(-LARGEST_WHOLE, min(int(micros), LARGEST_WHOLE))
 
 
 def _flags(series: Any, column: Column) -> RawColumn:
+    """Return a column of truth values as raw values: labels or 0 and 1, as the column is declared."""
     if column.temporal:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
@@ -220,6 +236,7 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:
+    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -228,6 +245,7 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: Any, column: Column) -> RawColumn:
+    """Return a column of numbers as raw values, as the column is declared."""
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
     if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
@@ -237,6 +255,7 @@ def _plain_numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _ticks(series: Any, column: Column) -> RawColumn:
+    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
     kind = series.type
     wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if column.measured and column.quantity != wanted:
@@ -249,6 +268,7 @@ def _ticks(series: Any, column: Column) -> RawColumn:
 
 
 def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
+    """Return a column's levels as an array of a type; raise FormatError if the type cannot hold them."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.array(casting.levels_as_text(levels, column), kind)
     if pa.types.is_boolean(kind):
@@ -286,6 +306,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
 
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
+    """Return raw numbers as an array of a type; raise FormatError if the type cannot hold them."""
     missing = casting.nulls(raw)
     types = pa.types
     if types.is_integer(kind):
@@ -306,6 +327,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
+    """Return raw times as an array of a type; raise FormatError if the type holds another quantity."""
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError("the type does not hold what the schema declares")

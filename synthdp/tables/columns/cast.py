@@ -78,6 +78,7 @@ def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
 
 
 def _number(level: Level) -> float | int:
+    """Return a level as a number, "true" and "false" as 1 and 0; raise FormatError if it is none."""
     if not isinstance(level, str):
         return level
     words = {"true": 1, "false": 0}
@@ -218,6 +219,7 @@ def zoned(moment: dt.datetime) -> str:
 
 
 def _zone_named(name: str) -> dt.tzinfo:
+    """Return a time zone by name or by offset; raise FormatError if there is none."""
     with suppress(KeyError, ValueError, OSError):
         return ZoneInfo(name)
     with instead_of(ValueError, say=FormatError(f"no time zone is called {name}")):
@@ -225,6 +227,7 @@ def _zone_named(name: str) -> dt.tzinfo:
 
 
 def _in_zone(moment: dt.datetime, zone: dt.tzinfo) -> str:
+    """Return a moment of UTC as a text in a time zone."""
     return zoned(moment.replace(tzinfo=dt.UTC).astimezone(zone))
 
 
@@ -257,9 +260,11 @@ def bounds(column: Column | None) -> tuple[float, float]:
 
 
 def _special(column: Column | None) -> tuple[float, ...]:
+    """Return a column's special codes, none without a column."""
     return () if column is None else grid_of(column).special
 
 
 def _check_numbers(column: Column | None) -> None:
+    """Raise FormatError if the column holds times."""
     if column is not None and column.temporal:
         raise FormatError("the type holds numbers, and the schema declares moments")

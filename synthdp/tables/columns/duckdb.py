@@ -27,9 +27,14 @@ _ARROW = {
     "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
     "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
 }  # fmt: skip
+"""The Arrow type that holds the values of each DuckDB type."""
+
 _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DATE", "moment": "TIMESTAMP",
              "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR", "clock": "TIME"}  # fmt: skip
+"""The type that suits a column, by how its values are stored."""
+
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
+"""The public name of a decimal type."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
@@ -75,4 +80,5 @@ def frame(arrays: Mapping[str, tuple[Any, str]]) -> Any:
 
 
 def _quoted(text: str, mark: str) -> str:
+    """Return a text between marks, with marks inside of it doubled."""
     return mark + text.replace(mark, mark * 2) + mark

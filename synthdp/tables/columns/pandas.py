@@ -29,13 +29,22 @@ from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
+"""The public name of a categorical type."""
+
 _STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
+"""The public name of a type of texts."""
+
 _NULLABLE = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8", "uint16": "UInt16",
              "uint32": "UInt32", "uint64": "UInt64", "bool": "boolean"}  # fmt: skip
+"""The types that can hold missing values, by the plain types that cannot."""
+
 _TEXT = "object" if int(pd.__version__.split(".")[0]) < 3 else "str"
+"""The type of texts of this version of pandas."""
+
 _DEFAULTS = {"real": "float64", "whole": "int64", "flag": "bool", "day": "datetime64[us]", "moment": "datetime64[us]",
              "length": "timedelta64[us]", "text": _TEXT, "mixed": "object",
              "clock": "object", "decimal": "object"}  # fmt: skip
+"""The type that suits a column, by how its values are stored."""
 
 
 def type_names(frame: pd.DataFrame) -> dict[str, str]:
@@ -127,12 +136,14 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
+    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
     if column.temporal and column.cells is not None and series.dtype.kind != "b":
         return written_numbers(_plain_numbers(series, column), column)
     return all_missing(len(series)) if column.temporal else _plain_numbers(series, column)
 
 
 def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
+    """Return a column of numbers as raw values, as the column is declared."""
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
     kind = series.dtype.kind
@@ -155,6 +166,7 @@ def _is_wide(dtype: Any, column: Column) -> bool:
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
+    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
         return all_missing(len(series))
@@ -218,6 +230,7 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
 
 
 def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
+    """Return a column's levels as an array of a type; raise FormatError if the type cannot hold them."""
     if isinstance(dtype, pd.StringDtype):
         return pd.array(casting.levels_as_text(levels, column), dtype=dtype)
     if dtype == np.dtype(object):
@@ -235,6 +248,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
 
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
+    """Return raw numbers as an array of a type; raise FormatError if the type cannot hold them."""
     missing = casting.nulls(raw)
     if isinstance(dtype, pd.StringDtype):
         return pd.array(casting.texts(column, raw), dtype=dtype)

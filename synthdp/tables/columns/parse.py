@@ -28,20 +28,31 @@ MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS[
 """Microseconds of each resolution of time that columns come in, coarser than ``ns``."""
 
 _EPOCH = dt.date(1970, 1, 1)
+"""The day from which days are counted."""
+
 _MICROSECOND = dt.timedelta(microseconds=1)
 _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
                 "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
+"""Attoseconds of each unit of numpy's times; the least unit, so that all ratios are whole."""
+
 _CALENDAR = {"Y": 100_000, "M": 1_200_000}
 """Resolutions of no fixed length, and how many of them are held apart."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
+"""Texts that mean true, in either case."""
+
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
+"""Texts that mean false, in either case."""
+
 _CLOCK = re.compile(
     r"(?:(?P<days>-?\d+) days?,? ?)?(?:(?P<sign>[+-])?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d+))?)?"
 )
+"""A length of time as Python and databases write it: "1 day, 2:03:04.5"."""
+
 _ISO_LENGTH = re.compile(
     r"(?P<minus>-)?P(?:(?P<days>-?\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
 )
+"""A length of time as ISO 8601 has it: "P1DT2H"."""
 
 
 def declared(labels: Labels, column: Column) -> RawColumn:
@@ -189,6 +200,7 @@ def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
 
 
 def _within(read: Callable[[Any], int | None], level: object) -> int | None:
+    """Return what a reader makes of a value, clipped to 62 bits; None if it cannot read it."""
     try:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
@@ -247,6 +259,7 @@ def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
 
 
 def _length_of_text(text: str) -> int | None:
+    """Return the microseconds of a length of time in a text, or None if it is none."""
     found = _ISO_LENGTH.fullmatch(text) or _CLOCK.fullmatch(text)
     if not found or not any(found[part] for part in ("days", "h", "m", "s")):
         return None

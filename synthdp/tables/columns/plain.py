@@ -22,6 +22,8 @@ from synthdp.schema.times import EPOCH
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
+"""Types whose values have no code of a stranger in their comparison."""
+
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each resolution that moments come in."""
 
@@ -29,6 +31,7 @@ _QUANTITIES: dict[type, str] = {
     dt.date: "date", dt.datetime: "moment", pd.Timestamp: "moment", dt.timedelta: "length", pd.Timedelta: "length",
     dt.time: "clock", Decimal: "decimal",
 }  # fmt: skip
+"""What the values of each type are."""
 
 _LARGEST_EXPONENT = 400
 """Decimals beyond are not floats, and may have too many digits to be whole numbers."""
@@ -157,6 +160,7 @@ def quantity_of(level: object) -> str:
 
 
 def _of_numpy(value: Any) -> object:
+    """Return a numpy scalar as a plain value; a time without a unit is kept as its text."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         has_resolution = np.datetime_data(value.dtype)[0] != "generic"
         return None if np.isnat(value) else value if has_resolution else Opaque(written(value))
@@ -206,6 +210,7 @@ def written(value: object) -> str | None:
 
 
 def _written(value: Any) -> str | None:
+    """Return a text that equal values share and others do not, or None for a type that is not known."""
     kind = type(value)
     if kind is Opaque:
         return value.text  # type: ignore[no-any-return]
@@ -240,6 +245,7 @@ def _written(value: Any) -> str | None:
 
 
 def _written_parts(values: Any, kind: type) -> str | None:
+    """Return such a text for a collection; sets and dicts are written in alphabetical order."""
     parts = [_written(part) for part in (values.items() if kind is dict else values)]
     if None in parts:
         return None
@@ -262,6 +268,7 @@ def _number(value: bool | float | Decimal) -> str:
 
 
 def _nanoseconds(moment: np.datetime64) -> int:
+    """Return a moment in nanoseconds from 1970."""
     return int(moment.astype(np.int64)) * NANOSECONDS[np.datetime_data(moment.dtype)[0]]
 
 

@@ -19,15 +19,26 @@ from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
 _PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")
+"""The public name of a type with parameters."""
+
 _WHOLE = {
     str(kind): kind for kind in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 }
+"""Types of whole numbers, by their public names."""
+
 _FLOAT = {str(kind): kind for kind in (pl.Float32, pl.Float64)}
+"""Types of real numbers, by their public names."""
+
 _DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Date", "text": "String", "mixed": "String",
              "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')",
              "clock": "Time"}  # fmt: skip
+"""The type that suits a column, by how its values are stored."""
+
 _PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Time, pl.Int128)}
+"""Other types without parameters, by their public names."""
+
 _HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Time: "clock"}
+"""The quantity that each type of times holds."""
 
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:
@@ -36,6 +47,7 @@ def type_names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _type_name(dtype: Any) -> str:
+    """Return a type's public name, which names no category."""
     return "Enum" if dtype == pl.Enum else "Categorical" if dtype == pl.Categorical else str(dtype)
 
 
@@ -130,10 +142,12 @@ def _things(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _missing(series: pl.Series) -> Any:
+    """Return a (rows,) mask of missing values, or None if there are none."""
     return some(series.is_null().to_numpy()) if series.null_count() else None
 
 
 def _flags(series: pl.Series, column: Column) -> RawColumn:
+    """Return a column of truth values as raw values: labels or 0 and 1, as the column is declared."""
     if column.temporal:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
@@ -144,6 +158,7 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
+    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
     if column.temporal:
         whole = series.dtype.is_integer() or series.dtype.is_float()
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -152,6 +167,7 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
+    """Return a column of numbers as raw values, as the column is declared."""
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
     if kind.is_float() or (column.real and (wide or kind.is_decimal())):
@@ -164,6 +180,7 @@ def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
+    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
@@ -193,11 +210,13 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
 
 
 def _limits(kind: Any) -> tuple[int, int]:
+    """Return the least and the largest whole number of a type."""
     bits = int(str(kind).lstrip("UInt"))
     return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
+    """Return raw numbers as a series of a type; raise FormatError if the type cannot hold them."""
     missing = casting.nulls(raw)
     if kind == pl.Boolean:
         values = pl.Series(casting.whole(column, raw, first=0, last=1).astype(np.bool_))
@@ -216,6 +235,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
+    """Return raw times as a series of a type; raise FormatError if the type holds another quantity."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
         raise FormatError("the type does not hold what the schema declares")

@@ -35,7 +35,10 @@ from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""A cell that a spreadsheet could take for a formula."""
+
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
+"""Such a cell with an apostrophe in front."""
 
 
 class CsvSource:
@@ -166,6 +169,7 @@ class CsvSource:
                 }  # fmt: skip
 
     def _changed(self) -> DataError:
+        """Return the error for a file that changed after its header was read."""
         return DataError(f"CSV file '{self.path}' has changed since the source was made")
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
@@ -189,6 +193,7 @@ class CsvSource:
         return header_names(names, f"CSV file '{self.path}'")
 
     def _no_text(self) -> FormatError:
+        """Return the error for a header that is not in the declared encoding."""
         name = self._encoding.removesuffix("-sig").upper()
         return FormatError(
             f"the header of CSV file '{self.path}' is not {name} text: name its encoding, for example encoding='latin-1'"
@@ -273,6 +278,7 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
 
 
 def _why(error: BaseException) -> object:
+    """Return what the system says of an error, or None."""
     return getattr(error, "strerror", None)
 
 
@@ -297,8 +303,10 @@ def _cells(values: list[Any]) -> list[Any]:
 
 
 def _escaped(cells: list[Any]) -> list[Any]:
+    """Return cells with an apostrophe before those that a spreadsheet could take for formulas."""
     return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells]
 
 
 def _unescaped(text: str) -> str:
+    """Return a cell without that apostrophe."""
     return text[1:] if _ESCAPED.match(text) else text

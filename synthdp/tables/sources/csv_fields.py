@@ -32,10 +32,13 @@ MOST_LINES = 10_000
 """Lines of the longest quoted field; a quote that is not closed by then was none."""
 
 _LONGEST_FIELD = 2**31 - 1
+"""Most characters of a field that Python's reader takes.  A safety limit: the largest 32-bit number."""
+
 KEPT_BYTE = 0xDC00
 """The lone surrogate of a byte is so much more than the byte."""
 
 _KEEPING_BYTES = "synthdp.keeping_bytes"
+"""The name under which the handler of undecodable bytes is registered."""
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
@@ -95,6 +98,7 @@ OLDER = "cp1252"
 _OLDER_BYTES = {
     KEPT_BYTE + byte: text for byte in range(0x80, 0x100) if (text := bytes([byte]).decode(OLDER, errors="ignore"))
 }
+"""The characters of undecodable bytes in the older encoding `OLDER`."""
 
 
 class TextColumn:
@@ -216,10 +220,12 @@ def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArra
 
 
 def _fitted(record: list[str], width: int) -> list[str]:
+    """Return a record with as many fields as the header: cut, or filled with empty ones."""
     return [*record, *itertools.repeat("", width - len(record))][:width]
 
 
 def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterator[list[list[str]]]:
+    """Yield lists of at most ``batch_rows`` records, ``rows`` records in all."""
     left = rows
     while left and (batch := list(itertools.islice(records, min(batch_rows, left)))):
         left -= len(batch)
@@ -227,6 +233,7 @@ def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterat
 
 
 def _level_texts(column: Column) -> frozenset[str]:
+    """Return the texts that a column's levels are written as, none if it is open or has numbers."""
     if column.cells is not None:
         return column.cells.words
     if not column.labelled or not column.is_complete:
@@ -238,7 +245,10 @@ DELIMITERS = (",", ";", "\t", "|")
 """What is looked for, the first in case of doubt."""
 
 _LONGEST_HEADER = 1 << 20
+"""Bytes that are read to find the first line.  A safety limit."""
+
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Marks of encodings with two bytes a character."""
 
 
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:

@@ -10,9 +10,10 @@ from os import PathLike
 from typing import Any, Protocol, cast
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 
-from synthdp.domain.encoder import RawColumn
+from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.errors import DataError, FormatError
 from synthdp.schema.columns import (
     Boolean,
@@ -37,7 +38,10 @@ _MODULES = {
     "pyarrow": "arrow",
     "duckdb": "duckdb",
 }
+"""The module of each library, in `synthdp.tables.columns`."""
+
 _EXTRAS = {"polars": "polars", "polars lazy": "polars", "pyarrow": "arrow", "duckdb": "duckdb,arrow"}
+"""The extras that each library needs to be installed."""
 
 
 class Library(Protocol):
@@ -91,6 +95,7 @@ def library_named(name: str) -> Library:
 
 
 _DECIMAL = re.compile(r"decimal\d*\((?:precision=)?\d+, ?(?:scale=)?(?P<scale>\d+)\)", re.IGNORECASE)
+"""The public name of a decimal type, in any library."""
 
 
 class FrameSource:
@@ -159,12 +164,21 @@ class FrameSource:
             return Untyped(nullable=nullable, other="other")
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
+    def can_hold(self, label: Categorical, name: str) -> bool:
+        """Say whether a column's type can hold the one level of ``label``; no value of the frame is looked at."""
+        with suppress(FormatError):
+            levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
+            library_named(self.library).array(label, levels, self.dtypes[name])
+            return True
+        return False
+
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
         """Yield the whole frame as one block."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         yield {name: self._read(name, column) for name, column in kinds.items()}
 
     def _read(self, name: str, column: Column) -> RawColumn:
+        """Return one column's raw values, read as declared."""
         with reading(name):
             return library_named(self.library).read(self._native[name], column)
 
@@ -192,6 +206,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
 
 
 def _check_names(names: list[object]) -> None:
+    """Raise DataError unless all column names are texts, and different."""
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
@@ -200,6 +215,8 @@ def _check_names(names: list[object]) -> None:
 
 
 def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """Return a lazy frame in memory; raise DataError, which quotes no value, if its engine fails."""
+
     def say(error: BaseException) -> DataError | None:
         if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
             return None
@@ -212,6 +229,7 @@ def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
+    """Return the name by which `library_named` knows a table's library."""
     module = type(table).__module__.split(".")[0].lstrip("_")
     if module == "duckdb":
         return "duckdb"
@@ -238,6 +256,7 @@ def _kind_named(name: str) -> Column | None:
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
+    """Return the open column that a type of narwhals suggests."""
     if dtype.is_integer():
         return Integer(nullable=nullable)
     if dtype.is_numeric():

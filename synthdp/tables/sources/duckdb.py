@@ -33,14 +33,19 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 
 SETS_A_QUERY = 40
-"""Tables counted in one pass over the rows."""
+"""Tables counted in one pass over the rows.  Tuned; not measured."""
 
 MOST_LEVELS = 256
 """Columns of more levels are not translated to SQL."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+"""Types of whole numbers of at most 64 bits."""
+
 _REAL = frozenset({"FLOAT", "DOUBLE"})
+"""Types of real numbers."""
+
 _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
+"""The least and the largest number of 64 bits."""
 
 
 MOST_RUNS = 1024
@@ -183,6 +188,7 @@ def _moment_of_date(value: str) -> str:
 
 
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
+    """Return SQL that gives the bin of a value among levels."""
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
     whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, index)}" for index, literal in enumerate(literals.values()))
@@ -242,14 +248,17 @@ def _key(value: float) -> int:
 
 
 def _real(key: int) -> float:
+    """Return the float of a number's bits and sign; such keys have the order of the floats."""
     return float(np.int64(abs(key)).view(np.float64)) * (1.0 if key >= 0 else -1.0)
 
 
 def _cell_of(axis: Axis, index: int) -> int:
+    """Return the bin of a grid point."""
     return int(axis.cells[np.searchsorted(axis.starts, index, side="right") - 1])
 
 
 def _opened(path: str | PathLike[str], name: str | None) -> Any:
+    """Return a table of a DuckDB file; raise DataError if the file has no such table."""
     if not Path(path).is_file():
         raise DataError(f"there is no file '{path}'")
     with _asking():
@@ -263,6 +272,7 @@ def _opened(path: str | PathLike[str], name: str | None) -> Any:
 
 
 def _quoted(name: str) -> str:
+    """Return a name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -18,8 +18,10 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
 
 ENDINGS = (".xlsx", ".xlsm")
+"""Endings of Excel's files."""
 
 _BATCH_ROWS = 1_024
+"""Rows that are read at once.  A safety limit of memory."""
 
 
 class ExcelSource:

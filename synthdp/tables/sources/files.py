@@ -16,8 +16,10 @@ from synthdp.tables.sources.csv_fields import detected
 from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
+"""Endings of Parquet's and Arrow's files."""
 
 UNKNOWN = CsvFormat()
+"""A CSV format in which nothing is declared."""
 
 
 def is_csv(path: str | PathLike[str]) -> bool:

@@ -27,7 +27,10 @@ from synthdp.tables.sources.dataframe import FrameSource
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".arrows": "stream",
 }  # fmt: skip
+"""The format of a file, by its ending."""
+
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
+"""Endings of compressed streams."""
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -103,6 +106,7 @@ class ParquetSource:
             yield read_all(self._schema.empty_table().select([*kinds]).columns, kinds)
 
     def _common_schema(self) -> Any:
+        """Return the schema of all files; raise DataError if they differ."""
         first, partition = self._files[0]
         schema = _schema(first)
         for file, found in self._files[1:]:
@@ -140,16 +144,19 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
 
 
 def _is_data(file: Path, folder: Path) -> bool:
+    """Say whether a file of a folder holds rows: it is not hidden, and has a known ending."""
     hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     return not hidden and file.is_file() and (file.suffix in FORMATS or file.suffix in COMPRESSED)
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return the columns that names of folders hold, such as ``year=2024``."""
     pairs = [part.split("=", 1) for part in folders if "=" in part]
     return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else value for name, value in pairs}
 
 
 def _format(file: Path) -> str:
+    """Return a file's format; raise DataError for another ending."""
     name = Path(file.stem) if file.suffix in COMPRESSED else file
     found = FORMATS.get(name.suffix)
     if found is None or (file.suffix in COMPRESSED and found != "stream"):
@@ -158,6 +165,7 @@ def _format(file: Path) -> str:
 
 
 def _constant(value: str | None, rows: int) -> Any:
+    """Return an array of one text, or of missing values."""
     return pa.nulls(rows, pa.string()) if value is None else pa.repeat(pa.scalar(value), rows)
 
 
@@ -167,10 +175,12 @@ def _is_text(kind: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
+    """Say whether two schemas have the same names and types."""
     return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
 
 
 def _schema(file: Path) -> Any:
+    """Return a file's schema; no row is read."""
     with _reading(file):
         if _format(file) == "stream":
             with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
@@ -204,6 +214,7 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
 
 
 def _slices(batch: Any) -> Iterator[Any]:
+    """Yield a batch in parts of at most `BLOCK_ROWS` rows."""
     for start in range(0, batch.num_rows, BLOCK_ROWS):
         yield batch.slice(start, BLOCK_ROWS)
 

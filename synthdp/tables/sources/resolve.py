@@ -7,7 +7,6 @@ from dataclasses import replace
 from synthdp.errors import SchemaError
 from synthdp.schema.columns import Categorical, Column, is_complete
 from synthdp.schema.schema import Schema
-from synthdp.tables.format import why_not
 from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.dataframe import FrameSource
 
@@ -67,6 +66,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
 
 
 def _sourced(column: Column) -> Column:
+    """Return a column that says that its type declares it, if its type leaves nothing open."""
     return replace(column, source=TYPE) if is_complete(column) else column
 
 
@@ -76,4 +76,4 @@ def _kind(source: FrameSource, name: str) -> Column:
     if not isinstance(column, Categorical) or column.other is None:
         return column
     label = replace(column, levels=(column.other,))
-    return column if why_not(source.library, label, source.dtypes[name]) is None else replace(column, other=None)
+    return column if source.can_hold(label, name) else replace(column, other=None)

@@ -36,7 +36,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import Bound
 from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, stages_of, unpacked
-from synthdp.tables.sql.types import Asked
+from synthdp.tables.sql.types import SelectedColumn
 
 MOST_PARTS = 256
 """Parts whose sums come to the driver one by one; those of more are added up on the way, which takes a shuffle."""
@@ -50,7 +50,10 @@ LARGEST_COMPILED = 8000
 _Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 
 _BLOCK = "block binary"
+"""The column in which a worker returns encoded rows."""
+
 _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded columns, which are numbers
+"""Names of columns beside the encoded ones, which are called by their numbers."""
 
 
 class SparkSource:
@@ -252,7 +255,7 @@ def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]
     kinds = {field.name: field.dataType.simpleString() for field in table.schema.fields}
     stages = {}
     for j, (name, column) in enumerate(schema.items()):
-        found = stages_of(column, Asked(name, kinds[name]), _quoted(name), j, SPARK)
+        found = stages_of(column, SelectedColumn(name, kinds[name]), _quoted(name), j, SPARK)
         if found is not None:
             stages[name] = found
     packs, values = packs_of(schema, [*stages]), [name for name in schema if name not in stages]
@@ -334,6 +337,7 @@ def _add(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _row(total: Totals) -> Any:
+    """Return sums as a batch of one row."""
     return pa.RecordBatch.from_arrays([pa.array([total.tobytes()], pa.binary())], ["sums"])
 
 
@@ -360,6 +364,7 @@ def _blocks(parts: Iterable[dict[str, GridIndices]], schema: Schema) -> Iterator
 
 
 def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
+    """Return the (rows,) grid indices of each column in a block of bytes."""
     dtypes = {name: np.dtype(_dtype(column).str.replace("i", "u")) for name, column in schema.items()}
     rows = len(block) // sum(dtype.itemsize for dtype in dtypes.values())
     found, start = {}, 0
@@ -370,11 +375,13 @@ def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
 
 
 def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
+    """Return the (rows,) grid indices of each column of a batch."""
     found = {name: batch.column(str(j)).to_numpy() for j, name in enumerate(names)}
     return {name: indices.view(indices.dtype.str.replace("i", "u")) for name, indices in found.items()}
 
 
 def _no_rows(schema: Schema) -> dict[str, AnyArray]:
+    """Return no rows of each column."""
     return {name: np.zeros(0, np.uint8) for name in schema}
 
 
@@ -385,10 +392,12 @@ def _dtype(column: Column) -> np.dtype[np.signedinteger[Any]]:
 
 
 def _sql_type(column: Column) -> str:
+    """Return Spark's type that holds a column's grid indices."""
     return {1: "tinyint", 2: "smallint", 4: "int", 8: "bigint"}[_dtype(column).itemsize]
 
 
 def _quoted(name: str) -> str:
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -411,6 +420,7 @@ def _parts(table: Any) -> int:
 
 
 def _cores(session: Any) -> int:
+    """Return how many tasks the cluster runs at once, or 1 if it does not say."""
     with contextlib.suppress(Exception):
         return int(session.sparkContext.defaultParallelism)
     return 1
@@ -460,6 +470,7 @@ _LACKS = (
     ("Python in worker has different version", _OTHER_PYTHON),
     ("Cannot run program", "the executors find no Python: set PYSPARK_PYTHON to its path on the executors"),
 )  # fmt: skip
+"""What parts of a worker's error mean."""
 
 
 def _check_workers(session: Any) -> None:
@@ -495,6 +506,7 @@ class _Version:
 
 
 def _version() -> str:
+    """Return this package's version."""
     return str(sys.modules["synthdp"].__version__)
 
 

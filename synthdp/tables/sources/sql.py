@@ -33,12 +33,13 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, packed_sql, pack
 from synthdp.tables.sql.links import Cells, Link
 from synthdp.tables.sql.openers import address_of, opener_of
 from synthdp.tables.sql.planned import coding
-from synthdp.tables.sql.types import Asked, quoted, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, quoted, quoted_table
 
-WHOLE = Asked("whole", "int8", arrives=pa.int64())
+WHOLE = SelectedColumn("whole", "int8", arrives=pa.int64())
 """A column of whole numbers that the database computed."""
 
 _NUMBERS = itertools.count()
+"""Numbers for the names of temporary tables."""
 
 
 class SqlSource:
@@ -240,6 +241,10 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
+        """Yield blocks of grid indices or raw values.
+
+        And of persons' ids, that the database packs into whole numbers.
+        """
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
         with asking():
@@ -252,7 +257,8 @@ class SqlSource:
                 units = {name: raw for name in extra if isinstance(raw := found[name], Labels | Numbers)}
                 yield [found[name] for name in schema], units
 
-    def _asked_as(self, name: str, is_name: bool) -> Asked:
+    def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
+        """Return how a column is asked: ids as texts that compare as the database compares."""
         return self._columns[name].as_name() if is_name else self._columns[name]
 
     def _digest(self, unit: str) -> str | None:
@@ -333,7 +339,7 @@ class SqlSource:
                     link.run(f"DROP TABLE IF EXISTS {coded[2]}")
             link.close()
 
-    def _asked(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def _asked(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query; whatever stops them, nothing goes on in the database."""
         try:
             yield from self._linked().blocks(query, columns)
@@ -342,11 +348,13 @@ class SqlSource:
             raise
 
     def _linked(self) -> Link:
+        """Return the connection; opened once."""
         if self._link is None:
             self._link = self._open("count" if self._push == "counts" else "read")
         return self._link
 
-    def _selected(self, wanted: Sequence[Asked], dialect: str) -> str:
+    def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
+        """Return a query of some columns of the rows."""
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
@@ -356,12 +364,14 @@ class SqlSource:
         return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
 
     def _rows(self, dialect: str) -> str:
+        """Return the table, or the query in parentheses, as SQL has it."""
         if self._table is not None:
             return quoted_table(self._table, dialect)
         return f"({(self._query or '').rstrip().rstrip(';')}\n) synthdp_rows"
 
 
-def _checked(columns: list[Asked]) -> list[Asked]:
+def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
+    """Return columns; raise DataError if two have one name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:
             raise DataError(f"the query gives {times} columns of the name {name!r}: name each of them differently")
@@ -377,5 +387,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
 
 
 def _whole(cells: Cells) -> AnyArray:
+    """Return cells as an array of 64-bit whole numbers."""
     numbers = pa.array(cells, pa.int64()) if isinstance(cells, list) else cells.cast(pa.int64())
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from synthdp.tables.sql.types import Asked, postgres_column
+from synthdp.tables.sql.types import SelectedColumn, postgres_column
 
 UNIT = "u0"
 """The name of the digest of a row's unit among grid indices."""
@@ -22,7 +22,7 @@ _DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What differs between databases.
+    """The words in which databases differ where rows of a unit are bounded.
 
     Parameters
     ----------
@@ -43,15 +43,19 @@ class _Words:
 
 
 def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
+    """Return SQL of the digest that orders a person's rows, in PostgreSQL."""
     digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
     return f"sha256(convert_to({digits}, 'UTF8'))"
 
 
 def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
+    """Return SQL of the digest that orders a person's rows, in DuckDB."""
     return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
 
 
 _LEAST = -(2**63)
+"""The least number of 64 bits, whose absolute value has no place in them."""
+
 _WORDS: Mapping[str, _Words] = {
     "postgres": _Words(
         frozenset({"int2", "int4", "int8"}),
@@ -69,9 +73,10 @@ _WORDS: Mapping[str, _Words] = {
         _order_in_duckdb,
     ),
 }
+"""How each database writes a person's id as a text and orders rows by a digest."""
 
 
-def digest_of(unit: Asked, value: str, dialect: str) -> str | None:
+def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
     """Return the digest of a row's unit, null where it is missing; None if the database cannot write a value exactly.
 
     Parameters
@@ -95,7 +100,7 @@ def digest_of(unit: Asked, value: str, dialect: str) -> str | None:
     return f"substr({words.digest.format(f'({written})')}, 1, {_DIGITS})"
 
 
-def _text_of(unit: Asked, value: str, dialect: str) -> str | None:
+def _text_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
     """Return a value as the text that it would come as, or None if it comes as no text."""
     if dialect == "duckdb":
         return value if unit.kind == "VARCHAR" else None

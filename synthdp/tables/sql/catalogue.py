@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from synthdp.errors import DataError
 from synthdp.tables.sql.links import Link
-from synthdp.tables.sql.types import Asked, quoted_table
+from synthdp.tables.sql.types import SelectedColumn, quoted_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
         raise DataError(
             f"foreign keys are read off PostgreSQL, MySQL, SQLite and DuckDB, not {link.dialect}: give the relations"
         )
-    parts = [Asked(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
+    parts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
     named = {_shown(table, link, parts[:1]): name for name, table in tables.items()}
     found = []
     for name, table in tables.items():
@@ -87,7 +87,7 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
     return found
 
 
-def _shown(table: str, link: Link, parts: Sequence[Asked]) -> str:
+def _shown(table: str, link: Link, parts: Sequence[SelectedColumn]) -> str:
     """Return the table's name as the catalogue writes it."""
     if link.dialect != "postgres":
         return _plain(table)
@@ -103,7 +103,7 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _rows(link: Link, query: str, parts: Sequence[Asked]) -> list[tuple[str, ...]]:
+def _rows(link: Link, query: str, parts: Sequence[SelectedColumn]) -> list[tuple[str, ...]]:
     def each() -> Iterator[tuple[str, ...]]:
         for cells in link.blocks(query, parts):
             columns = [one.to_pylist() if hasattr(one, "to_pylist") else list(one) for one in cells]

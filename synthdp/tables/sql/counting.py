@@ -166,6 +166,7 @@ def cell_sql(axis: Axis, index: str) -> str:
 
 
 def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
+    """Return SQL that finds the bin of a grid index by halving, given the bins' ends."""
     if not ends:
         return str(cells[0])
     middle = len(ends) // 2
@@ -196,7 +197,7 @@ def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _flat(cells: Sequence[str], sizes: Sequence[int]) -> str:
-    """Return one number of several, in C order."""
+    """Return SQL of a cell's number, in C order, from the bins of its columns."""
     flat = f"CAST({cells[0]} AS bigint)"
     for cell, size in zip(cells[1:], sizes[1:], strict=True):
         flat = f"({flat} * {size} + {cell})"

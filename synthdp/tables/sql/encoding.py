@@ -16,7 +16,7 @@ from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
 from synthdp.schema.times import CALENDAR
-from synthdp.tables.sql.types import Asked
+from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
 """Columns of more levels are not written as SQL."""
@@ -29,12 +29,13 @@ _WIDEST, _NARROWEST = 1e200, 1e-200
 
 
 def _standard_literal(text: str) -> str:
+    """Return a text as SQL's standard quotes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What differs between databases.
+    """The words in which databases differ: types, literals and functions.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class Stages:
     index: str
 
 
-def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) -> Stages | None:
+def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: Words) -> Stages | None:
     """Return SQL that computes a column's grid index, as up to four nested queries.
 
     ``None`` if SQL cannot reproduce `encode` exactly: the values are then fetched and encoded in Python.
@@ -152,6 +153,7 @@ def stages_of(column: Column, asked: Asked, value: str, j: int, words: Words) ->
 
 
 def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
+    """Return SQL of the grid index of a label, or None if levels are of several types or too many."""
     types = {type(level) for level in levels}
     wanted = {"text": str, "truth": bool, "whole": int}.get(kind or "")
     if wanted is None or types != {wanted} or len(levels) > MOST_LEVELS:
@@ -174,6 +176,7 @@ def _literal(level: Level, words: Words) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
+    """Say whether a text is valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -222,6 +225,7 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
+    """Return SQL of the grid index of a real number, in stages; None if the bounds are too wide or too narrow."""
     lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
     if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
         return None
@@ -255,14 +259,17 @@ def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Word
 
 
 def _null(grid: Grid) -> int:
+    """Return the grid index of a missing value."""
     return grid.other if grid.null is None else grid.null
 
 
 def _real(number: float, *, kind: str) -> str:
+    """Return SQL of a float, exact to the last bit."""
     return f"CAST('{float(number)!r}' AS {kind})"
 
 
 def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
+    """Return SQL of a value clipped to bounds."""
     least, most = f"CAST({low} AS {kind})", f"CAST({high} AS {kind})"
     return f"(CASE WHEN {value} < {least} THEN {least} WHEN {value} > {most} THEN {most} ELSE {value} END)"
 

@@ -14,17 +14,19 @@ import pyarrow as pa
 
 from synthdp.errors import DataError, ParameterError
 from synthdp.tables.source import BLOCK_ROWS
-from synthdp.tables.sql.types import NAMES, OIDS, Asked, as_arrow, postgres_column, quoted
+from synthdp.tables.sql.types import NAMES, OIDS, SelectedColumn, as_arrow, postgres_column, quoted
 
 Cells: TypeAlias = Any
 """The cells of one column in one block: an Arrow array, or a list of a driver's Python objects."""
 
 _NUMBERS = itertools.count()
+"""Numbers for the names of cursors."""
 
 Mode: TypeAlias = Literal["read", "count", "write"]
 """What a link is for: to read rows, to count them by way of a temporary table, or to write some."""
 
 REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
+"""The isolation in which all queries of a transaction see the same rows."""
 
 
 class Link(Protocol):
@@ -35,11 +37,11 @@ class Link(Protocol):
         """How the database is asked, in sqlglot's words."""
         ...
 
-    def columns(self, rows: str) -> list[Asked]:
+    def columns(self, rows: str) -> list[SelectedColumn]:
         """Return the columns of a query that gives no row, and how each is to be asked for."""
         ...
 
-    def blocks(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query, block by block, one entry a column; at least one block."""
         ...
 
@@ -80,16 +82,16 @@ class AdbcLink:
                 cursor.execute("SELECT current_setting('server_encoding')")
                 self.run(_encoding(cursor.fetchone()[0]))
 
-    def columns(self, rows: str) -> list[Asked]:
+    def columns(self, rows: str) -> list[SelectedColumn]:
         """Return the columns of a query; see `Link.columns`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             schema = cursor.fetch_record_batch().schema
         if self.dialect == "postgres":
             return [_of_field(field) for field in schema]
-        return [Asked(field.name, str(field.type), shown=field.type) for field in schema]
+        return [SelectedColumn(field.name, str(field.type), shown=field.type) for field in schema]
 
-    def blocks(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query; see `Link.blocks`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             self._running = cursor
@@ -180,7 +182,7 @@ class DbapiLink:
         elif dialect == "mysql":
             self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
-    def columns(self, rows: str) -> list[Asked]:
+    def columns(self, rows: str) -> list[SelectedColumn]:
         """Return the columns of a query; see `Link.columns`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
@@ -190,9 +192,9 @@ class DbapiLink:
                 postgres_column(name, OIDS.get(code, "unknown"), bytes_of_text=self._bytes_of_text)
                 for name, code in found
             ]
-        return [Asked(name, "") for name, _ in found]
+        return [SelectedColumn(name, "") for name, _ in found]
 
-    def blocks(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:
+    def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
         """Yield the rows of a query; see `Link.blocks`."""
         self._running = True
         with _surrogates_for_bad_text(self._connection), contextlib.closing(self._connection.cursor()) as cursor:
@@ -267,14 +269,14 @@ class DuckDBLink:
         ):  # on a connection of the caller's own a second BEGIN would undo the first: each query is a moment
             connection.execute("BEGIN TRANSACTION")
 
-    def columns(self, rows: str) -> list[Asked]:
+    def columns(self, rows: str) -> list[SelectedColumn]:
         """Return the columns of a query; see `Link.columns`."""
         relation = self._connection.sql(rows)
         schema = relation.to_arrow_table().schema
         kinds = zip(relation.columns, relation.types, schema, strict=True)
-        return [Asked(name, str(kind), shown=field.type) for name, kind, field in kinds]
+        return [SelectedColumn(name, str(kind), shown=field.type) for name, kind, field in kinds]
 
-    def blocks(self, query: str, columns: Sequence[Asked]) -> Iterator[list[Cells]]:  # noqa: ARG002 - types are DuckDB's
+    def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:  # noqa: ARG002 - types are DuckDB's
         """Yield the rows of a query; see `Link.blocks`."""
         reader = self._connection.sql(query).to_arrow_reader(BLOCK_ROWS)
         for batch in reader:
@@ -310,7 +312,8 @@ class DuckDBLink:
                 self._ends()
 
 
-def _of_field(field: Any) -> Asked:
+def _of_field(field: Any) -> SelectedColumn:
+    """Return how a column of PostgreSQL is asked, by what its driver says of its type."""
     told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
     kind = told.get("POSTGRESQL:type", "unknown")
     return postgres_column(field.name, kind, typmod=int(told.get("POSTGRESQL:typmod", -1)))

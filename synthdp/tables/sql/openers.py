@@ -46,7 +46,7 @@ class Snapshot:
 
 
 class _Lent:
-    """A link that others read by, too."""
+    """A link that several readers share: closing it gives it back."""
 
     def __init__(self, link: Link, back: Callable[[], None]) -> None:
         self._link, self._back = link, back
@@ -56,7 +56,7 @@ class _Lent:
         return getattr(self._link, name)
 
     def close(self) -> None:
-        """Give it back, once."""
+        """Give the link back to its owner, once."""
         if not self._closed:
             self._closed = True
             self._back()
@@ -111,6 +111,7 @@ def address_of(database: Any) -> str:
 
 
 def _opener_of_url(url: str) -> Opener:
+    """Return what opens a connection to an address; raise ParameterError for another kind of database."""
     scheme, place = url.partition(":")[0], place_of(url)
     if scheme in {"postgresql", "postgres"}:
         needs = ParameterError("PostgreSQL needs a driver: pip install 'synthdp[sql]'")
@@ -139,6 +140,7 @@ def _opener_of_url(url: str) -> Opener:
 
 
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
+    """Return a connection of an SQLAlchemy engine."""
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
@@ -151,6 +153,7 @@ def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
 
 
 def _of_file(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to an SQLite file."""
     import sqlite3
     from pathlib import Path
 
@@ -161,6 +164,7 @@ def _of_file(path: str, place: str, mode: Mode) -> Link:
 
 
 def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
+    """Return a connection to a DuckDB file."""
     with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
         import duckdb
     with connecting(place):

@@ -13,7 +13,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.sql.bounding import UNIT, bounded, digest_of
 from synthdp.tables.sql.counting import counting_query
 from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
-from synthdp.tables.sql.types import NAMES, Asked, quoted, quoted_table
+from synthdp.tables.sql.types import NAMES, SelectedColumn, quoted, quoted_table
 
 BINS = 8
 """Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers."""
@@ -58,7 +58,7 @@ def planned_sql(
         return _streamed(schema, dialect, rows, unit)
     stages, left = {}, []
     for j, (name, column) in enumerate(schema.items()):
-        asked = Asked(name, _KINDS[dialect].get(_kind(column), ""))
+        asked = SelectedColumn(name, _KINDS[dialect].get(_kind(column), ""))
         one = stages_of(column, asked, quoted(name, dialect), j, WORDS[dialect]) if column.is_complete else None
         if one is None:
             left.append(name)
@@ -73,7 +73,7 @@ def planned_sql(
         selected = encoded(rows, stages, values)
         parts.append(("push='codes': grid indices stream, packed into whole numbers", selected))
     if stages and not left:
-        text = Asked(unit or "", _KINDS[dialect]["label"])
+        text = SelectedColumn(unit or "", _KINDS[dialect]["label"])
         digest = None if unit is None else digest_of(text, quoted(unit, dialect), dialect)
         kept = None if digest is None else (digest, rows_per_unit)
         parts += [
@@ -135,12 +135,14 @@ def coding(
 
 
 def _counting(schema: Schema) -> str:
+    """Return a query that counts tables of pairs of columns, as a release asks it."""
     domain = domain_of(schema, bins=BINS)
     pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]
     return counting_query(domain, pairs, "synthdp_coded", [f"g{j}" for j in range(len(domain))]).sql
 
 
 def _kind(column: Column) -> str:
+    """Return how a column of an encoding query is stored."""
     if column.stored_as == "day":
         return "day"
     return "real" if column.quantity == "number" and column.real else column.quantity

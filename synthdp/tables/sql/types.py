@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SelectedColumn:
     """What a query asks for in place of a column, and the Arrow types of the answer.
 
     Parameters
@@ -37,20 +37,26 @@ class Asked:
     arrives: pa.DataType | None = None
     shown: pa.DataType | None = None
 
-    def as_name(self) -> Asked:
+    def as_name(self) -> SelectedColumn:
         """Return how the column is asked for if its values tell persons apart: clipped, two might become one."""
         return replace(self, sql=_TEXT[0], arrives=_TEXT[1]) if "CASE WHEN" in self.sql else self
 
 
 _TEXT = ("({})::text", pa.string())
+"""How a type without a form of its own is asked: as text."""
+
 _PLAIN = {
     "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
     "float8": pa.float64(), "text": pa.string(), "varchar": pa.string(), "bytea": pa.binary(),
 }  # fmt: skip
+"""Types that the driver returns as they are."""
+
 _CLIPPED = (
     "CASE WHEN {{0}} < {kind} '{first}' THEN {kind} '{first}' WHEN {{0}} > {kind} '{last}' THEN {kind} '{last}' "
     "ELSE {{0}} END"
 )
+"""SQL of a date or moment clipped to the years 1 to 9999, which Python holds."""
+
 _MICROS = (
     "CASE WHEN {0} > interval '250000 years' THEN 9223372036854775807 "
     "WHEN {0} < interval '-250000 years' THEN -9223372036854775807 "
@@ -83,7 +89,10 @@ _SPECIAL: dict[str, tuple[str, pa.DataType]] = {
         pa.duration("us"),
     ),
 }
+"""How other types are asked, and what comes back."""
+
 _SHOWN = {"timestamptz": pa.timestamp("us", "UTC"), "oid": pa.int64(), "money": pa.decimal128(38, 2)}
+"""The types of synthetic columns where they differ from what is asked."""
 
 OIDS: Mapping[int, str] = {
     16: "bool", 17: "bytea", 18: "char", 19: "name", 20: "int8", 21: "int2", 23: "int4", 25: "text", 26: "oid",
@@ -93,7 +102,7 @@ OIDS: Mapping[int, str] = {
 """PostgreSQL's numbers of its own types, as its DBAPI drivers give them; every other one is asked for as text."""
 
 
-def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> Asked:
+def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> SelectedColumn:
     """Return how a column of PostgreSQL is asked for.
 
     Parameters
@@ -108,15 +117,16 @@ def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bo
     if kind in _SPECIAL:
         sql, arrives = _SPECIAL[kind]
         shown = _decimal(typmod) if kind == "numeric" else _SHOWN.get(kind, arrives)
-        return Asked(name, kind, sql, arrives, shown)
+        return SelectedColumn(name, kind, sql, arrives, shown)
     arrives = _PLAIN.get(kind, pa.string())
     sql = "{}" if kind in _PLAIN else _TEXT[0]
     if bytes_of_text and arrives == pa.string():
-        return Asked(name, kind, f"convert_to({_TEXT[0]}, 'SQL_ASCII')", pa.string(), pa.string())
-    return Asked(name, kind, sql, arrives, arrives)
+        return SelectedColumn(name, kind, f"convert_to({_TEXT[0]}, 'SQL_ASCII')", pa.string(), pa.string())
+    return SelectedColumn(name, kind, sql, arrives, arrives)
 
 
 def _decimal(typmod: int) -> pa.DataType | None:
+    """Return the decimal type of a PostgreSQL type modifier, or None if it is unlimited or too wide."""
     if typmod < 4:
         return None
     precision, scale = (typmod - 4) >> 16, (typmod - 4) & 0x7FF
@@ -146,6 +156,7 @@ NAMES = {
 """What a driver, a vendor or an SQLAlchemy dialect is called, and sqlglot's name for how it is asked."""
 
 _BACKTICKS = frozenset({"mysql", "bigquery", "databricks", "clickhouse"})
+"""Databases that quote names in backticks."""
 
 
 def quoted(name: str, dialect: str) -> str:

@@ -17,3 +17,4 @@ WORK = Work(
         "BoostedTables": "private_boosting",
     },
 )
+"""What this work registers."""

@@ -62,7 +62,7 @@ class FittingTotal:
 
     @property
     def each(self) -> float:
-        """How many rows one that fits stands for."""
+        """Return how many rows of the table one in-domain row stands for."""
         return self.rows / self.fitting
 
     @property
@@ -189,6 +189,7 @@ class CellFit:
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
+        """Return weights fitted anew to all measured answers by multiplicative weights."""
         sizes = [len(answers) for answers in self._answers]
         problem = FitProblem.of_noisy(
             sp.csc_array(sp.vstack(self._features)),

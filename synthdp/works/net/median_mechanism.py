@@ -160,6 +160,7 @@ class MedianConstruction:
         return np.asarray(self._candidates.mean(axis=0), np.float64)
 
     def _sums(self, query: LinearQueries) -> np.ndarray:
+        """Return a query's answer on every candidate table, (candidates,), in rows."""
         values = query.features(self._cells)[:, 0] * (self._rows / query.denominator)
         return np.asarray(self._candidates @ values / self._candidates[0].sum(), np.float64)
 

@@ -68,7 +68,7 @@ class QueryDistances(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Those of the queries, in the finer denominator."""
+        """Return the sensitivity bounds of the queries, in the finer denominator."""
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:
@@ -210,6 +210,7 @@ class _FittingAnswers:
 
 
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
+    """Return scores of how far the workload's answers are from expected averages."""
     whole: IntArray = np.rint(expected * workload.denominator * RESOLUTION).astype(np.int64)
     if isinstance(workload, Marginals):
         return MarginalDistances(workload, whole, RESOLUTION)
@@ -217,6 +218,7 @@ def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances 
 
 
 def _part(workload: LinearQueries, position: int) -> LinearQueries:
+    """Return one table or one query of a workload, as queries of their own."""
     if isinstance(workload, Marginals):
         return Marginals(workload.domain, (workload.cliques[position],))
     return Subset(workload, np.array([position]))

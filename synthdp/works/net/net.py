@@ -33,6 +33,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import fitting_total
 
 _EXACT = 2**53
+"""Whole numbers below it are exact as 64-bit floats.  Derived: 2^53."""
 
 
 def multiset_count(cells: int, size: int) -> int:
@@ -239,6 +240,10 @@ class NetMechanism(HasPrivacyCost):
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
+        """Return the queries and the output's schema.
+
+        Raise ParameterError if there are too many cells or candidates.
+        """
         queries = queries_of(self.queries, schema)
         check_candidates(universe_size(queries.domain), self.size_for(queries))
         return queries, check_listed(queries, schema)
@@ -326,5 +331,6 @@ def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta:
 
 
 def _check(**numbers: int) -> None:
+    """Raise ParameterError unless all settings are whole numbers of at least 1."""
     for name, value in numbers.items():
         check_whole(name, value)

@@ -68,7 +68,7 @@ class OnlineMechanism(Protocol):
 
     @property
     def alarm_share(self) -> float:
-        """Share of the rest for finding wrong guesses."""
+        """Return the share of the rest of the budget that finds wrong guesses."""
         ...
 
     @property
@@ -175,6 +175,7 @@ class OnlineSession:
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
+        """Return the answer to one query: the construction's guess, or a measurement where the guess is far off."""
         self.asked += 1
         step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
         value = step.guess if step.found is None else step.found.count

@@ -130,6 +130,7 @@ class BoostedTables:
 
     @cached_property
     def _mean(self) -> CellModel:
+        """Return the mean of the tables of all rounds."""
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
@@ -259,7 +260,7 @@ class PrivateBoosting(HasPrivacyCost):
     def _drawn(
         self, queries: LinearQueries, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss
     ) -> IntArray:
-        """Draw queries that the tables so far answer badly."""
+        """Return (drawn,) queries that the curator selects among the worst answered ones, each for a spend of its own."""
         good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))
         scores = BoostingScores(FittingRows(queries), np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)

@@ -30,3 +30,4 @@ WORK = Work(
         "TabulatedFamily": "polynomial_families",
     },
 )
+"""What this work registers."""

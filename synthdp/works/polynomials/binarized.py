@@ -31,7 +31,7 @@ LiteralBit: TypeAlias = tuple[int, bool]
 """A bit and the value that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that is given a bit each."""
+"""Most levels of a column that is given a bit each.  A safety limit."""
 
 
 @file_form("Bit")
@@ -133,6 +133,7 @@ class Binarized:
         return tuple(sorted(reachable - {0}))
 
     def _distances(self, column: int) -> set[int]:
+        """Return in how many bits of one column two of its values may differ."""
         own = [bit.cells for bit in self.bits if bit.column == column]
         patterns = np.unique(np.array(own, np.int64), axis=1)
         weights = patterns.sum(axis=0)
@@ -156,6 +157,7 @@ class Binarized:
         return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
 
     def _literal(self, name: str, value: Level | None) -> LiteralBit:
+        """Return the bit of "column is value"; raise ParameterError, which names what there is."""
         try:
             return self.literals[name, value]
         except (KeyError, TypeError):
@@ -232,6 +234,10 @@ def _levels(column: Column) -> tuple[Level, ...]:
 
 
 def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
+    """Return a column's axis, a bit for each level and the literals that these know.
+
+    One bit if there are two levels.
+    """
     levels, axis, grid = _levels(column), finest_axis(name, column), grid_of(column)
     if not levels:
         raise ParameterError(f"column {name!r} must have 2 to {MAX_LEVELS} levels, or thresholds")
@@ -272,6 +278,7 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
 
 
 def _bit_literals(named: _Named) -> _Known:
+    """Return the literals of bits by their own labels: each is 0 or 1."""
     return {(label, value): (i, bool(value)) for i, (label, _) in enumerate(named) for value in (0, 1)}
 
 
@@ -356,5 +363,6 @@ def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
 
 
 def _named(bits: Binarized) -> str:
+    """Return the names of the columns that have bits, for errors."""
     known = {column for column, _ in bits.literals}
     return ", ".join(name for name in bits.domain.names if name in known) or "no column"

@@ -18,6 +18,7 @@ Literals: TypeAlias = Mapping[str, Level | None]
 """Column -> the value that makes the literal true."""
 
 MAX_LITERALS = 1000
+"""Most literals of a conjunction.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +115,5 @@ def symmetric(literals: Literals, function: Callable[[int], float] | Sequence[fl
 
 
 def _check_count(r: int, literals: Literals) -> None:
+    """Raise ParameterError unless r is a whole number from 0 to the number of literals."""
     check_whole("r", r, least=0, most=len(literals))

@@ -205,6 +205,7 @@ def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
 
 
 def _sizes(length: int) -> FloatArray:
+    """Return the number of ones of each pattern of ``length`` bits, (2^length,)."""
     return np.bitwise_count(np.arange(2**length)).astype(np.float64)
 
 
@@ -312,6 +313,10 @@ class DecisionListSummary:
         )
 
     def _parities(self, one: Input) -> FloatArray:
+        """Return the parities of an input, up to the statistic's order.
+
+        Raise ParameterError if a variable is missing.
+        """
         missing = [name for name in self.variables if name not in one]
         if missing:
             raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")

@@ -19,7 +19,10 @@ ELSE = "else"
 """Name of the column with the last word."""
 
 _RULE = re.compile(r"(?P<word>if|elif)\s+(?P<negated>not\s+)?(?P<variable>[^:;]+?)\s*:\s*(?P<output>yes|no)")
+"""One line of a decision list."""
+
 _LAST = re.compile(r"(?:else\s*:?\s*)?(?P<output>yes|no)")
+"""The last line of a decision list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +177,5 @@ def decision_list_columns(lists: Iterable[DecisionList | str], *, length: int) -
 
 
 def _word(output: bool) -> str:
+    """Return "yes" or "no"."""
     return "yes" if output else "no"

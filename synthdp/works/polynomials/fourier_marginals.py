@@ -44,7 +44,8 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.parities import walsh_hadamard
 
 MAX_TABLE_BITS = 20
-"""Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact."""
+"""Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
+A safety limit of memory: 2^20 cells."""
 
 
 @file_form("CellParities")
@@ -278,12 +279,14 @@ class FourierTable:
         return np.concatenate(spreads)
 
     def _measured_masks(self) -> IntArray:
+        """Return the masks of the measured parities; raise ParameterError for other measurements."""
         queries = self.parities.queries
         if not isinstance(queries, CellParities):
             raise ParameterError("the measurements must be of parities")
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
+        """Return the noisy parities by their masks; that of no bit is the number of rows."""
         values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
         return {0: self.table.total} | values
 
@@ -336,6 +339,7 @@ class FourierMarginals(HasPrivacyCost):
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
+        """Return the tables to release and the output's schema; raise ParameterError if they are too large."""
         workload = tables_of(self.workload, schema)
         if not isinstance(workload, Marginals):
             raise ParameterError("workload must be Marginals: only tables have few parities")
@@ -400,6 +404,7 @@ class FourierMarginals(HasPrivacyCost):
         return (account.measure(tables, spend=share, step="values that fit the schema"),)
 
     def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
+        """Return weights of all cells fitted to the noisy parities, by the program of least absolute residuals."""
         cells, scale = universe(queries.domain), scale[-queries.k :]
         averages = measured.answers[-queries.k :] / total * scale
         problem = FitProblem.of_noisy(
@@ -453,6 +458,7 @@ def _scales(queries: CellParities, fitting: Measurements, total: float) -> Float
 
 
 def _check_size(workload: Marginals) -> None:
+    """Raise ParameterError unless there is a parity to measure, and the program's matrix is not too large."""
     cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
     if parities < 2:
         raise ParameterError("workload must have a table of two or more cells: there is nothing to measure")
@@ -507,6 +513,7 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
 
 
 def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
+    """Return the parities of some tables and the scale of the paper's Laplace noise."""
     if not (epsilon > 0 and 0 < beta < 1):
         raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
     masks = closure(workload.domain, workload.cliques)

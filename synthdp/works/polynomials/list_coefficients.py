@@ -161,6 +161,7 @@ class ListCoefficients(ListStatistic):
         return RecordBounds(largest.plus(rows), largest.times(2))
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        """Return a function of a set of inputs that gives its coefficient in each pattern's polynomial."""
         return lambda subset: self.whole[r][pattern, sum(1 << j for j in subset)]
 
 
@@ -220,9 +221,10 @@ def subset_parities(r: int, order: int) -> tuple[IntArray, IntArray]:
 
 
 MAX_RULES = 16
-"""Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs."""
+"""Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs.  A safety limit."""
 
 _PATTERNS = 2**12
+"""Patterns handled at once.  A safety limit of memory."""
 
 
 @file_form("PrefixCoefficients")
@@ -296,10 +298,12 @@ class PrefixCoefficients(ListStatistic):
         return (2 * outputs[:, 0] - 1) * (self.scales[0] // 2) + parts[:, 0].sum(axis=1), last
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
+        """Return a function of a set of inputs that gives its coefficient in each pattern's polynomial."""
         constant, last = self.of_patterns(pattern, r)
         return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
     def _exact_bounds(self) -> RecordBounds:
+        """Return the largest norms over all patterns of outputs."""
         one = Norms(0, 0, 0)
         for r in range(min(self.length, self.m) + 1):
             sets = np.array(

@@ -81,13 +81,17 @@ Words: TypeAlias = NDArray[np.uint64]
 Combine: TypeAlias = Callable[..., AnyArray]
 
 CHUNK_WORDS = 2048
-"""Words of a column handled at once: a whole level of children stays in a core's cache, lane sums stay below 2^16."""
+"""Words of a column handled at once: a whole level of children stays in a core's cache, lane sums stay below 2^16.
+Derived: 16 x 2048 < 2^16."""
 
 CELL_BITS = 20
-"""Up to so many bits a table of all cells and one fast transform may be cheaper than popcounts."""
+"""Up to so many bits a table of all cells and one fast transform may be cheaper than popcounts.
+A safety limit of memory: 2^20 cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
+"""Every second byte of a word: the lower one of each 16 bits.  Derived."""
 _BYTE = np.uint64(8)
+"""Bits by which the other bytes are moved there.  Derived."""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
@@ -147,6 +151,7 @@ def walsh_hadamard(cells: AnyArray) -> AnyArray:
 
 
 def _cells_are_cheaper(bits: Words, order: int) -> bool:
+    """Say whether one transform of all cells takes fewer steps than counts of ones."""
     d, words = bits.shape[0], bits.shape[1]
     transform, popcounts = 2**d * (d + 1) + 64 * words * d, sum(level_sizes(d, order)[1:]) * words
     return bool(d <= CELL_BITS and transform < popcounts)
@@ -164,6 +169,7 @@ def _cells(bits: Words) -> IntArray:
 
 
 def _masks(d: int, level: int) -> IntArray:
+    """Return the masks of all sets of ``level`` of d bits."""
     return np.asarray((np.int64(1) << subsets_of(d, level)).sum(axis=1), np.int64)
 
 
@@ -279,10 +285,12 @@ class Parities(LinearFamily):
         return RecordBounds(self._one(), self._swap())
 
     def _one(self) -> Norms:
+        """Return the norms of one row's scaled parities."""
         pairs = list(zip(self.scales, self.sizes, strict=True))
         return Norms(sum(s * c for s, c in pairs), sum(s * s * c for s, c in pairs), max(self.scales))
 
     def _swap(self) -> Norms:
+        """Return bounds of the norms of how the scaled parities change if one row is replaced."""
         changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)
         rows = [[(2 * s, odd) for s, odd in zip(self.scales, row, strict=True)] for row in changed]
         l1 = max((sum(s * odd for s, odd in row) for row in rows), default=0)

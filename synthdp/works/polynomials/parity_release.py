@@ -35,7 +35,7 @@ MAX_PARITIES = 5_000_000
 """Most parities of one release.  A safety limit."""
 
 FINEST_SCALE = 2**12
-"""Scale of the level with the largest weight: weights are exact to 1 in 4096 of it."""
+"""Scale of the level with the largest weight: weights are exact to 1 in 4096 of it.  A numerical tolerance."""
 
 _ONE = 2**20
 """Integer unit at which trial noise is computed.  A numerical tolerance."""
@@ -165,6 +165,7 @@ class ParityRelease(HasPrivacyCost):
         return planner.best(uniform)
 
     def _check_size(self, bits: Binarized) -> None:
+        """Raise ParameterError unless the order is at most the number of bits and there are few enough parities."""
         if self.order > bits.d:
             raise ParameterError(f"order ({self.order}) must be at most the number of bits ({bits.d})")
         count = sum(level_sizes(bits.d, self.order))
@@ -184,6 +185,7 @@ class _Planner:
     rows: int
 
     def best(self, uniform: LevelPlan) -> LevelPlan:
+        """Return the plan whose answers have the least noise: the uniform one, or one by what answers use."""
         if not self._pure:
             return self._of_weights(np.sqrt(least_worst_use(self._costs(), self._squared_use())), None)
         sizes = np.array(self._sizes, np.float64)
@@ -192,6 +194,7 @@ class _Planner:
 
     @property
     def _pure(self) -> bool:
+        """Say whether the loss has no delta."""
         return isinstance(self.loss, PureDP) or (isinstance(self.loss, ApproxDP) and self.loss.delta == 0)
 
     @property
@@ -201,6 +204,7 @@ class _Planner:
 
     @property
     def _sizes(self) -> tuple[int, ...]:
+        """Return the number of parities of each degree that is measured."""
         return level_sizes(self.bits.d, self.order)[self._first :]
 
     def _within(self) -> FloatArray:
@@ -243,6 +247,7 @@ class _Planner:
         return np.array([self._sizes], np.float64)
 
     def _of_weights(self, weights: FloatArray, law: NoiseLaw | None) -> LevelPlan:
+        """Return a plan whose whole-number scales are in proportion to weights."""
         scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
         return LevelPlan((0,) * self._first + tuple(scales.tolist()), law)
 

@@ -107,6 +107,7 @@ class _Tables:
         self.columns = [_column_map(bits, j) for j in range(len(bits.domain))]
 
     def one_way(self, j: int) -> NoisyTable:
+        """Return the noisy counts of one column's cells."""
         column = self.columns[j]
         sums = np.append(self.rows, self.levels[1][column.bits])
         spread = np.append(0.0, np.full(len(column.bits), self.stddevs[1]))
@@ -152,12 +153,14 @@ def _dependence(table: NoisyTable, margins: list[FloatArray], rows: float) -> fl
 
 
 def _root(tree: list[int], j: int) -> int:
+    """Return the root of an element in a union-find forest."""
     while tree[j] != j:
         j = tree[j]
     return j
 
 
 def _column_map(bits: Binarized, j: int) -> _ColumnMap:
+    """Return the matrix that turns a column's bit sums into counts of its cells."""
     own = bits.of_column(j)
     releasable = bits.domain.axes[j].releasable
     signs = np.array([1.0 - 2.0 * bits.bits[i].cells for i in own])
@@ -168,6 +171,7 @@ def _column_map(bits: Binarized, j: int) -> _ColumnMap:
 
 
 def _noisy(clique: Clique, counts: FloatArray, variance: FloatArray) -> NoisyTable:
+    """Return counts with the root of their mean variance as stddev."""
     return NoisyTable(clique=clique, counts=counts, stddev=max(float(np.sqrt(variance.mean())), _LEAST_STDDEV))
 
 
@@ -199,6 +203,7 @@ def _problem(
 
 
 def _some(size: int, count: int, rng: Generator) -> IntArray:
+    """Return at most ``count`` of the first numbers, drawn at random if there are more, in increasing order."""
     return np.arange(size) if size <= count else np.sort(rng.choice(size, count, replace=False))
 
 
@@ -343,6 +348,7 @@ class ParitySummary:
         return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
 
     def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
+        """Return an estimate of a marginal by one of two evaluators."""
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
             raise ParameterError(f"evaluator ({evaluator!r}) of a marginal must be 'polynomial' or 'max_entropy'")
@@ -458,6 +464,7 @@ class ParitySummary:
 
     @cached_property
     def _fitted(self) -> CellModel:
+        """Return the model of maximum entropy; fitted once."""
         return self.fit(random_state=0)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
@@ -478,6 +485,7 @@ class _TruthTable(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _truth_table(k: int, order: int) -> _TruthTable:
+    """Return for all assignments of k literals the number of true ones, and the parities up to an order."""
     if k > MAX_TABLE_LITERALS:
         raise ParameterError(f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for this evaluator")
     assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1

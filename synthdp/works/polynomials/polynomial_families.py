@@ -116,11 +116,12 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - its coefficients of order at most t)^2 for a row with so many zeros."""
+        """Return E_y (f_x - p_x)^2, the part of f_x beyond order t, for a row x with ``zeros`` zeros."""
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
+        """Return the norms of the coefficients of a row with so many literals that are false."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(
@@ -151,7 +152,7 @@ class PolynomialFamily(Protocol):
 
     @property
     def constant(self) -> float:
-        """What is added to every polynomial: known without asking."""
+        """Return the constant that is added to every polynomial: it is public, and costs nothing."""
         ...
 
     @property
@@ -182,7 +183,7 @@ class _Family:
 
     @property
     def constant(self) -> float:
-        """Nothing."""
+        """Return 0: nothing is added."""
         return 0.0
 
     @property
@@ -303,6 +304,7 @@ class SymmetricFamily(_Family):
         return np.concatenate(levels)
 
     def _polynomial(self, values: tuple[float, ...]) -> tuple[FloatArray, float]:
+        """Return the coefficients of the best approximation of a symmetric function, and its largest error."""
         order = min(self.order, len(values) - 1)
         found = optimal_coefficients(values, order, (0.0,) * (order + 1))
         return found.values, found.error
@@ -334,7 +336,7 @@ class ListFamily(_Family):
 
     @property
     def constant(self) -> float:
-        """The polynomials are those of list(y) - 1/2."""
+        """Return 1/2: the polynomials approximate list(y) - 1/2."""
         return 0.5
 
     def monomials(self, query: Inputs) -> FloatArray:
@@ -435,5 +437,6 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
 
 
 def _best(values: tuple[float, ...], degree: int) -> FloatArray:
+    """Return the values of the best approximation of a symmetric function by a polynomial of this degree."""
     found = optimal_coefficients(values, degree, (0.0,) * (degree + 1)).values
     return np.asarray(krawtchouk(len(values) - 1, degree) @ found, np.float64)

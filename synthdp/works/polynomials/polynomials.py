@@ -155,6 +155,7 @@ def subsets_of(d: int, size: int) -> IntArray:
 
 @cache
 def _binomials(d: int, size: int) -> IntArray:
+    """Return n choose ``size`` for n from 0 to d."""
     return frozen(np.array([math.comb(n, size) for n in range(d + 1)], np.int64))
 
 

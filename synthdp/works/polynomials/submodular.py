@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _SLACK = 1e-12
-"""How far rounding may bend a straight line."""
+"""How far rounding may bend a straight line.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,7 @@ def concave_sum(
 
 
 def _check_concave(values: Sequence[float]) -> None:
+    """Raise ParameterError unless values rise by less and less, up to rounding."""
     steps = [b - a for a, b in pairwise(values)]
     if any(after > before + _SLACK * max(map(abs, steps)) for before, after in pairwise(steps)):
         raise ParameterError(

@@ -15,3 +15,4 @@ WORK = Work(
         "chebyshev": "chebyshev",
     },
 )
+"""What this work registers."""

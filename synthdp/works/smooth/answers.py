@@ -234,10 +234,12 @@ class TrigonometricSummary:
         return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
+        """Return the expected error of an answer with so many degrees: what it leaves out, and its noise."""
         kept = coefficients[(slice(t),) * self.d]
         return _gap(kept, values) + self._stderr(kept)
 
     def _proven(self, t: int, *, nodes: int, bound: float) -> float:
+        """Return a proven bound of what an answer with so many degrees leaves out, rounding included."""
         rounding = self.d * bound / self.cells
         return truncation_bound(t, d=self.d, smoothness=self.smoothness, bound=bound, nodes=nodes) + rounding
 
@@ -249,6 +251,7 @@ class TrigonometricSummary:
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
     def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
+        """Answer queries that are products of functions of one column, in blocks."""
         if queries.d != self.d:
             raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
         terms = queries.weights.shape[1]
@@ -269,6 +272,7 @@ class TrigonometricSummary:
     def _proven_separable(
         self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
     ) -> FloatArray | None:
+        """Return proven bounds of what those answers leave out, (k,), or None if nothing is known."""
         if isinstance(queries, GaussianKernels):
             known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)
             return frozen(known if bound is None else np.minimum(known, self._proven(t, nodes=nodes, bound=bound)))
@@ -277,6 +281,7 @@ class TrigonometricSummary:
     def _separable_block(
         self, queries: SeparableQueries, block: slice, *, t: int, nodes: int
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return estimates, standard errors, truncations and constants of one block of queries, (block,) each."""
         x = chebyshev_nodes(nodes)
         table = chebyshev_table(x, t)
         weights = queries.weights[block]
@@ -306,6 +311,7 @@ class TrigonometricSummary:
         return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1), mean
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
+        """Return the number of degrees; raise ParameterError unless the summary has so many."""
         if degrees is None or degrees == "auto":
             return self.degrees
         if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
@@ -313,6 +319,7 @@ class TrigonometricSummary:
         return degrees
 
     def _checked_nodes(self, nodes: int | None, t: int, *, columns: int) -> int:
+        """Return the number of nodes a column; raise ParameterError if it is too small or makes too many points."""
         count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else whole("nodes", nodes)
         if count < 2 * t:
             raise ParameterError(f"nodes ({count}) must be at least twice the degrees ({t})")

@@ -24,13 +24,15 @@ from synthdp.queries.norms import LARGEST_DENOMINATOR, Norms, RecordBounds
 from synthdp.queries.protocol import check_overflow
 
 _ROUNDING = 1 + 1e-9
-"""Factor above 1 that covers the rounding of floating-point bounds and features."""
+"""Factor above 1 that covers the rounding of floating-point bounds and features.  A numerical tolerance."""
 
 _FEW_DEGREES = 32
+"""Degrees up to which the grids are fine.  A safety limit of time."""
 _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
-"""Points per degree of the grids on [0, π] on which kernels are looked at."""
+"""Points per degree of the grids on [0, π] on which kernels are looked at.  A numerical tolerance."""
 
 _AT_ONCE = 2**20
+"""Points of a grid that are held at once.  A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int) -> Norms:
@@ -113,6 +115,7 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
+    """Return the distance of a grid's points on [0, π] for t degrees."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
@@ -122,10 +125,10 @@ def _curvature(t: int) -> float:
 
 
 DENOMINATOR = 2**24
-"""The whole number that stands for 1: rounding moves an average by at most 2^-25."""
+"""The whole number that stands for 1: rounding moves an average by at most 2^-25.  A numerical tolerance."""
 
 MAX_TERMS = 10**6
-"""Most terms of a tensor."""
+"""Most terms of a tensor.  A safety limit."""
 
 
 @file_form("ChebyshevTensor")

@@ -191,6 +191,7 @@ def grid_basis(domain: Domain, t: int) -> ProductBasis:
 def _generate(
     domain: Domain, basis: ChebyshevTensor, b: Answers, *, stddev: float, rng: Generator
 ) -> tuple[Explicit, str]:
+    """Return points with weights found by column generation, and what the solver says."""
     grid = grid_basis(domain, basis.t)
     enumerable = math.prod(grid.shape) <= Enumeration().max_points and grid.d <= 3
     pricer: Pricer = Enumeration() if enumerable else CoordinateAscent()

@@ -25,7 +25,7 @@ from synthdp.works.smooth.chebyshev import MAX_TERMS, chebyshev_table
 from synthdp.works.smooth.theory import coefficient_stddev, projection_norm
 
 _BLOCK = 4_000_000
-"""Most kernel values held at once."""
+"""Most kernel values held at once.  A safety limit."""
 
 
 @runtime_checkable
@@ -163,7 +163,8 @@ MAX_ORDER = 60
 """Largest order of derivatives that is looked at.  A safety limit."""
 
 LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
-"""The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there."""
+"""The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there.
+A safety limit."""
 
 MOST_DEGREES = 512
 """Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release.  A safety limit."""

@@ -199,10 +199,12 @@ def _measure(
 
 
 def _first_terms(basis: TensorBasis, k: int) -> TensorBasis:
+    """Return the first k terms of a basis."""
     return replace(basis, terms=basis.terms[:k])
 
 
 def _most(loss: PrivacyLoss) -> PrivacyLoss:
+    """Return the part of a loss that is not spent on out-of-domain values."""
     return loss.fraction(1 - MISFIT_SHARE)
 
 
@@ -221,6 +223,7 @@ def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> 
 
 
 def _swap(d: int, moments: MomentOrders) -> Norms | None:
+    """Return known norms of a replaced row, or None where the general bound serves."""
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
@@ -268,6 +271,7 @@ def _fine_cells(rows: float) -> int:
 
 
 def _enough(moments: int) -> int:
+    """Return how many candidate points are drawn for so many moments."""
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 
@@ -298,6 +302,7 @@ def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float
 def _with_pointless(
     domain: Domain, densities: list[FloatArray], pointless: list[dict[int, float]]
 ) -> tuple[FloatArray, ...]:
+    """Return (cells,) margins that also hold the shares of cells without a point, such as missing values."""
     margins = []
     for axis, density, shares in zip(domain.axes, densities, pointless, strict=True):
         margin = np.zeros(axis.size)

@@ -148,6 +148,7 @@ class SmoothSummary(HasPrivacyCost):
         return self.smoothness if self.sigma is None else kernel_smoothness(self.sigma)
 
     def _check_size(self, d: int) -> None:
+        """Raise ParameterError if the degrees over d columns give too many terms."""
         least = 2 if isinstance(self.degrees, str) else self.degrees
         if least**d > MAX_TERMS:
             raise ParameterError(
@@ -156,6 +157,7 @@ class SmoothSummary(HasPrivacyCost):
             )
 
     def _degrees_for(self, count: RowCount, d: int, loss: PrivacyLoss, account: Curator) -> int:
+        """Return the number of degrees: as set, or by the rule that is named."""
         if not isinstance(self.degrees, str):
             return self.degrees
         pure = isinstance(account.budget, PureDP)
@@ -174,6 +176,7 @@ class SmoothSummary(HasPrivacyCost):
 def _summary(
     basis: ChebyshevTensor, measured: Measurements, count: RowCount, *, smoothness: int, cells: int
 ) -> TrigonometricSummary:
+    """Return the summary of noisy sums of cosines."""
     averages = np.concatenate([[1.0], measured.answers / count.rows])
     return TrigonometricSummary(
         names=basis.domain.names,

@@ -26,7 +26,7 @@ from synthdp.schema.column import Interval, Steps
 from synthdp.schema.schema import Schema
 
 CELLS = 2**15
-"""Default cells per column on which the private table is read: a point is off by at most 2^-15."""
+"""Default cells per column on which the private table is read: a point is off by at most 2^-15.  A numerical tolerance."""
 
 
 def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def _fineness(axis: Axis) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Synthesised:
-    """What a variant made.
+    """The distribution, noisy answers and notes that a variant of smooth synthesis returns.
 
     Parameters
     ----------

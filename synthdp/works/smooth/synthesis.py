@@ -34,15 +34,16 @@ from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_do
 from synthdp.works.smooth.theory import check_law, law_named
 
 VARIANTS = ("product", "practical", "exact")
+"""The algorithms, by name."""
 
 SMOOTHNESS = 2
-"""Default K."""
+"""Default K.  A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
-"""The least that each setting may be."""
+"""The least that each setting may be.  A safety limit."""
 
 MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
-"""The most that a setting may be."""
+"""The most that a setting may be.  A safety limit."""
 
 ONLY_OF = {
     "smoothness": ("exact",),
@@ -231,16 +232,19 @@ class SmoothSynthesis(HasPrivacyCost):
 
     @property
     def _sizes(self) -> Sizes:
+        """Return the settings of the exact algorithm."""
         return Sizes(
             smoothness=self.smoothness or SMOOTHNESS, degrees=self.degrees, grid=self.grid, lattice=self.lattice
         )
 
     @property
     def _practical(self) -> Practical:
+        """Return the settings of the practical algorithm, its own where none are given."""
         given = {name: getattr(self, name) for name in ("functions", "candidates", "grid", "degrees", "order")}
         return Practical(**{name: value for name, value in given.items() if value is not None})
 
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
+        """Return what the chosen algorithm makes."""
         law = law_named(self.law)
         match self.variant:
             case "exact":

@@ -22,6 +22,7 @@ from synthdp.privacy.neighbors import Neighbors, neighbors_named
 from synthdp.works.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
 
 NAMES = {law.name.casefold(): law for law in NoiseLaw}
+"""Laws of noise by name, in lower case."""
 
 
 def law_named(law: object) -> NoiseLaw | None:
@@ -273,6 +274,7 @@ def projection_norm(t: int, nodes: int) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the mu of Gaussian DP that implies (epsilon, delta)."""
     return accounting.gdp_from_approx(epsilon, delta)
 
 
@@ -282,6 +284,7 @@ def _ceil(x: float) -> int:
 
 
 def _check(rows: float, *, d: int, smoothness: int) -> None:
+    """Raise ParameterError unless rows is at least 1, and d and smoothness whole numbers of at least 1."""
     check_number("rows", rows, least=1)
     check_whole("d", d)
     check_whole("smoothness", smoothness)

@@ -19,3 +19,4 @@ WORK = Work(
         "SparseTable": "sparse_table",
     },
 )
+"""What this work registers."""

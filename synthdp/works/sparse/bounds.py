@@ -192,10 +192,12 @@ def projection_rows(
 
 
 def _moment(queries: int, beta: float) -> int:
+    """Return the even moment of the bound of the largest of so many errors."""
     return 2 * max(1, math.ceil(math.log(queries / beta) / 2))
 
 
 def _check_alpha(alpha: float) -> None:
+    """Raise ParameterError unless alpha is above 0 and at most 1."""
     check_number("alpha", alpha, above=0, most=1)
 
 

@@ -174,4 +174,5 @@ def _exact_bounds(values: csr_array) -> RecordBounds:
 
 
 def _largest_two(sums: IntArray) -> list[int]:
+    """Return the largest two sums, the largest one first."""
     return [int(value) for value in np.sort(np.asarray(sums, np.int64).ravel())[::-1][:2]]

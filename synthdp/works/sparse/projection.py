@@ -30,11 +30,12 @@ from synthdp.release import Release
 from synthdp.schema.schema import Schema
 from synthdp.works.sparse.bounds import needed_independence, theorem_dimension
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.questions import answered
 from synthdp.works.sparse.sketches import CountSketch, SignProjection, Sketch, check_dimension
+from synthdp.works.sparse.sparse_questions import answered
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSketch, "signs": SignProjection}
+"""The projections, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class SparseProjection(HasPrivacyCost):
     def _peeled(
         self, account: Curator, columns: tuple[str, ...], loss: PrivacyLoss
     ) -> tuple[KeyCounts | None, PrivacyLoss]:
+        """Return the frequent keys, counted by themselves under a part of the loss, and what is left of the loss."""
         if not (self.peel and isinstance(loss, ApproxDP) and loss.delta > 0):
             return None, loss
         frequent = account.histogram(columns, spend=ApproxDP(loss.epsilon * self.peel, loss.delta / 2))

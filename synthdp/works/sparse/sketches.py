@@ -23,10 +23,12 @@ from synthdp.queries.supports import Support
 from synthdp.randomness import Generator
 
 MERSENNE = 2**61 - 1
-"""The default field: products of two of its elements are reduced by shifts."""
+"""The default field: products of two of its elements are reduced by shifts.  Derived: the Mersenne prime 2^61 - 1."""
 
 _LOW = np.uint64(2**32 - 1)
+"""The lower half of a 64-bit word.  Derived: 2^32 - 1."""
 _PRIME = np.uint64(MERSENNE)
+"""The default field's size, as numpy's arithmetic wants it."""
 
 
 @file_form("PolynomialHash")
@@ -75,10 +77,12 @@ class PolynomialHash:
         return value
 
     def _product(self, a: AnyArray, b: AnyArray) -> AnyArray:
+        """Return products in the field."""
         product = _mersenne_product(a, b) if self.prime == MERSENNE else (a * b) % np.uint64(self.prime)
         return np.asarray(product, np.uint64)
 
     def _sum(self, a: AnyArray, b: AnyArray) -> AnyArray:
+        """Return sums in the field."""
         total = a + b
         return np.asarray(np.where(total >= self.prime, total - np.uint64(self.prime), total), np.uint64)
 
@@ -110,12 +114,13 @@ def _mersenne_product(a: AnyArray, b: AnyArray) -> AnyArray:
 
 
 BITS = 60
-"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61."""
+"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61.  Derived."""
 
 MAX_DIMENSION = 2**24
-"""Most numbers that a projection may have: about a minute of noise."""
+"""Most numbers that a projection may have: about a minute of noise.  A safety limit."""
 
 _CHUNK = 2**22
+"""Numbers that are held at once.  A safety limit of memory."""
 
 
 @runtime_checkable
@@ -178,7 +183,7 @@ class CountSketch(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record moves one coordinate by 1.
+        """Return the norms of one record, which moves one coordinate by 1.
 
         A replaced one moves two by 1, or, when both meet in one coordinate with opposite signs, that one by 2.
         """
@@ -200,6 +205,7 @@ class CountSketch(Counting):
         return float(projected @ values[places]), float(projected @ projected)
 
     def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """Return for each key its place in the sketch, and its sign."""
         points = fingerprints(keys, salt=self.salt)
         place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
         sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)
@@ -249,7 +255,7 @@ class SignProjection(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record moves every coordinate by 1, a replaced one by up to 2."""
+        """Return the norms of one record, which moves every coordinate by 1; a replaced one moves it by up to 2."""
         return RecordBounds.of(Norms.within(self.dimension, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
@@ -269,6 +275,7 @@ class SignProjection(Counting):
         return float(projected @ values), float(projected @ projected)
 
     def _projected(self, support: Support) -> FloatArray:
+        """Return the (dimension,) projection of a weighted sum of keys, without the scale."""
         projected = np.zeros(self.dimension)
         step = max(1, _CHUNK // self.dimension)
         for start in range(0, len(support.keys), step):

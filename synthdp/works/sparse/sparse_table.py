@@ -21,10 +21,10 @@ from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.measurements import Measurements
 from synthdp.queries.supports import SparseQuery, Support
 from synthdp.schema.schema import Schema
-from synthdp.works.sparse.questions import answered
+from synthdp.works.sparse.sparse_questions import answered
 
 CONFIDENCE = 0.95
-"""Of every error bound that is not a standard error."""
+"""Of every error bound that is not a standard error.  A convention."""
 
 
 class Origin(StrEnum):
@@ -67,7 +67,7 @@ class SparseAnswer:
 
 
 STEPS = 200
-"""Halvings that end the search for an exponential tilt; doubles need fewer."""
+"""Halvings that end the search for an exponential tilt; doubles need fewer.  A safety limit."""
 
 
 @file_form("SparseTable")
@@ -122,7 +122,7 @@ class SparseTable:
         return self.untouched * self.untouched_weight / self._total
 
     def copy(self) -> SparseTable:
-        """Return a table that changes on its own."""
+        """Return a copy whose weights change without changing this table's."""
         return SparseTable(self.slots, dict(self.place), self.weights.copy(), self.untouched_weight)
 
     def expectation(self, support: Support) -> float:
@@ -189,6 +189,7 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
+        """Return the sum of all weights, those of untouched keys too."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:

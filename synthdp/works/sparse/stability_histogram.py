@@ -26,7 +26,7 @@ from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
 from synthdp.works.sparse.key_counts import KeyTotal
-from synthdp.works.sparse.questions import answered
+from synthdp.works.sparse.sparse_questions import answered
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 

@@ -9,6 +9,7 @@ _NEIGHBOURS = (
     "test_no_neighbouring_series_are_told_apart_beyond_the_promise_and_some_are_as_far"
 )
 _UNITS = "tests/unit/curator/test_series_room.py::test_a_unit_in_several_periods_costs_no_more_than_the_promise"
+_PANEL = "tests/unit/curator/test_panel_room.py"
 _CORRECTIONS = "tests/unit/curator/test_series_corrections.py"
 _CRASH = "tests/privacy/test_series_crashes.py::test_a_killed_process_neither_loses_a_period_nor_answers_twice"
 
@@ -92,5 +93,29 @@ MUTATIONS = (
         "self.terms.adjacency.unit is None or self.terms.most_periods < 2",
         "False",
         (f"{_CORRECTIONS}::test_corrections_need_a_unit_with_several_periods_and_an_earlier_period",),
+    ),
+    Mutation(
+        "every period of a panel is told at the whole budget",
+        "R19",
+        "PanelRoom.__init__",
+        "math.sqrt(terms.periods - terms.window + 1)",
+        "1",
+        (f"{_PANEL}::test_no_person_costs_more_than_the_promise_whatever_it_does",),
+    ),
+    Mutation(
+        "a panel tells more periods than were paid for",
+        "R19",
+        "PanelRoom.add",
+        "not 0 <= period < self.terms.periods",
+        "False",
+        (f"{_PANEL}::test_periods_come_in_order_and_are_as_many_as_agreed",),
+    ),
+    Mutation(
+        "an interrupted period of a panel takes other rows",
+        "R8",
+        "PanelRoom.add",
+        "not np.array_equal(self._state.read(told)['mark'], mark)",
+        "False",
+        (f"{_PANEL}::test_the_same_period_is_told_the_same_and_other_rows_are_refused",),
     ),
 )

@@ -115,7 +115,7 @@ MUTATIONS = (
     Mutation(
         "persons of a database are told apart by clipped moments",
         "R11",
-        "Asked.as_name",
+        "SelectedColumn.as_name",
         "'CASE WHEN' in self.sql",
         "False",
         (

@@ -122,7 +122,7 @@ def test_cells_that_no_days_lead_to_are_closed(order: str | None) -> None:
             first = axes[0] or one.tables[one.position(between.first[0])].periods
             days, second = one.axis(1, between.name), one.axis(1, place[1])
             assert first is not None
-            possible = np.zeros((first.size, days.size, second.size), np.bool_)
+            possible = np.zeros((first.size, days.size, second.size))
             for a in range(first.grid.regular):
                 for d in range(days.grid.regular):
                     b = int(between.second_day(np.array(a), np.array(d)))
@@ -131,10 +131,14 @@ def test_cells_that_no_days_lead_to_are_closed(order: str | None) -> None:
                             int(axis.cells_of(np.array([x], np.uint32))[0])
                             for axis, x in ((first, a), (days, d), (second, b))
                         ]
-                        possible[tuple(cells)] = True
+                        possible[tuple(cells)] += 1
             table = barrier.possible.reshape(possible.shape)
             regular = np.ix_(*(np.arange(axis.regular) for axis in (first, days, second)))
-            assert (table[regular] == possible[regular]).all()
+            assert (table[regular] == (possible[regular] > 0)).all()
+            pairs = np.multiply.outer(first.width, days.width)[: first.regular, : days.regular, None]
+            assert barrier.likely is not None
+            parts = np.exp(barrier.likely.reshape(possible.shape)[regular]) * pairs
+            assert np.allclose(np.where(possible[regular] > 0, parts, 0), possible[regular])
 
 
 def test_lengths_and_the_last_day_come_out_as_they_went_in() -> None:

@@ -13,7 +13,7 @@ from rule_models import model_of
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import axis_of
-from synthdp.domain.rules import Order, rules_of
+from synthdp.domain.rules import ColumnOrder, rules_of
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.sampling.structural_zeros import check_rules, structural_zeros
 from synthdp.schema.columns import (
@@ -171,7 +171,7 @@ def test_rows_are_drawn_in_proportion_to_the_pairs_that_obey_within_cells():
 
 def test_a_cell_pair_is_possible_exactly_if_some_pair_of_values_obeys():
     for schema in (NUMBERS, REALS, DATES):
-        for order in (rule for rule in rules_of(schema) if isinstance(rule, Order)):
+        for order in (rule for rule in rules_of(schema) if isinstance(rule, ColumnOrder)):
             axes = [axis_of(name, schema[name], bins=7) for name in order.names]
             values = [_values(schema[axis.name], axis) for axis in axes]
             expected = np.array([[_some_pair(low, high) for high in values[1]] for low in values[0]])

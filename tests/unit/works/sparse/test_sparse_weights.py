@@ -14,7 +14,7 @@ from synthdp.privacy import noise
 from synthdp.queries.supports import KeyList
 from synthdp.tables.keys import overlap
 from synthdp.works.sparse.sparse_table import Origin
-from synthdp.works.sparse.weights import SparseWeights, resume_session
+from synthdp.works.sparse.sparse_weights import SparseWeights, resume_session
 
 N = 1000
 TABLE = pd.DataFrame({"person": [f"p{i}" for i in range(N)]})

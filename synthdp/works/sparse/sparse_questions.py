@@ -98,6 +98,7 @@ def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = No
 
 
 def _are(question: object, kind: type[Any]) -> bool:
+    """Say whether something is a list, not empty, of objects of one class."""
     return isinstance(question, (list, tuple)) and bool(question) and all(isinstance(one, kind) for one in question)
 
 
@@ -108,6 +109,7 @@ def _counted(
     schema: Schema | None,
     columns: tuple[str, ...],
 ) -> Answers:
+    """Return the answers of a count by groups: sums of sparse queries, one for each combination of levels."""
     if schema is None:
         raise ParameterError("this release was saved before it kept its schema: ask sparse queries")
     asked = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ())]))
@@ -148,6 +150,7 @@ def _listed(
 
 
 def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[int]) -> np.ndarray:
+    """Return a mask over the combinations of some columns' grid points that meet a condition."""
     found = {}
     for comparison in comparisons_of(where):
         at = asked.index(comparison.column)

@@ -296,6 +296,7 @@ class SparseSession:
             return self._ask(query.support())
 
     def _ask(self, support: Support) -> SparseAnswer:
+        """Answer one query, by the weights or by a measurement."""
         error = self.error  # before this query may use up the last update
         step = interact(self.construction, self.watch, support, asked=support)
         if step.found is not None:
@@ -347,6 +348,7 @@ class SparseSession:
 
 
 def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
+    """Return a measured count as an answer with its error bound."""
     return SparseAnswer(
         count=found.count,
         total=total,

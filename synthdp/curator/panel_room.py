@@ -1,0 +1,184 @@
+"""The trusted side of a panel: the same persons in every period, counted by what they did in the last few.
+
+The persons are those of the first period.  In each period from the window's length on, the counts of all sequences of
+states over the last periods are told with noise (Bun, Gaboardi, Neunhoeffer, Zhang 2023, arXiv:2306.07884, algorithm 1): a
+person is in one of them, so that each of the T - k + 1 tellings moves by 1 and costs mu^2 / (T - k + 1) of the whole mu^2.
+
+Nothing is told that is not on the disk (docs/proofs/series.md).
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from synthdp.arrays import AnyArray, IntArray
+from synthdp.curator.contribution import Bounding
+from synthdp.curator.ledger import Ledger
+from synthdp.curator.private_table import blocks_of_indices, check_columns, check_unit
+from synthdp.curator.series_account import SeriesAccount
+from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_terms import SeriesTerms
+from synthdp.domain.panel_states import PanelStates
+from synthdp.errors import DataError, InternalError, PrivacyError
+from synthdp.privacy import noise
+from synthdp.privacy.calibration import Calibration, calibrate
+from synthdp.privacy.loss import GaussianDP
+from synthdp.queries.norms import Norms
+from synthdp.schema.schema import Schema
+from synthdp.tables.sources.resolve import source_of
+
+MEMBERS, STATES, TOLD = "members", "states-", "told-"
+
+
+@final
+class PanelRoom:
+    """Hold what the persons of a panel did in the last periods; answer only with noise.
+
+    All answers together cost no more than the loss of the terms, for neighbouring panels, which differ in all rows of one
+    person.
+
+    Parameters
+    ----------
+    folder
+        Of its private files.
+    schema
+        How rows are encoded.
+    terms
+        What was agreed, with a window; those of the first time hold for ever.
+    ledger, dataset
+        Where the whole panel is recorded, once.
+    key
+        A secret that the private files are encrypted with.
+    """
+
+    __slots__ = ("_account", "_schema", "_state", "plan", "states", "terms")
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        schema: Schema,
+        terms: SeriesTerms,
+        ledger: Ledger | None = None,
+        dataset: str = "default",
+        key: bytes | None = None,
+    ) -> None:
+        noise.check_opendp()
+        if terms.window is None:
+            raise InternalError("the terms of a panel have a window")
+        self.terms, self._schema = terms, schema
+        self.states = PanelStates(schema, terms.window, terms.bins)
+        self.plan: Calibration = calibrate(
+            Norms(1, 1, 1), GaussianDP(terms.mu / math.sqrt(terms.periods - terms.window + 1)), k=self.states.patterns
+        )
+        self._state = PrivateState(folder, key=key)
+        self._account = SeriesAccount(self._state, schema, terms, ledger=ledger, dataset=dataset)
+
+    def __repr__(self) -> str:
+        return f"PanelRoom({self.terms.periods} periods, {self.terms.loss})"
+
+    def __reduce__(self) -> str:
+        raise PrivacyError("the room of a panel holds private rows and cannot be pickled or copied")
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the panel's entry in the ledger."""
+        return self._account.entry
+
+    def start(self) -> None:
+        """Make the private files and book the panel in the ledger, if that was not done.
+
+        Costs the loss of the terms, for their neighbours, booked before any row is read.
+        """
+        with self._state.locked():
+            self._account.open()
+            self._account.charge()
+
+    def add(self, period: int, table: object) -> IntArray | None:
+        """Read the rows of a period and return the noisy counts of all sequences of states of the last periods.
+
+        Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
+
+        Parameters
+        ----------
+        period
+            Its number from 0, below the terms' number of periods; all earlier ones must have been added.
+        table
+            Its rows.  Of a person with several the one of the lowest state is taken; who has none is absent.
+
+        Returns
+        -------
+        (patterns,) whole multiples of 1 / ``plan.resolution``; ``None`` before the window is full.
+
+        Raises
+        ------
+        DataError
+            If the period was begun with other rows, or another process adds one.
+        """
+        if not 0 <= period < self.terms.periods:
+            raise DataError(f"all {self.terms.periods} periods were added: a new promise needs a new panel")
+        window = self.states.window
+        with self._state.locked():
+            secret = self._account.open()
+            self._account.charge()
+            keys, states = self._read(table, secret)
+            mark = np.frombuffer(hmac.digest(secret, keys.tobytes() + states.tobytes(), "sha256"), np.uint8)
+            own, told = f"{STATES}{period:04}", f"{TOLD}{period:04}"
+            if any(name > own for name in self._state.names(STATES)):
+                raise DataError("later periods were added already")
+            if self._state.has(told) and not np.array_equal(self._state.read(told)["mark"], mark):
+                raise DataError("the period is under way with other rows: add those that it was begun with")
+            if period == 0 and not self._state.has(told):
+                self._state.write(MEMBERS, {"keys": keys})
+            if not self._state.has(told):
+                self._state.write(own, {"states": self._of_members(keys, states)})
+            if period + 1 < window:
+                return None
+            if not self._state.has(told):
+                names = [f"{STATES}{t:04}" for t in range(period - window + 1, period + 1)]
+                sequence = np.stack([self._state.read(name)["states"] for name in names], axis=1)
+                exact = np.bincount(self.states.pattern_of(sequence), minlength=self.states.patterns).astype(np.int64)
+                self._state.write(told, {"noisy": self.plan.noised(exact), "mark": mark})
+            for name in self._state.names(STATES):
+                if name < f"{STATES}{max(0, period - window + 2):04}":
+                    self._state.drop(name)
+            return np.asarray(self._state.read(told)["noisy"], np.int64)
+
+    def forget(self) -> None:
+        """Delete all private files: the panel is over."""
+        self._state.forget()
+
+    def _read(self, table: object, secret: bytes) -> tuple[AnyArray, IntArray]:
+        """Return the persons of a table as keyed digests, (n, 2) in order, and the state of each, (n,)."""
+        source, unit = source_of(table, self._schema), self.terms.adjacency.unit
+        check_columns(source, self._schema)
+        check_unit(source, self._schema, unit)
+        digests, states = [np.zeros((0, 2), np.uint64)], [np.zeros(0, np.int64)]
+        for indices, owners in blocks_of_indices(source, self._schema, unit, Bounding(1)):
+            if owners is None:
+                raise InternalError("the rows of a panel have owners")
+            states.append(self.states.of_rows(dict(zip(self._schema.names, indices, strict=True))))
+            digests.append(owners)
+        owner, state = np.concatenate(digests), np.concatenate(states)
+        known = owner.any(axis=1)  # a row without a person has no history
+        owner, state = owner[known], state[known]
+        order = np.lexsort([state, owner[:, 1], owner[:, 0]])
+        owner, state = owner[order], state[order]
+        first = np.append(True, (owner[1:] != owner[:-1]).any(axis=1))[: len(owner)]
+        owner, state = owner[first], state[first]
+        keyed = b"".join(hmac.digest(secret, one.tobytes(), "sha256")[:16] for one in owner)
+        keys = np.frombuffer(keyed, np.uint64).reshape(-1, 2)
+        order = np.lexsort([keys[:, 1], keys[:, 0]])
+        return keys[order], state[order]
+
+    def _of_members(self, keys: AnyArray, states: IntArray) -> IntArray:
+        """Return the state of every person of the first period, (n,)."""
+        members = self._state.read(MEMBERS)["keys"]
+        place = {one.tobytes(): i for i, one in enumerate(keys)}
+        at = np.array([place.get(one.tobytes(), -1) for one in members], np.int64)
+        return np.where(at >= 0, np.append(states, self.states.absent)[at], self.states.absent)

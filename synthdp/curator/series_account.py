@@ -1,0 +1,93 @@
+"""What a series of releases agreed to and paid, once, whatever processes add its periods.  On the curator's side only."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+
+from synthdp.curator.ledger import Ledger
+from synthdp.curator.series_state import PrivateState
+from synthdp.curator.series_terms import SeriesTerms
+from synthdp.errors import PrivacyError
+from synthdp.privacy.loss import to_document
+from synthdp.schema.schema import Schema
+
+TERMS, CHARGED = "terms", "charged"
+
+
+class SeriesAccount:
+    """The terms of a series and its entry in the ledger, as they are written among its private files.
+
+    Parameters
+    ----------
+    state
+        The private files.
+    schema, terms
+        What is agreed.
+    ledger, dataset
+        Where the whole series is recorded, once.
+    """
+
+    __slots__ = ("_dataset", "_ledger", "_mine", "_schema", "_state", "_terms")
+
+    def __init__(
+        self, state: PrivateState, schema: Schema, terms: SeriesTerms, *, ledger: Ledger | None, dataset: str
+    ) -> None:
+        self._state, self._schema, self._terms = state, schema, terms
+        self._ledger, self._dataset, self._mine = ledger, dataset, os.getpid()
+
+    def open(self) -> bytes:
+        """Write the terms the first time, later refuse others; return the secret that keys digests.
+
+        Raises
+        ------
+        PrivacyError
+            If the terms are not those that it was started with, or another process asks.
+        """
+        if os.getpid() != self._mine:
+            raise PrivacyError("the room of a series answers only in the process that opened it")
+        terms = self._terms
+        said = {
+            "loss": to_document(terms.loss), "neighbors": terms.adjacency.neighbors.value, "unit": terms.adjacency.unit,
+            "rows": terms.adjacency.rows, "periods": terms.periods, "most_periods": terms.most_periods,
+            "schema": json.loads(self._schema.to_json()),
+        }  # fmt: skip
+        if terms.window is not None:
+            said |= {"window": terms.window, "bins": terms.bins}
+        text = json.dumps(said, sort_keys=True)
+        if not self._state.has(TERMS):
+            secret, number = np.frombuffer(os.urandom(32), np.uint8), os.urandom(8).hex()
+            self._state.write(TERMS, {"secret": secret, "terms": np.array(text), "name": np.array(number)})
+        record = self._state.read(TERMS)
+        if str(record["terms"]) != text:
+            raise PrivacyError("the terms of a series cannot change: they are those that it was started with")
+        return record["secret"].tobytes()
+
+    def charge(self) -> None:
+        """Book the whole series in the ledger, once, whatever process asks.
+
+        Costs the loss of the terms, for their neighbours.
+        """
+        if self._state.has(CHARGED):
+            return
+        entry = -1
+        if self._ledger is not None:
+            name = f"series {self._state.read(TERMS)['name']}"
+            book = self._ledger if self._ledger.key is not None else Ledger(self._ledger.path, key=name)
+            booked = book.entries(self._dataset, key=book.key) if book.path.exists() else []
+            what = f"releases over {self._terms.periods} periods"
+            entry = (
+                booked[0].number
+                if booked
+                else book.reserve(self._dataset, self._terms.loss, what=what, adjacency=self._terms.adjacency)
+            )
+            book.commit(entry)
+        self._state.write(CHARGED, {"entry": np.array(entry)})
+
+    @property
+    def entry(self) -> int | None:
+        """The number of the series' entry in the ledger."""
+        number = int(self._state.read(CHARGED)["entry"]) if self._state.has(CHARGED) else -1
+        return None if number < 0 else number

@@ -1,0 +1,391 @@
+"""`PanelSeries`: synthetic persons who live on, period by period, under one promise.  A façade: noise is the room's."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthdp.answers.expressions import allowed_by
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.checks import check_number, whole
+from synthdp.curator.curator import Ledger, open_panel
+from synthdp.distribution.explicit import Explicit
+from synthdp.domain.refinement import Refinement
+from synthdp.errors import DataError, FormatError, ParameterError
+from synthdp.estimators.findings import EPSILONS
+from synthdp.estimators.series_folder import PRIVATE, read_arrays, read_document, write_arrays
+from synthdp.files import replacing, replacing_folder, sync_folder
+from synthdp.mechanisms.series.panel import first_persons, next_states, padding
+from synthdp.privacy.loss import ApproxDP, GaussianDP
+from synthdp.privacy.noise import noise_versions
+from synthdp.privacy.receipt import Item, Receipt, assumptions
+from synthdp.randomness import RandomState, generator
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.schema import Schema, schema_given
+from synthdp.tables.format import TableFormat
+from synthdp.tables.results import dataframe
+
+if TYPE_CHECKING:
+    from synthdp.curator.curator import PanelRoom
+
+SETTINGS, FORMAT, VERSION = "panel.json", "synthdp panel", 1
+NORMAL = 1.959964
+"""Derived: the 97.5 % point of the normal law."""
+
+
+class PanelSeries:
+    """Release the histories of the same persons, period by period, all under one promise.
+
+    Synthetic persons live on: each period every one of them is extended by a state, and what was published never changes.
+    Over every ``window`` of periods in a row they do what the real persons do, up to noise (Bun, Gaboardi, Neunhoeffer and
+    Zhang 2023, arXiv:2306.07884).  A state is a combination of levels of all columns, or that a person has no row; there
+    can be only a few, as all sequences of them are counted.  The persons are those of the first period.
+
+    Costs ``epsilon`` and ``delta`` for the whole panel and all rows of a person, booked in the ledger before the first row
+    is read.
+
+    Parameters
+    ----------
+    schema
+        What is publicly known of a person's row in one period, complete, without rules.  Left out, that of the panel at
+        ``path``.
+    epsilon, delta
+        The privacy loss of the whole panel; delta above 0.
+    periods
+        How many there will be.
+    window
+        Over how many periods in a row relations hold, at least 1.  Rows come out from the ``window``-th period on.
+    period
+        What a period is called.
+    path
+        The folder of the panel: one that exists is gone on with, with the settings that it was started with.
+    privacy_unit
+        The column that names persons.
+    bins
+        Into how many states a column of numbers falls, at most.
+    ledger, dataset, key, random_state
+        As in `ReleaseSeries`.
+
+    Attributes
+    ----------
+    padding
+        How many persons more there are of every sequence of a window than were counted, so that noise takes no count below
+        0.  They are among the synthetic persons; `answer` leaves them out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> schema = sd.Schema({"employed": sd.Boolean()})
+    >>> month = pd.DataFrame({"who": range(1000), "employed": [True, False] * 500})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     panel = sd.PanelSeries(schema=schema, periods=4, window=2, privacy_unit="who", path=f"{folder}/work.panel")
+    ...     _ = [panel.add(month) for _ in range(3)]
+    ...     rows = panel.rows_()
+    ...     still = panel.answer("employed", "employed")
+    >>> list(rows.columns), len(still)
+    (['person', 'period', 'employed'], 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | Mapping[str, Any] | str | PathLike[str] | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        periods: int = 12,
+        window: int = 3,
+        period: str = "period",
+        path: str | PathLike[str] | None = None,
+        privacy_unit: str | None = None,
+        bins: int = 4,
+        ledger: str | PathLike[str] | Ledger | None = None,
+        dataset: str | None = None,
+        key: bytes | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        if path is None:
+            raise ParameterError("path must name the folder of the panel: its state has to outlive this process")
+        if dataset is not None and ledger is None:
+            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
+        if key is not None and (not isinstance(key, bytes) or len(key) < 16):
+            raise ParameterError("key must be 16 bytes or more")
+        self._path = Path(path)
+        self._ledger = Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
+        self._dataset, self._key, self.random_state = dataset, key, random_state
+        known = _settings_at(self._path)
+        self._new = known is None
+        if known is None:
+            if schema is None or privacy_unit is None:
+                raise ParameterError("schema and privacy_unit must be given to start a panel")
+            check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
+            check_number("delta", delta, above=0, below=1)
+            known = {
+                "schema": json.loads(schema_given(schema).to_json()), "epsilon": float(epsilon), "delta": float(delta),
+                "periods": whole("periods", periods, least=1), "window": whole("window", window, least=1),
+                "period": str(period), "privacy_unit": str(privacy_unit), "bins": whole("bins", bins, least=1),
+                "ledger": None if self._ledger is None else self._ledger.path.name,
+                "dataset": None if self._ledger is None else dataset or "default",
+            }  # fmt: skip
+        elif schema is not None:
+            given = {"epsilon": epsilon, "delta": delta, "periods": periods, "window": window}
+            for name, value in given.items():
+                if value != known[name]:
+                    raise ParameterError(
+                        f"{name} ({value!r}) must be that of the panel in the folder ({known[name]!r})"
+                    )
+            if json.loads(schema_given(schema).to_json()) != known["schema"]:
+                raise ParameterError("schema must be that of the panel in the folder")
+        self._settings = known
+        self.schema = Schema.from_json(json.dumps(known["schema"]), source="the panel")
+        self.epsilon, self.delta, self.periods = float(known["epsilon"]), float(known["delta"]), int(known["periods"])
+        self.window, self.period = int(known["window"]), str(known["period"])
+        room = self._room()
+        self._terms, self._plan, self._states = room.terms, room.plan, room.states
+        self.padding = padding(
+            self._stddev, patterns=self._states.patterns, tellings=self.periods - self.window + 1
+        )  # fmt: skip
+        if self.added == self.periods:
+            room.forget()
+
+    def __repr__(self) -> str:
+        return f"PanelSeries({self.added} of {self.periods} periods, {self._terms.loss})"
+
+    @property
+    def added(self) -> int:
+        """How many periods were added."""
+        count = 0
+        while self._of(count).is_dir():
+            count += 1
+        return count
+
+    @property
+    def _stddev(self) -> float:
+        """Of the noise on a count, in persons."""
+        return self._plan.noise.stddev / self._plan.resolution
+
+    def start(self) -> PanelSeries:
+        """Make the folder and book the whole panel in the ledger; `add` does so if nobody did.
+
+        Costs ``epsilon`` and ``delta``, for all rows of a person, once.
+        """
+        if self._new:
+            text = json.dumps({"format": FORMAT, "version": VERSION, **self._settings}, indent=1)
+            try:
+                self._path.mkdir(parents=True, exist_ok=True)
+                with replacing(self._path / SETTINGS) as file:
+                    file.write_text(text, encoding="utf-8")
+                sync_folder(self._path)
+            except OSError as error:
+                raise DataError(f"'{self._path}' cannot be written: {error.strerror}") from None
+            self._new = False
+        if not self.added or (self._path / PRIVATE).is_dir():
+            self._room().start()
+        return self
+
+    def add(self, table: Any) -> Any:
+        """Add the rows of all persons in the next period, and return all synthetic rows so far.
+
+        Costs nothing beyond what the panel cost when it was started.
+
+        Parameters
+        ----------
+        table
+            One row a person: a dataframe or any source.  Who has none is absent; whoever was not there in the first
+            period is left out.
+
+        Returns
+        -------
+        As `rows_`; ``None`` before the window is full.
+
+        Raises
+        ------
+        DataError
+            If all periods were added, or the period was begun with other rows.
+        """
+        period = self.added
+        if period >= self.periods:
+            raise DataError(f"all {self.periods} periods were added: a new promise needs a new panel")
+        self.start()
+        room = self._room()
+        noisy = room.add(period, table)
+        rng = generator(self.random_state)
+        content: dict[str, Any] = {}
+        if noisy is not None:
+            counts = noisy / self._plan.resolution + self.padding
+            if period + 1 == self.window:
+                content["states"] = first_persons(self._states, counts, rng)
+            else:
+                lately = (
+                    self._published(period)[:, -(self.window - 1) :] if self.window > 1 else self._published(period)
+                )
+                content["states"] = next_states(self._states, lately, counts, rng)[:, None]
+            content |= {"noisy": noisy, "seed": np.array(rng.integers(2**31))}
+        with replacing_folder(self._of(period)) as folder:
+            write_arrays(folder / "period.npz", content)
+        if period + 1 == self.periods:
+            room.forget()
+        return None if noisy is None else self.rows_()
+
+    def rows_(self) -> Any:
+        """Return all synthetic rows so far, one for each person and period in which it is present; they never change.
+
+        Returns
+        -------
+        A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the schema.  `padding` persons
+        of every sequence of a window are among them.
+        """
+        states = self._published(self._checked() + 1)
+        frames = []
+        for t in range(states.shape[1]):
+            seed = int(read_arrays(self._of(max(t, self.window - 1)) / "period.npz")["seed"])
+            person = np.flatnonzero(states[:, t] != self._states.absent)
+            rng = generator(seed + t)
+            rows = self._model().table_of(self._states.rows_of(states[person, t], rng), rng)
+            rows.insert(0, "person", person + 1)
+            rows.insert(1, self.period if self.period not in self.schema else "period", t + 1)
+            frames.append(rows)
+        import pandas as pd
+
+        return pd.concat(frames, ignore_index=True)
+
+    def windows_(self, period: int) -> Any:
+        """Return about how many persons did what over the window that ends with a period, counted from 0.
+
+        Returns
+        -------
+        A pandas DataFrame with a row for each sequence of states: ``sequence``, a tuple of states, each a tuple of codes of
+        the columns' cells or ``None`` for absent; estimate, standard_error, lower, upper.
+        """
+        noisy = self._noisy(period)
+        codes = np.stack(np.unravel_index(self._states.cells, self._states.domain.shape), axis=1).tolist()
+        names = [*map(tuple, codes), None]
+        found = {"sequence": [tuple(names[state] for state in one) for one in self._states.sequences().tolist()]}
+        errors = np.full(len(noisy), self._stddev)
+        return dataframe(found | _intervals(noisy, errors))
+
+    def answer(self, *conditions: str | None) -> Any:
+        """Say how many persons met conditions in periods in a row, for every period that ends such a run.
+
+        Parameters
+        ----------
+        conditions
+            One for each of at most ``window`` periods in a row, as `count` takes them; ``None`` where anything may be,
+            absence too.
+
+        Returns
+        -------
+        A pandas DataFrame: period, estimate, standard_error, lower, upper, without the padding.
+
+        Raises
+        ------
+        ParameterError
+            If there are more conditions than the window has periods, or a condition cuts a state in two.
+        """
+        if not 1 <= len(conditions) <= self.window:
+            raise ParameterError(f"conditions must be 1 to {self.window}, one for each of so many periods in a row")
+        met = self._met(conditions)
+        last = self._checked()
+        periods = range(self.window - 1, last + 1)
+        sums = np.array([self._noisy(t)[met].sum() for t in periods])
+        errors = np.full(len(sums), self._stddev * math.sqrt(int(met.sum())))
+        return dataframe({"period": [f"{self.period} {t + 1}" for t in periods]} | _intervals(sums, errors))
+
+    @property
+    def receipt_(self) -> Receipt:
+        """The account of the whole panel."""
+        tellings = max(0, self.added - self.window + 1)
+        item = Item(
+            step=f"a panel of {self.periods} periods, {self.added} of them so far, by sequences of {self.window}",
+            mechanism="discrete Gaussian", answers=tellings * self._states.patterns, sensitivity=1.0, stddev=self._stddev,
+            loss=GaussianDP(self._terms.mu), noise=(self._stddev, self._stddev), unit="people",
+        )  # fmt: skip
+        adjacency = self._terms.adjacency
+        said = (f"{self.periods} periods in all, no more", "the persons are those of the first period")
+        entry = self._room().entry if (self._path / PRIVATE).is_dir() else None
+        return Receipt(
+            total=self._terms.loss, adjacency=adjacency, items=(item,),
+            assumptions=(*assumptions(self.schema, self.schema, adjacency), *said),
+            notes=(f"{self.padding} persons are added to each of {self._states.patterns} sequences of states",),
+            versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
+            entries=() if entry is None else (entry,),
+        )  # fmt: skip
+
+    def _met(self, conditions: tuple[str | None, ...]) -> BoolArray:
+        """Return which sequences of a window end with states that meet conditions, (patterns,)."""
+        met: BoolArray = np.ones(1, np.bool_)
+        anything = np.ones(self._states.count, np.bool_)
+        for text in (None,) * (self.window - len(conditions)) + conditions:
+            one = anything
+            if text is not None:
+                masks = {name: found.mask for name, found in allowed_by([text], self.schema).items()}
+                one = self._states.where(masks)
+            met = np.logical_and.outer(met, one).ravel()
+        return met
+
+    def _room(self) -> PanelRoom:
+        known = self._settings
+        return open_panel(
+            self._path / PRIVATE, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
+            unit=known["privacy_unit"], window=self.window, bins=int(known["bins"]), ledger=self._ledger,
+            dataset=self._dataset, key=self._key,
+        )  # fmt: skip
+
+    def _model(self) -> SyntheticModel:
+        domain = self._states.domain
+        codes = np.stack(np.unravel_index(self._states.cells[:1], domain.shape), axis=1)
+        return SyntheticModel(
+            schema=self.schema, domain=domain, distribution=Explicit(shape=domain.shape, codes=codes, weights=np.ones(1)),
+            total=1.0, refinements=tuple(map(Refinement.trivial, domain.axes)), format=TableFormat.default(self.schema),
+        )  # fmt: skip
+
+    def _of(self, period: int) -> Path:
+        return self._path / f"period-{period:04}"
+
+    def _checked(self) -> int:
+        """Return the last period that was added."""
+        if self.added < self.window:
+            raise DataError(f"nothing is told of a panel before {self.window} periods were added: its window")
+        return self.added - 1
+
+    def _published(self, periods: int) -> IntArray:
+        """Return the states of all synthetic persons in the first periods, (n, periods)."""
+        parts = [read_arrays(self._of(t) / "period.npz")["states"] for t in range(self.window - 1, periods)]
+        return np.concatenate(parts, axis=1)
+
+    def _noisy(self, period: int) -> FloatArray:
+        last = self._checked()
+        t = whole("period", period, least=self.window - 1, most=last)
+        return np.asarray(read_arrays(self._of(t) / "period.npz")["noisy"] / self._plan.resolution, np.float64)
+
+
+def _intervals(estimates: FloatArray, errors: FloatArray) -> dict[str, Any]:
+    return {
+        "estimate": estimates, "standard_error": errors, "lower": np.maximum(estimates - NORMAL * errors, 0.0),
+        "upper": np.maximum(estimates + NORMAL * errors, 0.0),
+    }  # fmt: skip
+
+
+def _settings_at(path: Path) -> dict[str, Any] | None:
+    """Return the settings of the panel in a folder; ``None`` if there is none.
+
+    Raises
+    ------
+    FormatError
+        If the folder holds something else.
+    """
+    if not (path / SETTINGS).is_file():
+        if path.exists() and any(path.iterdir()):
+            raise FormatError(f"'{path}' exists and is not a panel: give another path")
+        return None
+    found = read_document(path / SETTINGS)
+    if (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+        raise FormatError(f"'{path / SETTINGS}' is not of a panel of version {VERSION}")
+    return found

@@ -1,0 +1,275 @@
+"""Places within places: a column's levels are measured with every other column, at each step of its hierarchy.
+
+Beside the plan's other tables.  Afterwards the noisy counts are made whole numbers that add up at every step
+(`fit.places.top_down`), and the model and its rows are made to have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
+from synthdp.curator.curator import Curator
+from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.distribution.protocol import Distribution
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
+from synthdp.errors import ParameterError
+from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.places.top_down import NoisyPlaces, Places, descended, divided
+from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
+from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
+from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.mechanisms.workload import Workload
+from synthdp.queries.marginals import Marginals
+from synthdp.sampling.exact_tables import ExactTable, exact_counts
+from synthdp.schema.schema import Schema
+
+PLACES_SHARE = 0.45
+"""Share of the tables of places, in parts of what the one-ways leave.  Tuned: by `benchmarks/utility/places.py`."""
+
+UPPER_SHARE = 0.04
+"""Share of each step above the finest, in parts of that of all.  Tuned: few places have many rows each; not measured."""
+
+
+def check_places(name: str | None, schema: Schema) -> None:
+    """Refuse a column that can be no places.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such column, its levels are not declared, or there is no other column.
+    """
+    if name is None:
+        return
+    if name not in schema:
+        raise ParameterError(f"places: there is no column {name!r}; the schema has: {', '.join(schema)}")
+    if not schema[name].labelled or not schema[name].is_complete:
+        raise ParameterError(f"places: the levels of column {name!r} must be declared: Categorical(levels, groups=...)")
+    if len(schema) < 2:
+        raise ParameterError("places are counted by other columns: the schema has none")
+
+
+def steps_of(axis: Axis) -> list[IntArray]:
+    """Return the group of each of a column's cells at every declared step, the coarsest first, and last the cells alone.
+
+    Parameters
+    ----------
+    axis
+        Of a column with levels; each has a cell of its own.
+    """
+    start = np.zeros(axis.size, np.int64)
+    start[axis.cells[::-1]] = axis.starts[::-1]
+    found, regular = [], axis.grid.regular
+    for step in axis.column.starts_of_groups():
+        group = np.where(start < regular, np.searchsorted(np.array(step), start, side="right"), regular + start)
+        whole = np.asarray(np.unique(group, return_inverse=True)[1], np.int64)
+        if 1 < whole.max() + 1 < axis.size:
+            found.append(whole)
+    return [*found, np.arange(axis.size)]
+
+
+def measure_places(
+    known: Knowledge, account: Curator, workload: Workload, *, place: int, tree_cells: float
+) -> Knowledge:
+    """Measure the tables of a column's places and every other column, at each step of the hierarchy.
+
+    Costs `PLACES_SHARE` of what is left, for the curator's neighbours.
+
+    Parameters
+    ----------
+    known
+        What was learned so far.
+    account
+        Whom to ask.
+    workload
+        What matters; columns of weight 0 are not asked.
+    place
+        The column.
+    tree_cells
+        Most cells of the junction tree.
+    """
+    share, shape = known.left.share * PLACES_SHARE, known.domain.shape
+    pairs: list[Clique] = [(min(j, place), max(j, place)) for j in range(len(shape)) if j != place]
+    pairs = [pair for pair in pairs if workload.weight(pair) > 0 and table_size(shape, pair) <= MAX_PAIR_CELLS]
+    steps = steps_of(known.domain.axes[place])
+    if not pairs:
+        return known
+    margins = known.margins
+    upper = UPPER_SHARE * share
+    for number, groups in enumerate(steps):
+        finest = number == len(steps) - 1
+        axis = known.domain.axes[place]
+        merged = axis if finest else Axis(axis.name, axis.column, axis.starts, groups[axis.cells])
+        domain = (
+            known.domain
+            if finest
+            else Domain(tuple(merged if j == place else one for j, one in enumerate(known.domain.axes)))
+        )
+        weights = [workload.weight(pair) * table_size(domain.shape, pair) for pair in pairs]
+        shares = known.left.shares_of_least_noise(share - upper * (len(steps) - 1) if finest else upper, weights)
+        parts, left = [], known.left
+        for one in shares:
+            part, left = left.take(one)
+            parts.append(part.loss)
+        found = account.measure_each(
+            [Marginals(domain, (pair,)) for pair in pairs],
+            spends=parts,
+            steps=[f"places, step {number + 1}: {' × '.join(domain.names[j] for j in pair)}" for pair in pairs],
+        )
+        tables = []
+        for pair, answers in zip(pairs, found, strict=True):
+            known = known.with_answers(answers, left=left)
+            tables.append(NoisyTable(clique=pair, counts=answers.answers, stddev=answers.stddev))
+        known = replace(known, places=(*known.places, PlaceLevel(groups=groups, tables=tuple(tables))))
+    planner, tree = TreePlanner(shape), list[Clique]()
+    for table in known.places[-1].tables:
+        expected = np.outer(*(margins[j] for j in table.clique)).ravel() / max(float(margins[0].sum()), 1.0)
+        known = known.with_table(table, ridge=best_ridge(table.counts, expected, table.stddev))
+        if planner.cells([*known.zeros, *known.tree, *tree, table.clique]) <= tree_cells:
+            tree.append(table.clique)
+    others = [table.clique for table in known.places[-1].tables if table.clique not in tree]
+    return known.with_cliques(tree=dict.fromkeys(tree, 0.0), off_tree=dict.fromkeys(others, 0.0))
+
+
+def exact_places(
+    known: Knowledge, model: Distribution, workload: Workload, *, place: int
+) -> tuple[tuple[ExactTable, ...], tuple[ExactTable, ...]]:
+    """Return whole tables of the finest places, which add up at every step; none if none was measured.
+
+    Parameters
+    ----------
+    known
+        What was learned.
+    model
+        Of all answers: the one-ways of the whole are its.
+    workload
+        What matters; see `divided_by`.
+    place
+        The column.
+
+    Returns
+    -------
+    The tables of places by each other column, for a model; and those for rows, in which they are divided further.
+    """
+    if not known.places:
+        return (), ()
+    rows = max(1, round(known.total))
+    others = [_other(table.clique, place) for table in known.places[-1].tables]
+    whole = Places(rows=np.array([rows]), tables={j: exact_counts(model.marginal((j,)), rows)[None, :] for j in others})
+    levels, above = [], np.zeros(known.domain.shape[place], np.int64)
+    for one in known.places:
+        levels.append(_noisy_places(known, one, above, place))
+        above = one.groups
+    finest = descended(whole, levels)[-1]
+    alone = ExactTable(clique=(place,), counts=finest.rows)
+    pairs = {j: _exact((place, j), table) for j, table in finest.tables.items()}
+    by, three = divided_by(known, workload, place), dict[int, ExactTable]()
+    if by in pairs and by is not None:
+        relations = {j: _relation(model, by, j) for j in pairs if j != by}
+        three = {j: _exact((place, by, j), table) for j, table in divided(finest, by, relations).items()}
+    return (alone, *pairs.values()), (alone, *(three.get(j, table) for j, table in pairs.items()))
+
+
+def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
+    """Return the column that most tables of three columns of a workload share beside the places; ``None`` for none."""
+    if workload.weights is None:
+        return None
+    wished = [set(clique) for clique, _ in workload.weights if place in clique and len(clique) == 3]
+    found = [(sum(j in clique for clique in wished), j) for j in range(len(known.domain)) if j != place]
+    most, column = max(found, key=lambda pair: (pair[0], -pair[1]))
+    size = known.domain.shape[place] * known.domain.shape[column]
+    return column if most > 0 and size * max(known.domain.shape) <= MAX_PAIR_CELLS else None
+
+
+def _exact(columns: Clique, table: IntArray) -> ExactTable:
+    """Return a table with its columns in increasing order."""
+    order = np.argsort(columns, kind="stable")
+    return ExactTable(clique=tuple(sorted(columns)), counts=table.transpose(order).ravel())
+
+
+def _relation(model: Distribution, by: int, other: int) -> FloatArray:
+    """Return the model's table of two columns, (values of ``by``, values of ``other``)."""
+    table = model.marginal((min(by, other), max(by, other))).reshape([model.shape[j] for j in sorted((by, other))])
+    return table if by < other else table.T
+
+
+def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: int) -> NoisyPlaces:
+    """Return the noisy tables of one step without rows out of domain; ``above`` is the coarser group of each cell."""
+    count = int(level.groups.max()) + 1
+    parents = np.zeros(count, np.int64)
+    parents[level.groups] = above
+    kept = [_merged(one, level.groups, count) if j == place else one for j, one in enumerate(known.kept)]
+    ours = OutOfDomain(releasable=tuple(kept), rows=known.misfits, total=known.total)
+    tables, possible = {}, {}
+    one_way = known.one_way_tables[place]
+    first = np.where(known.kept[place], one_way.counts, 0.0)
+    sums = [np.bincount(level.groups, first)]
+    variances = [one_way.stddev**2 * np.bincount(level.groups).mean()]
+    for table in level.tables:
+        j = _other(table.clique, place)
+        counts = ours.remove(table)
+        tables[j] = _with_finer(known, level.groups, _by_place(counts, place, count), counts.stddev, place, j)
+        possible[j] = _possible(known, level.groups, kept, place, j)
+        sums.append(np.asarray(tables[j][0].sum(axis=1), np.float64))
+        variances.append(tables[j][1] ** 2 * int(kept[j].sum()))
+    precisions = 1 / np.array(variances)
+    rows = np.where(kept[place], np.average(sums, axis=0, weights=precisions), 0.0)
+    return NoisyPlaces(parents=parents, rows=rows, kept=kept[place], tables=tables, possible=possible)
+
+
+def _by_place(table: NoisyTable, place: int, count: int) -> FloatArray:
+    """Return the counts of a table of two columns, (places, k)."""
+    return table.counts.reshape(count, -1) if table.clique[0] == place else table.counts.reshape(-1, count).T
+
+
+def _with_finer(
+    known: Knowledge, groups: IntArray, counts: FloatArray, stddev: float, place: int, other: int
+) -> tuple[FloatArray, float]:
+    """Return counts of a step, averaged with the sums of all other tables of single places, by precision; and their noise.
+
+    Public totals are such tables.
+    """
+    pooled, precision = counts * stddev**-2, stddev**-2
+    finest = len(counts) == known.domain.shape[place]
+    own = [one for one in known.places[-1].tables if finest]
+    for table in known.tables:
+        if table.clique == (min(place, other), max(place, other)) and not any(
+            table.counts is one.counts for one in own
+        ):
+            clean = known.out_of_domain.remove(table)
+            sums = np.zeros(counts.shape)
+            np.add.at(sums, groups, _by_place(clean, place, len(groups)))
+            weight = 1 / (clean.stddev**2 * len(groups) / len(counts))
+            pooled, precision = pooled + sums * weight, precision + weight
+    return np.asarray(pooled / precision), float(precision**-0.5)
+
+
+def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], place: int, other: int) -> BoolArray:
+    """Return which cells of a table of places and another column may hold rows, (places, k)."""
+    fine = np.logical_and.outer(known.kept[place], known.kept[other])
+    for clique, mask in known.zeros.items():
+        if set(clique) <= {place, other}:
+            shape = [known.domain.shape[j] for j in clique]
+            allowed = mask.reshape(shape)
+            if clique == (place, other):
+                fine &= allowed
+            elif clique == (other, place):
+                fine &= allowed.T
+            else:
+                fine &= allowed[:, None] if clique == (place,) else allowed[None, :]
+    found = np.zeros((len(kept[place]), fine.shape[1]))
+    np.add.at(found, groups, fine)
+    return np.asarray(found > 0)
+
+
+def _merged(kept: BoolArray, groups: IntArray, count: int) -> BoolArray:
+    return np.asarray(np.bincount(groups, weights=kept, minlength=count) > 0)
+
+
+def _other(clique: Clique, place: int) -> int:
+    return clique[1] if clique[0] == place else clique[0]

@@ -1,0 +1,96 @@
+"""Synthetic persons of a panel who live on: each period every one of them is extended by a state, as the noisy counts say.
+
+Bun, Gaboardi, Neunhoeffer, Zhang 2023 (arXiv:2306.07884), algorithm 1, for any number of states.  Post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.distribution.contingency import project_to_simplex
+from synthdp.domain.panel_states import PanelStates
+from synthdp.randomness import Generator
+
+FAILURE = 0.05
+"""Tolerance: the chance, at most, that some count of some period falls below 0 in spite of the padding; it is cut there."""
+
+
+def padding(stddev: float, *, patterns: int, tellings: int) -> int:
+    """Return how many persons are added to every sequence of states, so that noise takes no count below 0.
+
+    The error of a synthetic count is the mean of as many earlier ones as there are states, plus the noise's deviation from
+    its mean over these: its variance stays at that of the noise.  A normal error is below -stddev sqrt(2 log(1 / p)) with a
+    chance of at most p, here `FAILURE` over all counts.
+
+    Parameters
+    ----------
+    stddev
+        Of the noise, in persons.
+    patterns, tellings
+        How many counts there are, and how often.
+    """
+    return math.ceil(stddev * math.sqrt(2 * math.log(patterns * tellings / FAILURE)))
+
+
+def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> IntArray:
+    """Return the sequences of the synthetic persons when the first window is full, (n, window).
+
+    Parameters
+    ----------
+    states
+        Of the panel.
+    counts
+        (patterns,) noisy counts with the padding.
+    rng
+        Source of the order.
+    """
+    whole = np.maximum(np.rint(counts), 0).astype(np.int64)
+    return np.asarray(rng.permutation(np.repeat(states.sequences(), whole, axis=0)), np.int64)
+
+
+def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: Generator) -> IntArray:
+    """Return the next state of every synthetic person, (n,).
+
+    Of those who did the same in the last window - 1 periods, as many go on with each state as its noisy count says, up to
+    the same difference for all states, which makes them as many as they are.
+
+    Parameters
+    ----------
+    states
+        Of the panel.
+    lately
+        (n, window - 1) states of the last periods.
+    counts
+        (patterns,) noisy counts with the padding.
+    rng
+        Chooses who goes on how, and rounds.
+    """
+    groups = states.count ** (states.window - 1)
+    powers = states.count ** np.arange(states.window - 2, -1, -1)
+    group = lately.astype(np.int64) @ powers if states.window > 1 else np.zeros(len(lately), np.int64)
+    sizes = np.bincount(group, minlength=groups)
+    order = np.lexsort([rng.random(len(group)), group])
+    found, begin = np.empty(len(group), np.int64), 0
+    for size, wanted in zip(sizes.tolist(), counts.reshape(groups, states.count), strict=True):
+        if size:
+            whole = _rounded(wanted + (size - wanted.sum()) / len(wanted), size, rng)
+            found[order[begin : begin + size]] = np.repeat(np.arange(states.count), whole)
+            begin += size
+    return found
+
+
+def _rounded(wanted: FloatArray, size: int, rng: Generator) -> IntArray:
+    """Return whole numbers of at least 0 with a given sum near some numbers with that sum."""
+    parts = wanted if (wanted >= 0).all() else project_to_simplex(wanted, float(size))
+    low = np.floor(parts).astype(np.int64)
+    left = size - int(low.sum())
+    if left > 0:
+        chance = np.argsort(-(parts - low) - 1e-9 * rng.random(len(parts)))
+        low[chance[:left]] += 1
+    elif left < 0:  # rounding of a sum of many parts
+        for one in np.argsort(-low)[:-left]:
+            low[one] -= 1
+    return low

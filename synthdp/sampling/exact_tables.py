@@ -1,0 +1,233 @@
+"""Tables that drawn rows have exactly: rows are moved between cells until they do.  Knows no private row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray, frozen
+from synthdp.distribution.contingency import cell_index, check_clique, contingency, table_shape, table_size
+from synthdp.errors import ParameterError
+from synthdp.randomness import Generator
+
+ATTEMPTS = 20
+"""How often a row is looked for that may move.  A safety limit."""
+
+CANDIDATES = 24
+"""Rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""
+
+TEMPER = 0.5
+"""Part of the log ratios of several columns together, which tell partly the same.  Tuned: as the above."""
+
+MOST_CELLS = 250_000
+"""Most cells of a table of two columns that says which rows may move.  A safety limit."""
+
+HALF = 0.5
+"""Rows that are added to a cell before a logarithm is taken.  A convention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExactTable:
+    """The whole number of rows in each cell of a table.
+
+    Parameters
+    ----------
+    clique
+        The table's columns, strictly increasing.
+    counts
+        (cells,) rows, >= 0, flat in C order.
+
+    Raises
+    ------
+    ParameterError
+        If the clique is not strictly increasing, or a count is negative.
+    """
+
+    clique: Clique
+    counts: IntArray
+
+    def __post_init__(self) -> None:
+        check_clique(self.clique)
+        counts = np.array(self.counts, np.int64)
+        if counts.ndim != 1 or (counts < 0).any():
+            raise ParameterError(f"rows of clique {self.clique} must be a flat array of numbers of at least 0")
+        object.__setattr__(self, "counts", frozen(counts))
+
+    @property
+    def rows(self) -> int:
+        """All rows together."""
+        return int(self.counts.sum())
+
+
+def in_order(tables: Sequence[ExactTable]) -> list[ExactTable]:
+    """Return tables in an order in which each shares as few columns as may be with several others before it.
+
+    Tables within others come before them, then ever the table with the most columns that are known by then.  Rows can be
+    moved to all tables exactly where each shares with those before it columns of one of them (a running intersection).
+    """
+    left = sorted(tables, key=lambda one: len(one.clique))
+    ordered: list[ExactTable] = []
+    touched: set[int] = set()
+    while left:
+        chosen = max(left, key=lambda one: (len(touched & set(one.clique)) / len(one.clique), -len(one.clique)))
+        left.remove(chosen)
+        ordered.append(chosen)
+        touched |= set(chosen.clique)
+    return ordered
+
+
+def moved_to_tables(
+    codes: Codes,
+    shape: Sequence[int],
+    tables: Sequence[ExactTable],
+    rng: Generator,
+    *,
+    allowed: Mapping[Clique, BoolArray] | None = None,
+) -> Codes:
+    """Return rows that have given tables, as few of them moved as can be table by table.
+
+    The columns that an earlier table has are left alone: rows move among cells that are equal there.  A row moves the
+    likelier, the better its other values go with its new cell.  A table that shares with several earlier ones columns that
+    none of them has together may stay inexact, as may one that rules forbid.
+
+    Parameters
+    ----------
+    codes
+        (n, d) rows.
+    shape
+        Number of codes of each column.
+    tables
+        In the order of `in_order`, each of n rows.
+    rng
+        Decides which rows move, and where to.
+    allowed
+        For some cliques, which combinations may occur.
+    """
+    found = np.array(codes, order="F")
+    touched: set[int] = set()
+    for table in tables:
+        moving = tuple(j for j in table.clique if j not in touched)
+        if moving:
+            _Move(found, tuple(shape), table, moving, allowed or {}).make(rng)
+        touched |= set(table.clique)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Move:
+    """Moves rows in place until they have a table, by changing some of its columns."""
+
+    codes: Codes
+    shape: tuple[int, ...]
+    table: ExactTable
+    moving: Clique
+    allowed: Mapping[Clique, BoolArray]
+
+    def make(self, rng: Generator) -> None:
+        fixed = tuple(j for j in self.table.clique if j not in self.moving)
+        order = [self.table.clique.index(j) for j in (*fixed, *self.moving)]
+        wanted = self.table.counts.reshape(table_shape(self.shape, self.table.clique)).transpose(order)
+        wanted = wanted.reshape(table_size(self.shape, fixed), -1)
+        inside = wanted.shape[1]
+        cell = cell_index(self.codes, self.shape, fixed).astype(np.int64) * inside
+        cell += cell_index(self.codes, self.shape, self.moving)
+        gap = np.bincount(cell, minlength=wanted.size).reshape(wanted.shape) - wanted
+        few = np.minimum(np.maximum(gap, 0).sum(axis=1), np.maximum(-gap, 0).sum(axis=1))
+        source, target = (_of_each(np.maximum(one, 0), few, rng) for one in (gap, -gap))
+        if len(source):
+            self._assign(cell, source, target, inside, rng)
+
+    def _assign(self, cell: IntArray, source: IntArray, target: IntArray, inside: int, rng: Generator) -> None:
+        """Choose for every move between two cells a row of the first that no other move takes, and change it."""
+        order = np.argsort(cell, kind="stable")
+        counts = np.bincount(cell, minlength=int(max(source.max(), cell.max())) + 1)
+        first = np.cumsum(counts) - counts
+        values = np.column_stack(np.unravel_index(target % inside, table_shape(self.shape, self.moving)))
+        affinity = self._affinity()
+        free, left = np.ones(len(cell), np.bool_), np.arange(len(source))
+        for _ in range(ATTEMPTS):
+            bucket = source[left, None]
+            place = first[bucket] + (rng.random((len(left), CANDIDATES)) * counts[bucket]).astype(np.int64)
+            rows = order[place]
+            score = rng.gumbel(size=rows.shape) + self._fit_of(rows, values[left], affinity)
+            score[~free[rows]] = -np.inf
+            score[~self._obeys(rows, values[left])] = -np.inf
+            best = np.argmax(score, axis=1)
+            some = np.arange(len(left))
+            good = np.isfinite(score[some, best])
+            chosen = np.where(good, rows[some, best], -1)
+            _, one_each = np.unique(chosen, return_index=True)
+            taken = one_each[chosen[one_each] >= 0]
+            free[chosen[taken]] = False
+            self.codes[chosen[taken][:, None], np.array(self.moving)] = values[left[taken]]
+            left = np.delete(left, taken)
+            if not len(left):
+                return
+        if not self.allowed:  # what is left takes the rows that are free, in order
+            unused = order[free[order]]
+            rows = unused[np.isin(cell[unused], source[left])]
+            sizes = np.bincount(cell[rows], minlength=len(counts))
+            start = np.cumsum(sizes) - sizes
+            by = np.argsort(source[left], kind="stable")
+            asked = np.bincount(source[left], minlength=len(counts))
+            rank = np.arange(len(left)) - (np.cumsum(asked) - asked)[source[left][by]]
+            chosen = rows[start[source[left][by]] + rank]
+            self.codes[chosen[:, None], np.array(self.moving)] = values[left[by]]
+
+    def _affinity(self) -> list[tuple[int, int, FloatArray]]:
+        """Return for each column that stays and each that moves how well their values go together, as log ratios."""
+        found = []
+        staying = [j for j in range(len(self.shape)) if j not in self.table.clique]
+        for place, moved in enumerate(self.moving):
+            for j in staying:
+                if self.shape[j] * self.shape[moved] <= MOST_CELLS:
+                    both = contingency(self.codes, self.shape, (j, moved)).reshape(self.shape[j], -1)
+                    expected = np.outer(both.sum(axis=1), both.sum(axis=0)) / len(self.codes)
+                    found.append((j, place, np.log((both + HALF) / (expected + HALF))))
+        return found
+
+    def _fit_of(self, rows: IntArray, values: IntArray, affinity: Sequence[tuple[int, int, FloatArray]]) -> FloatArray:
+        score = np.zeros(rows.shape)
+        for j, place, table in affinity:
+            others, now = self.codes[rows, j], self.codes[rows, self.moving[place]]
+            score += table[others, values[:, place, None]] - table[others, now]
+        return score * (TEMPER if len(affinity) > 1 else 1.0)
+
+    def _obeys(self, rows: IntArray, values: IntArray) -> BoolArray:
+        good = np.ones(rows.shape, np.bool_)
+        if self.allowed:
+            moved = np.array(self.codes[rows.ravel()], np.int64)
+            moved[:, np.array(self.moving)] = np.repeat(values, rows.shape[1], axis=0)
+            for clique, mask in self.allowed.items():
+                if set(clique) & set(self.moving):
+                    good &= mask[cell_index(moved, self.shape, clique)].reshape(rows.shape)
+        return good
+
+
+def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
+    """Return cells, each as often as it has a surplus, in random order within each stratum and at most so many of one."""
+    cells = np.repeat(np.arange(surplus.size), surplus.ravel())
+    cells = rng.permutation(cells)
+    stratum = cells // surplus.shape[1]
+    by = np.argsort(stratum, kind="stable")
+    sizes = surplus.sum(axis=1)
+    rank = np.arange(len(cells)) - (np.cumsum(sizes) - sizes)[stratum[by]]
+    return np.asarray(cells[by][rank < few[stratum[by]]], np.int64)
+
+
+def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
+    """Return whole numbers of a given sum near to estimates, (k,) each >= 0: largest remainders.
+
+    Parameters
+    ----------
+    estimates
+        (k,) >= 0, of a positive sum.
+    rows
+        The sum, >= 0.
+    """
+    scaled = estimates * (rows / estimates.sum())
+    found = np.floor(scaled).astype(np.int64)
+    found[np.argsort(found - scaled, kind="stable")[: rows - int(found.sum())]] += 1
+    return np.asarray(found)
