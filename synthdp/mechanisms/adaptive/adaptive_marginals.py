@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from synthdp.arrays import Clique
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
