@@ -279,9 +279,11 @@ class Store:
         known.append(value)
         return len(known) - 1
 
-    def axis(self, axis: Axis) -> dict[str, str]:
+    def axis(self, axis: Axis) -> dict[str, Any]:
         """Return an axis without its column, which stands in a schema."""
-        return {"name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells)}
+        return {
+            "name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells), **axis.points_in_file,
+        }  # fmt: skip
 
     def write(self, value: Any) -> Any:
         """Return a value as JSON can hold it, its arrays kept in the store.
@@ -341,10 +343,10 @@ class Source:
     arrays: Mapping[str, AnyArray]
     parts: dict[str, Sequence[Any]] = field(default_factory=dict)
 
-    def axis(self, document: Mapping[str, str], schema: Schema) -> Axis:
+    def axis(self, document: Mapping[str, Any], schema: Schema) -> Axis:
         """Return the axis of a column of a schema."""
-        name = document["name"]
-        return Axis(name, schema[name], self.arrays[document["starts"]], self.arrays[document["cells"]])
+        name, starts, cells = document["name"], *(self.arrays[document[part]] for part in ("starts", "cells"))
+        return Axis.of_file(name, schema[name], starts, cells, document.get("points"))
 
     def read(self, document: Any, expected: Any) -> Any:
         """Return the value that was written, if it is of the type that is expected.

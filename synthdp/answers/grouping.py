@@ -148,7 +148,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
     grid = grid_of(column)
     if isinstance(bins, int):
-        starts = -(-np.arange(bins) * grid.regular // bins)
+        starts = grid.even_starts(bins)
     else:
         starts = np.searchsorted(grid_values(column)[0][: grid.regular], bins)
         last = np.searchsorted(grid_values(column)[0][: grid.regular], bins[-1], side="right")
@@ -156,7 +156,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
     starts = np.unique(np.concatenate([np.zeros(1, np.int64), starts, np.arange(grid.regular, grid.releasable)]))
     starts = starts[starts < grid.releasable]
     if isinstance(bins, int):
-        key = starts * bins // grid.regular
+        key = grid.parts_of(starts, bins)
     else:
         ends, values = np.array(bins), grid_values(column)[0][starts]
         key = np.where(values == ends[-1], len(ends) - 2, np.searchsorted(ends, values, side="right") - 1)

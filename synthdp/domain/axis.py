@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray, frozen, narrow
-from synthdp.domain.grid import Grid, grid_of
+from synthdp.domain.grid import Grid, grid_of, points_of_today
 from synthdp.errors import InternalError
 from synthdp.randomness import Generator
 from synthdp.schema.columns import Column
@@ -58,6 +58,17 @@ class Axis:
         width = np.bincount(cells, weights=self._lengths(self.grid.releasable), minlength=self.size)
         object.__setattr__(self, "width", frozen(width.astype(np.int64)))
 
+    @classmethod
+    def of_file(cls, name: str, column: Column, starts: AnyArray, cells: AnyArray, points: object) -> Axis:
+        """Return the axis of a file, which says how many grid points the column had: none said, all were of one width."""
+        known = points == grid_of(column).size
+        return cls(name, column, starts if known else points_of_today(column, starts), np.asarray(cells))
+
+    @property
+    def points_in_file(self) -> dict[str, int]:
+        """The number of grid points, as a file says it: where they are not all of one width."""
+        return {"points": self.grid.size} if self.grid.runs else {}
+
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
@@ -103,14 +114,19 @@ class Axis:
     def points(self) -> FloatArray:
         """(size,) middle of each cell's regular grid points in [-1, 1]; NaN where there is none, or no order.
 
-        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1.
+        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1; of those of different widths a and b
+        count the steps below them, R all.
         """
         grid = self.grid
         if not grid.ordered:
             return np.full(self.size, np.nan)
-        stops = np.minimum(np.append(self.starts[1:], grid.size), grid.regular)
-        length = np.maximum(stops - self.starts, 0)
-        middle = (self.starts + stops) / grid.regular - 1
+        starts = np.minimum(self.starts, grid.regular)
+        stops = np.append(starts[1:], grid.regular)
+        length = stops - starts
+        if grid.runs:
+            middle = (grid.first_steps(starts) / grid.steps + grid.first_steps(stops) / grid.steps) - 1
+        else:
+            middle = (starts + stops) / grid.regular - 1
         mass = np.bincount(self.cells, weights=length, minlength=self.size)
         total = np.bincount(self.cells, weights=length * middle, minlength=self.size)
         return np.asarray(np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0), np.float64)

@@ -113,7 +113,7 @@ def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
     grid = grid_of(column)
     count = min(bins, grid.regular) if grid.ordered else grid.regular
     classes = starts_of_classes(column)
-    regular = classes if len(classes) else -(-np.arange(count) * grid.regular // count)
+    regular = classes if len(classes) else grid.even_starts(count)
     starts = np.concatenate([regular, np.arange(grid.regular, grid.size)])
     return Axis(name, column, starts, np.arange(len(starts)))
 

@@ -172,7 +172,7 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
             if values.dtype.kind == "f" and not support.rounds_down and support.denominator is None:
                 values = np.rint(values)
             steps = _steps_of(support, np.where(missing, support.value(first), values))
-            indices = _whole(steps, first, last) // grid.width
+            indices = grid.points_of(_whole(steps, first, last))
     for i, special in enumerate(grid.special):
         indices = np.where(values == special, grid.regular + i, indices)
     return np.where(missing, grid.other if grid.null is None else grid.null, indices)
@@ -313,8 +313,8 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
     """Draw a step of each regular grid point, uniformly, none that is special."""
     if grid.width == 1:
         return steps.first + indices
-    low = steps.first + indices * grid.width
-    drawn = rng.integers(low, np.minimum(low + grid.width, steps.last + 1))
+    low, high = (steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
+    drawn: IntArray = rng.integers(low, high)
     special = np.isin(steps.value(drawn), grid.special)
     drawn[special] = _roundest(steps, grid, indices[special])
     return drawn
@@ -323,10 +323,9 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
 def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
     """Return a step of each regular grid point: the bounds at the ends, else the roundest; none is special."""
     lower, upper = steps.first, steps.last
-    low = lower + indices * grid.width
+    low, high = (lower + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
     if grid.width == 1:
         return low
-    high = np.minimum(low + grid.width, upper + 1)
     values, open_ = low.copy(), np.ones(len(low), np.bool_)
     for step in _round_steps(steps, grid.width):
         rounded = -(-low // step) * step

@@ -7,16 +7,42 @@ schema does not foresee.  "Other" is counted but never released, unless the colu
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from synthdp.arrays import AnyArray, IntArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
-"""Most regular grid points of a column: four levels of 32 parts."""
+"""Regular grid points of a column of very many values, but for the finer ones near 0: four levels of 32 parts."""
+
+NEAR = 32**3
+"""Numbers nearer to 0 than so many grid points have grid points of half the width, and so on down to single steps.
+
+Derived: a part in 32 of an even grid, so that one whose bounds are far too wide for its values still tells them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring grid points of the same width.
+
+    Parameters
+    ----------
+    point
+        The first of them.
+    step
+        The first step of it, counted from that of the lower bound.
+    width
+        Whole steps that each of them holds; the last one may hold fewer.
+    """
+
+    point: int
+    step: int
+    width: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +54,11 @@ class Grid:
     regular
         Number of regular grid points, numbered from 0.
     width
-        Whole steps per grid point for whole-numbered columns, else 1.
+        Most whole steps that a grid point of evenly spaced values holds, else 1.
+    steps
+        How many of them all regular ones hold; as many as they are elsewhere.
+    runs
+        Of numbers in more steps than one to a grid point: grid points by their width, finer ones nearer to 0.
     ordered
         Whether neighbouring regular grid points are alike.
     special
@@ -43,11 +73,17 @@ class Grid:
 
     regular: int
     width: int = 1
+    steps: int = 0
+    runs: tuple[Run, ...] = ()
     ordered: bool = True
     special: tuple[float, ...] = ()
     null: int | None
     other: int
     size: int
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            object.__setattr__(self, "steps", self.regular)
 
     @property
     def hidden(self) -> int | None:
@@ -58,6 +94,45 @@ class Grid:
     def releasable(self) -> int:
         """Number of grid points that a released row may have; they come first."""
         return self.size if self.hidden is None else self.size - 1
+
+    def first_steps(self, points: AnyArray) -> AnyArray:
+        """Return the first step of each regular grid point, counted from the lower bound; of the one after the last, all.
+
+        They may be up to 2^63, so they are unsigned.
+        """
+        found, last = np.asarray(points, np.uint64), np.uint64(self.steps)
+        if not self.runs:
+            return np.asarray(np.minimum(found * np.uint64(self.width), last))
+        ends = np.array([run.point for run in self.runs], np.uint64)
+        at = np.searchsorted(ends, found, side="right") - 1
+        first, width = (
+            np.array([getattr(run, part) for run in self.runs], np.uint64)[at] for part in ("step", "width")
+        )
+        return np.asarray(np.minimum(first + (found - ends[at]) * width, last))
+
+    def points_of(self, steps: AnyArray) -> IntArray:
+        """Return the regular grid point of each step, counted from the lower bound."""
+        if not self.runs:
+            return np.asarray(steps // self.width)
+        found = np.asarray(steps, np.uint64)
+        first = np.array([run.step for run in self.runs], np.uint64)
+        at = np.searchsorted(first, found, side="right") - 1
+        point, width = (
+            np.array([getattr(run, part) for run in self.runs], np.uint64)[at] for part in ("point", "width")
+        )
+        return np.asarray((point + (found - first[at]) // width).astype(np.int64))
+
+    def even_starts(self, count: int) -> IntArray:
+        """Return the first grid points of so many equal parts of the range, at most as many as there are grid points."""
+        if not self.runs:
+            return np.asarray(-(-np.arange(count) * self.regular // count))
+        return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))
+
+    def parts_of(self, points: AnyArray, count: int) -> IntArray:
+        """Return in which of so many equal parts of the range each regular grid point begins."""
+        if not self.runs:
+            return np.asarray(points * count // self.regular)
+        return np.asarray(np.searchsorted(self.even_starts(count), points, side="right") - 1)
 
 
 def grid_of(column: Column) -> Grid:
@@ -74,9 +149,14 @@ def grid_of(column: Column) -> Grid:
         case Interval() as interval:
             return _layout(_parts(interval), special=interval.special, nullable=column.nullable)
         case Steps(first, last) as steps:
-            width = -(-(last - first + 1) // MAX_POINTS)
-            indices = -(-(last - first + 1) // width)
-            return _layout(indices, width=width, special=steps.special, nullable=column.nullable)
+            count = last - first + 1
+            width = -(-count // MAX_POINTS)
+            runs = _runs(count, steps, width) if width > 1 and column.quantity == "number" else ()
+            last_run = runs[-1] if runs else Run(0, 0, width)
+            regular = last_run.point + -(-(count - last_run.step) // last_run.width)
+            return _layout(
+                regular, width=width, steps=count, runs=runs, special=steps.special, nullable=column.nullable
+            )  # fmt: skip
         case Levels(levels, None):
             return _layout(len(levels), ordered=column.ordered, nullable=column.nullable)
         case Levels(levels, other):
@@ -89,6 +169,25 @@ def grid_of(column: Column) -> Grid:
             )
         case Fresh():
             return Grid(regular=1, ordered=False, null=None, other=0, size=1)
+
+
+def points_of_today(column: Column, points: AnyArray) -> IntArray:
+    """Return the grid points of a file of yesterday, when all had the same width, as those that hold their first steps.
+
+    Parameters
+    ----------
+    column
+        The column.
+    points
+        Grid points of any kind, as the file has them.
+    """
+    grid = grid_of(column)
+    if not grid.runs:
+        return np.asarray(points, np.int64)
+    before = -(-grid.steps // grid.width)
+    old = np.asarray(points, np.int64)
+    regular = grid.points_of(np.minimum(old, before - 1).astype(np.uint64) * np.uint64(grid.width))
+    return np.where(old < before, regular, old - before + grid.regular)
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
@@ -137,14 +236,37 @@ def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
     return interval.lower + (interval.upper - interval.lower) * (indices / _parts(interval))
 
 
+def _runs(count: int, steps: Steps, width: int) -> tuple[Run, ...]:
+    """Return the grid points of so many steps: of one width, and nearer to 0 of half of it, and so on."""
+    zero = -(steps.offset // steps.size) - steps.first
+    inner: list[tuple[int, int, int]] = []  # how far from 0 grid points of a width begin and end, in steps
+    outer, wide = count + abs(zero), width
+    while wide > 1:
+        inner.append((min(NEAR * wide, outer), outer, wide))
+        outer, wide = min(NEAR * wide, outer), -(-wide // 2)
+    starts = [(zero - end + 1, wide) for _, end, wide in inner]  # from the lowest number to 0
+    starts += [(zero - outer + 1, 1), *((zero + begin, wide) for begin, _, wide in reversed(inner))]
+    found: list[Run] = []
+    point = 0
+    for (begin, wide), (end, _) in itertools.pairwise([*starts, (count, 1)]):
+        first, last = max(begin, 0), min(end, count)
+        if first < last:
+            found.append(Run(point, first, wide))
+            point += -(-(last - first) // wide)
+    return tuple(found)
+
+
 def _layout(
-    regular: int, *, nullable: bool, special: tuple[float, ...] = (), width: int = 1, ordered: bool = True
-) -> Grid:
+    regular: int, *, nullable: bool, special: tuple[float, ...] = (), width: int = 1, steps: int = 0,
+    runs: tuple[Run, ...] = (), ordered: bool = True,
+) -> Grid:  # fmt: skip
     """Return a grid of regular points, then special codes, then null, then the point for others."""
     after = regular + len(special)
     return Grid(
         regular=regular,
         width=width,
+        steps=steps,
+        runs=runs,
         ordered=ordered,
         special=special,
         null=after if nullable else None,

@@ -136,7 +136,7 @@ class Refinement:
             return np.arange(self.fine.size)
         starts = np.zeros(self.fine.size, np.int64)
         starts[self.fine.cells[::-1]] = self.fine.starts[::-1]
-        found = np.where(starts < grid.regular, starts * intervals // grid.regular, intervals + starts - grid.regular)
+        found = np.where(starts < grid.regular, grid.parts_of(starts, intervals), intervals + starts - grid.regular)
         return np.asarray(np.unique(found, return_inverse=True)[1], np.int64)
 
     def coarse(self) -> Axis:

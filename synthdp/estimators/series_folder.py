@@ -15,16 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray
+from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow
+from synthdp.domain.grid import grid_of, points_of_today
 from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.asked import AskedPlan
 from synthdp.mechanisms.series.decoded import Repeated
 from synthdp.release import Release
+from synthdp.schema.schema import Schema
 from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
 """Names in a series' folder: its settings, its private part, and its format with the version."""
+ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
+"""Published rows as grid points of today, and of the version whose columns had grid points of one width only."""
 
 _PLAN, _PERIOD = "plan-", "period-"
 """Beginnings of the names of plans and periods."""
@@ -140,7 +144,7 @@ class SeriesFolder:
             save(release, folder / "release")
             save(cumulative, folder / "cumulative")
             write_arrays(folder / "answers.npz", {f"a{i}": one for i, one in enumerate(answers)})
-            write_arrays(folder / "rows.npz", dict(rows))
+            write_arrays(folder / ROWS, dict(rows))
 
     def release(self, period: int) -> Release[Any]:
         """Read what was released about the rows of one period."""
@@ -157,7 +161,14 @@ class SeriesFolder:
 
     def rows(self, period: int) -> dict[str, GridIndices]:
         """Read the published rows of a period, as grid indices by column."""
-        return read_arrays(self.path / f"{_PERIOD}{period:04}" / "rows.npz")
+        folder = self.path / f"{_PERIOD}{period:04}"
+        if (folder / ROWS).exists():
+            return read_arrays(folder / ROWS)
+        schema = Schema.from_json(json.dumps((self.settings() or {}).get("schema")), source="the series")
+        rows = read_arrays(folder / ROWS_OF_YESTERDAY)
+        return {
+            name: narrow(points_of_today(schema[name], one), grid_of(schema[name]).size) for name, one in rows.items()
+        }  # fmt: skip
 
     def _whole(self, name: str) -> Any:
         """Open a folder to write that appears whole or not at all."""

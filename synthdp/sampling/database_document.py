@@ -40,6 +40,7 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
             "table": table,
             "column": column,
             "starts": store.put(one.fine.starts),
+            **one.fine.points_in_file,
             "leaves": store.put(one.fine.cells),
             "cells": store.put(one.coarse_cell),
             "weights": store.put(one.weights),
@@ -70,7 +71,13 @@ def write_parts(store: Store) -> dict[str, Any]:
     layouts = [
         {
             "axes": [
-                {"table": table, "column": column, "starts": store.put(axis.starts), "cells": store.put(axis.cells)}
+                {
+                    "table": table,
+                    "column": column,
+                    "starts": store.put(axis.starts),
+                    "cells": store.put(axis.cells),
+                    **axis.points_in_file,
+                }
                 for (table, column), axis in one.cells.items()
             ],
             **({"differences": True} if one.differences else {}),
@@ -118,7 +125,8 @@ def _axis(
     """Return the axis of a document."""
     place = document["table"], document["column"]
     column = days[place] if place in days else schema.tables[place[0]][place[1]]
-    return Axis(document["column"], column, arrays[document["starts"]], arrays[document["cells"]])
+    runs = arrays[document["starts"]], arrays[document["cells"]]
+    return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
 def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
@@ -159,7 +167,8 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
     """Return the refinement of a document; raise FormatError if it does not fit the layout's axis."""
     place = layout.schema.names[int(document["table"])], str(document["column"])
     coarse, rounding = axis_at(layout, place), document["rounding"]
-    fine = Axis(coarse.name, coarse.column, arrays[document["starts"]], arrays[document["leaves"]])
+    runs = arrays[document["starts"]], arrays[document["leaves"]]
+    fine = Axis.of_file(coarse.name, coarse.column, *runs, document.get("points"))
     found = Refinement(
         fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
     )

@@ -149,7 +149,7 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
             groups[at] = current + 1 + inner
             current, filled = current + 1 + int(inner.max()), math.inf
             continue
-        if filled > 0 and filled + mass > target:
+        if filled > 0 and filled + mass > target and (mass > 0 or current < 0):
             current, filled = current + 1, 0.0
         groups[at] = current
         filled += mass

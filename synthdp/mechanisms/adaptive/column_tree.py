@@ -16,6 +16,7 @@ from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.measurements import beyond_noise
+from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.schema.columns import DISCOVERED
 
@@ -278,6 +279,8 @@ def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -
         values = axis.starts < axis.grid.regular
         if axis.column.source == DISCOVERED:
             filled[values] &= ~_empty_ends(counts[values], stddev)
+        else:
+            filled &= ~far_beyond(axis, counts, stddev)
         neighbours = int((filled & values).sum())
     rows = np.zeros(axis.size)
     rows[filled] = estimated(counts[filled], stddev, total=total, neighbours=neighbours)

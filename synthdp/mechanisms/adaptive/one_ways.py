@@ -1,9 +1,9 @@
 """The one-way marginals of a mixed table: one count for each level, and for numbers an adaptive tree down to single values.
 
-An ordered column starts with equal bins.  Bins whose noisy count is clearly above their noise are split again and again,
-each round one histogram of sensitivity 1 over the parts of the split bins.  Point masses and steep densities are found
-where they are, and the budget pays only for the levels that some column used.  A column with a declared hierarchy of very
-many levels starts with its groups, and a group is split into those of the next step.
+An ordered column starts with equal bins, numbers near 0 with bins by size.  Bins whose noisy count is clearly above their
+noise are split again and again, each round one histogram of sensitivity 1 over the parts of the split bins.  Point masses
+and steep densities are found where they are, and the budget pays only for the levels that some column used.  A column with
+a declared hierarchy of very many levels starts with its groups, and a group is split into those of the next step.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from synthdp.domain.grid import grid_of
 from synthdp.fit.out_of_domain import LEAST_STDDEV
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
+from synthdp.mechanisms.adaptive.sizes import cut_by_size
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.marginals import one_ways
@@ -197,7 +198,14 @@ class OneWayTree:
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram."""
         grid, bins = grid_of(column), self.first_bins(column)
-        return self.plain_axis(name, column, bins=grid.regular if grid.regular <= 2 * bins else bins)
+        if grid.regular <= 2 * bins:
+            return self.plain_axis(name, column, bins=grid.regular)
+        plain = self.plain_axis(name, column, bins=bins)
+        if not grid.ordered or column.source == DISCOVERED:
+            return plain
+        starts = cut_by_size(column, plain.starts[plain.starts < grid.regular])
+        starts = np.concatenate([starts, np.arange(grid.regular, grid.size)])
+        return Axis(name, column, starts, np.arange(len(starts)))
 
     def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
         """Return the coarsest groups of a column with a hierarchy, all levels of any other, or so many equal bins."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from synthdp.arrays import AnyArray, GridIndices, narrow
 from synthdp.domain.grid import Grid, grid_of
 from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
@@ -216,12 +218,29 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
     half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
     above = f"({whole} - ({low}))"
     step = above if steps.size == 1 else f"(({above} + {half}) {words.divide} {steps.size})"
-    point = step if grid.width == 1 else f"({step} {words.divide} {grid.width})"
+    point = _of_runs(step, grid, words)
     special = {grid.regular + i: int(number) for i, number in enumerate(grid.special) if number == int(number)}
     whens = "".join(f"WHEN {whole} = {number} THEN {index} " for index, number in special.items())
-    last = most // grid.width
+    last = int(grid.points_of(np.array([most], np.uint64))[0])
     nearer = f"WHEN {whole} >= {high - half} THEN {last} " if half else f"WHEN {whole} > {high} THEN {last} "
     return f"CASE WHEN {whole} IS NULL THEN {_null(grid)} {whens}WHEN {whole} < {low} THEN 0 {nearer}ELSE {point} END"
+
+
+def _of_runs(step: str, grid: Grid, words: Words) -> str:
+    """Return the grid index of a step that is counted from the lower bound."""
+    if grid.width == 1:
+        return step
+    if not grid.runs:
+        return f"({step} {words.divide} {grid.width})"
+    above = [f"({step} - {run.step})" for run in grid.runs]
+    inside = [
+        f"{run.point} + {one if run.width == 1 else f'({one} {words.divide} {run.width})'}"
+        for run, one in zip(grid.runs, above, strict=True)
+    ]
+    whens = " ".join(
+        f"WHEN {step} < {after.step} THEN {one}" for one, after in zip(inside, grid.runs[1:], strict=False)
+    )
+    return f"(CASE {whens} ELSE {inside[-1]} END)" if whens else f"({inside[-1]})"
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:

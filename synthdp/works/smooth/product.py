@@ -260,7 +260,7 @@ def _axis(name: str, column: Column) -> Axis:
     if grid.regular <= FEW_POINTS:
         return axis_of(name, column, bins=FEW_POINTS)
     edges = (1 - np.cos(np.arange(NODES) * np.pi / NODES)) / 2
-    inside = np.floor(edges * grid.regular).astype(np.int64)
+    inside = grid.points_of(np.floor(edges * grid.steps).astype(np.int64))
     starts = np.unique(np.concatenate([inside, np.arange(grid.regular, grid.size)]))
     return Axis(name, column, starts, np.arange(len(starts)))
 

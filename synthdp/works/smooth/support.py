@@ -62,6 +62,8 @@ def scaled_points(axis: Axis) -> FloatArray:
     if not isinstance(support, Steps):
         return axis.points
     values = ((axis.points + 1) * grid.regular - 1) / 2 * grid.width + (grid.width - 1) / 2
+    if grid.runs:
+        values = ((axis.points + 1) * grid.steps - 1) / 2  # of single steps
     steps = support.last - support.first
     return np.clip(2 * values / steps - 1, -1.0, 1.0) if steps else 0.0 * values
 
@@ -77,10 +79,12 @@ def cells_read(domain: Domain, cells: int) -> int:
 
 def _fineness(axis: Axis) -> float:
     """Return the inverse of how far, on [-1, 1], a value may lie from the point that stands for it, rounded down."""
-    longest = int(np.diff(axis.starts[axis.starts < axis.grid.regular], append=axis.grid.regular).max())
+    starts = axis.starts[axis.starts < axis.grid.regular]
+    longest = int(np.diff(starts, append=axis.grid.regular).max())
     match axis.column.support():
         case Steps(first, last):
-            together = longest * axis.grid.width - 1
+            most = int(np.diff(axis.grid.first_steps(np.append(starts, axis.grid.regular))).max())
+            together = (most if axis.grid.runs else longest * axis.grid.width) - 1
             return (last - first) // together if together else math.inf
         case Interval():
             return axis.grid.regular // longest

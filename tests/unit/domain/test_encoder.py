@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, strategies as st
 
 from synthdp.domain.domain import axis_of
 from synthdp.domain.encoder import Labels, Numbers, decode, encode, shortest_decimals
-from synthdp.domain.grid import MAX_POINTS, bounds_of, edges_of, grid_of, has_labels, labels_of
+from synthdp.domain.grid import MAX_POINTS, NEAR, bounds_of, edges_of, grid_of, has_labels, labels_of
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Steps
 from synthdp.schema.columns import (
@@ -35,7 +35,8 @@ def shadowed(column, indices):
     """GridIndices of one value that is declared special: no value is encoded to them."""
     grid = grid_of(column)
     raw = decode(column, indices)
-    single = grid.width == 1 and isinstance(column.support(), Steps)
+    regular = np.minimum(indices, grid.regular - 1)
+    single = grid.first_steps(regular + 1) - grid.first_steps(regular) == isinstance(column.support(), Steps)
     return single & (indices < grid.regular) & np.isin(getattr(raw, "values", indices), grid.special)
 
 
@@ -201,7 +202,8 @@ def test_the_widest_integers_do_not_overflow(step):
     values = np.array([-(2**62), -(2**62) + step, 0, 2**62 - step, 2**62])
     grid = grid_of(column)
     indices = encode(column, Numbers(values)).astype(np.int64)
-    assert (indices == [(int(value) + 2**62) // grid.width for value in values]).all()
+    first, after = (grid.first_steps(indices + end).tolist() for end in (0, 1))
+    assert all(one <= int(value) + 2**62 < end for one, value, end in zip(first, values, after, strict=True))
     assert (np.diff(decode(column, np.arange(grid.regular)).values) > 0).all()
 
 
@@ -271,7 +273,8 @@ def test_labels_of_equal_numbers_are_the_same_level():
 
 def test_no_grid_has_too_many_grid_points():
     for column in (Continuous(0, 1), Integer(0, 2**62), Datetime("0001-01-01", "9999-12-31", resolution="us")):
-        assert grid_of(column).regular <= MAX_POINTS
+        assert grid_of(column).regular <= MAX_POINTS + NEAR * len(grid_of(column).runs)
+        assert len(grid_of(column).runs) <= 2 * 62
 
 
 def test_undeclared_columns_have_no_grid():

@@ -60,7 +60,7 @@ def test_bins_of_a_discovered_range_are_split_twice_as_readily():
 
 def test_a_discovered_range_is_told_apart_more_finely_than_a_declared_one():
     tree = OneWayTree(bins=4)
-    wide = {source: Integer(0, 9999, source=source) for source in (None, DISCOVERED)}
+    wide = {source: Integer(1_000_000, 1_009_999, source=source) for source in (None, DISCOVERED)}  # of one size
     assert [tree.first_axis("x", column).releasable.sum() for column in wide.values()] == [4, 16]
 
 
@@ -91,7 +91,7 @@ def test_a_tree_of_one_level_keeps_its_finer_bins_however_many_rows_there_are():
 
 
 def test_a_declared_range_has_as_many_first_bins_whatever_the_noise():
-    declared = Integer(0, 99_999)
+    declared = Integer(1_000_000, 1_099_999)
     assert {int(suited(rows).first_axis("x", declared).releasable.sum()) for rows in (10.0, 1e6)} == {32}
 
 
