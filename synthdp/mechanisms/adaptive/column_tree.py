@@ -5,9 +5,7 @@ Post-processing of noisy counts; `one_ways` asks for them.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -116,10 +114,6 @@ class ColumnTree:
         Estimated rows whose value does not fit the column; 0 where noise explains them.
     steps
         The first grid index of each group of a declared hierarchy, for each step; none where leaves are split evenly.
-    deeper
-        Noisy counts of all parts of split leaves, by where they start and stop.
-    deep_stddev
-        Standard deviation of their noise, in rows.
     """
 
     axis: Axis
@@ -131,8 +125,6 @@ class ColumnTree:
     rows: FloatArray
     misfits: float
     steps: tuple[IntArray, ...] = ()
-    deeper: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    deep_stddev: float = 0.0
 
     @classmethod
     def of(
@@ -198,7 +190,6 @@ class ColumnTree:
             As given to `parts`.
         """
         starts, stops, rows, at = [], [], [], 0
-        deeper = dict(self.deeper)
         for start, stop, leaf, chosen in zip(self.starts, self.stops, self.rows, split, strict=True):
             if not chosen:
                 starts.append(int(start))
@@ -208,14 +199,11 @@ class ColumnTree:
             cuts = np.array(self._cuts(int(start), int(stop), fan))
             inside = len(cuts) - 1
             estimate = refine(float(leaf), np.diff(cuts), counts[at : at + inside], stddev)
-            deeper |= zip(itertools.pairwise(cuts.tolist()), counts[at : at + inside].tolist(), strict=True)
             at += inside
             starts += cuts[:-1].tolist()
             stops += cuts[1:].tolist()
             rows += estimate.tolist()
-        return replace(
-            self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows), deeper=deeper, deep_stddev=stddev
-        )
+        return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
 
     def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
         """Return the borders of the parts of a leaf."""
@@ -224,43 +212,6 @@ class ColumnTree:
             if len(inside):
                 return [start, *inside.tolist(), stop]
         return _even_cuts(start, stop, fan)
-
-    def nearer(self, most: float, *, fan: int) -> OneWay | None:
-        """Return what is known over the first histogram's bins with those that hold too much divided; ``None`` if none does.
-
-        Declared bounds may be far wider than the values, so that few bins have them all.  Parts were counted with the noise
-        of the deeper levels.
-
-        Parameters
-        ----------
-        most
-            Rows that a bin may hold beside its heaviest value; a leaf of one value needs no division.
-        fan
-            As given to `parts`.
-        """
-        regular = self.axis.starts[self.axis.starts < self.axis.grid.regular]
-        if not self.axis.grid.ordered or self.steps:
-            return None
-        found: list[tuple[int, int]] = []
-        waiting = list(itertools.pairwise([*regular.tolist(), self.axis.grid.regular]))[::-1]
-        while waiting:
-            start, stop = waiting.pop()
-            inside = slice(*np.searchsorted(self.starts, [start, stop]))
-            rows, single = self.rows[inside], self.stops[inside] - self.starts[inside] == 1
-            beside = float(rows.sum() - np.max(rows, where=single, initial=0.0))
-            if beside > most and len(rows) > 1:
-                waiting += list(itertools.pairwise(self._cuts(start, stop, fan)))[::-1]
-            else:
-                found.append((start, stop))
-        if len(found) == len(regular):
-            return None
-        special = self.axis.starts[self.axis.starts >= self.axis.grid.regular]
-        starts = np.array([*[start for start, _ in found], *special.tolist()])
-        first = Axis(self.axis.name, self.axis.column, starts, np.arange(len(starts)))
-        before = dict(zip(itertools.pairwise([*regular.tolist(), self.axis.grid.regular]), self.counts, strict=False))
-        counts = [self.deeper[one] if one in self.deeper else before[one] for one in found]
-        every = np.array([*counts, *self.counts[len(regular) :]], np.float64)
-        return replace(self.one_way(), first=first, counts=every, stddev=self.deep_stddev)
 
     def one_way(self) -> OneWay:
         """Return what the tree says of its column."""

@@ -40,16 +40,6 @@ MOST_BINS = 1024
 """Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
 
 
-MOST_IN_BIN = 0.4
-"""A bin of the first histogram that holds more of the rows, beside its heaviest value, is divided, and all are counted anew.
-
-With bounds a thousand times too wide one or two bins hold all, and every group of a column is a union of bins.
-Tuned: at .25 two columns of hmeq were counted anew, for a sixth of what was left."""
-
-MOST_NEARER = 0.25
-"""A safety limit: most of what is left that this may cost."""
-
-
 class MeasuredOneWays(NamedTuple):
     """All columns, what is left of the budget, and the noisy answers themselves."""
 
@@ -135,8 +125,7 @@ class OneWayTree:
     ) -> MeasuredOneWays:
         """Measure all columns.
 
-        Costs at least ``share`` and at most ``most`` of the whole budget, for the curator's neighbours, and beyond it, where
-        bins hold too much, one more histogram like the first, for at most `MOST_NEARER` of what is left.
+        Costs at least ``share`` and at most ``most`` of the whole budget, for the curator's neighbours.
 
         Parameters
         ----------
@@ -184,16 +173,7 @@ class OneWayTree:
             answers.append(found)
             for (j, heavy), counts in zip(split.items(), parts.split(found.answers), strict=True):
                 trees[j] = trees[j].grown(heavy, np.asarray(counts, np.float64), found.stddev, fan=self.fan)
-        nearer = {j: one for j, tree in enumerate(trees) if (one := tree.nearer(MOST_IN_BIN * total, fan=self.fan))}
-        if nearer:
-            part, rest = rest.take(min(each * len(nearer), MOST_NEARER * rest.share))
-            again = one_ways(Domain(tuple(one.first for one in nearer.values())))
-            found = curator.measure(again, spend=part.loss, step="one-way marginals, nearer to the values")
-            answers.append(found)
-            for (j, one), counts in zip(nearer.items(), again.split(found.answers), strict=True):
-                nearer[j] = one.pooled(np.asarray(counts, np.float64), found.stddev, total=total)
-        columns = tuple(nearer[j] if j in nearer else tree.one_way() for j, tree in enumerate(trees))
-        return MeasuredOneWays(columns, rest, tuple(answers))
+        return MeasuredOneWays(tuple(tree.one_way() for tree in trees), rest, tuple(answers))
 
     def first_axis(self, name: str, column: Column) -> Axis:
         """Return the bins of a column's first histogram."""
