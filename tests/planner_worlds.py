@@ -183,11 +183,6 @@ PLANNED: dict[str, PlannedWorld] = {
         _years, 1500, schema=Schema({"years": Continuous(0, 60), "works": Boolean()}), row={"years": 7.77, "works": False},
         old={"years": 50.0, "works": True}, mechanism=AdaptiveMarginals(**_fast(4000)), steps=("how round numbers are",),
     ),
-    "bounds far too wide": _world(
-        _years, 1500, schema=Schema({"years": Continuous(0, 60_000), "works": Boolean()}),
-        row={"years": 7.77, "works": False}, old={"years": 50.0, "works": True}, mechanism=AdaptiveMarginals(**_fast(4000)),
-        steps=("one-way marginals, nearer to the values",),
-    ),
     "a wide table": _of_bits(
         300, 4, AdaptiveMarginals(wide=2, **_fast(4000)), "screening of pairs", "marginals of two columns"
     ),

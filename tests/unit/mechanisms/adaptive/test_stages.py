@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
-from no_noise import without_noise
 
 from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer, PureDP, Schema
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
@@ -97,26 +96,6 @@ def test_the_levels_of_the_one_ways_stay_within_their_limit(most, levels, known,
     _, left, answers = tree.measure(account, known.left, share=0.2, most=most, total=float(ROWS))
     assert known.left.share - left.share == pytest.approx(most)
     assert len(answers) == levels
-
-
-def test_bounds_far_too_wide_end_in_bins_that_are_filled(monkeypatch):
-    without_noise(monkeypatch)
-    values = np.concatenate([np.arange(3000) % 60 + 500_000, [0.0]])
-    frame = pd.DataFrame({"near": values, "one": np.where(np.arange(3001) % 2, 7.0, 7.5), "fit": np.arange(3001) % 100})
-    schema = Schema({"near": Integer(0, 10**6), "one": Continuous(0, 10**6), "fit": Integer(0, 99)})
-    whole = BudgetAllocation.of(Curator(frame, schema=schema, budget=GaussianDP(1.0)))
-    account = Curator(frame, schema=schema, budget=GaussianDP(1.0))
-    columns, left, answers = OneWayTree().measure(account, whole, share=0.2, most=0.35, total=3001.0)
-    near, _, fit = columns
-    assert fit.first.size == 33  # declared bounds that fit stay as they are
-    counted = np.bincount(near.first_bin, weights=near.weights)
-    assert counted.sum() == pytest.approx(3001.0)
-    assert np.sort(counted)[-1] < 0.25 * 3001
-    assert near.counts.sum() == pytest.approx(3001.0)
-    nearer = answers[-1].queries.domain
-    assert "near" in nearer.names
-    assert "fit" not in nearer.names
-    assert whole.share - left.share <= 0.35 + 0.25 * (whole.share - 0.2)
 
 
 def test_a_noisy_count_of_rows_does_not_outweigh_the_histograms(account):
