@@ -325,7 +325,7 @@ def _pairs(
         "columns": len(names),
         "shown": len(shown),
         "target": first is not None,
-        "strongest": [(one.in_words(), names[i], names[j]) for one, i, j in places[:STRONGEST]],
+        "strongest": [(one, names[i], names[j]) for one, i, j in places[:STRONGEST]],
         "more": max(0, len(places) - STRONGEST),
         "chart": triangle([names[i] for i in shown], matrix[np.ix_(shown, shown)].tolist(), title=title, name="heat"),
         "legend": scale_legend(name="legend"),
