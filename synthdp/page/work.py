@@ -37,6 +37,9 @@ NO_SPACE = "The disk is full, or the file would be too large: make room, then tr
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
 
+BOARD, SUMS = "for-the-board", "SHA256SUMS"
+"""Names of the folder that `synthdp publish` writes, beside the files of a release, and of its checksums."""
+
 MOST_LINES = 200
 """Longest answer that is shown."""
 
@@ -132,7 +135,20 @@ def release(request: Request, tell: Tell) -> Any:
         random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat(), sheet=request.get("sheet"))
-    return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell), **_judged(made.release_)}
+    rows = publish(source, made, places, escape_formulas=True, on_progress=tell)
+    _for_the_board(made.release_, places.table, rows, tell)
+    return {"rows": rows, **_judged(made.release_)}
+
+
+def _for_the_board(release: Any, table: Path, rows: int, tell: Tell) -> None:
+    """Write the folder that `synthdp publish` writes, with the rows that were drawn; nothing is spent."""
+    import datetime as dt
+
+    from synthdp.dossier import write_folder
+    from synthdp.report.guidelines import About
+
+    about = About(date=dt.datetime.now(dt.UTC).date().isoformat())
+    write_folder(release, table.parent / BOARD, about=about, table=table, rows=rows, on_progress=tell)
 
 
 def _judged(release: Any) -> Request:
@@ -153,7 +169,10 @@ def results(request: Request, tell: Tell) -> Any:
 
     folder = Path(request["folder"])
     made = load(folder / "release")
-    return {"rows": write_results(made, Places.within(folder), escape_formulas=True, on_progress=tell)}
+    places = Places.within(folder)
+    rows = write_results(made, places, escape_formulas=True, on_progress=tell)
+    _for_the_board(made, places.table, rows, tell)
+    return {"rows": rows}
 
 
 def answer(request: Request, tell: Tell) -> Any:

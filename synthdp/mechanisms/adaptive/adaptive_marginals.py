@@ -28,6 +28,7 @@ from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
@@ -293,9 +294,10 @@ class AdaptiveMarginals(HasPrivacyCost):
             if number == last:  # a pair whose whole table may still be measured waits for it
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
-            batch = self.planner.choose_next_tables(
+            batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
-                shape=known.domain.shape, beside=self._gain_of_one_ways(known, workload),
+                shape=known.domain.shape, wished=None if known.places else workload.wishes,
+                beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
             if number == 0 and not batch.shares and not triples:
                 break
@@ -329,7 +331,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)
-        columns = self.public.columns(columns, total=total)
+        columns = self.public.columns(with_declared_shapes(columns), total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target

@@ -39,6 +39,10 @@ MAX_REJECTIONS = 40
 A safety limit of time."""
 
 
+KEPT = 0.2
+"""Part of a round that is kept for pairs which a workload does not contain.  Tuned: by `benchmarks/utility/places.py`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A table that could be measured, and what is thought of it.
@@ -246,6 +250,40 @@ class Planner:
         priced = [(candidate.clique, one) for candidate, one in zip(chosen, shares, strict=True)]
         levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
         return Batch(dict(priced[:inside]), dict(priced[inside:]), gain - beside((1 - part) * share), levels)
+
+    def choose_with_rest(
+        self,
+        candidates: Sequence[Candidate],
+        budget: BudgetAllocation,
+        *,
+        share: float,
+        base: Sequence[Clique],
+        shape: Sequence[int],
+        wished: Callable[[Clique], bool] | None,
+        beside: Callable[[float], float] = lambda _: 0.0,
+    ) -> Batch:
+        """Return what `choose_next_tables` does, of a part of the share for candidates that no wished set contains.
+
+        Parameters
+        ----------
+        candidates, budget, share, base, shape, beside
+            As there.
+        wished
+            Says which cliques a workload contains; ``None`` to choose among all alike.
+        """
+        rest = [] if wished is None else [one for one in candidates if not wished(one.clique)]
+        if not rest or len(rest) == len(candidates):
+            return self.choose_next_tables(candidates, budget, share=share, base=base, shape=shape, beside=beside)
+        ours = [one for one in candidates if one not in rest]
+        first = self.choose_next_tables(ours, budget, share=(1 - KEPT) * share, base=base, shape=shape, beside=beside)
+        left = share - sum(first.shares.values())
+        second = self.choose_next_tables(
+            rest, budget, share=left, base=[*base, *first.tree], shape=shape, beside=beside
+        )
+        return Batch(
+            {**first.tree, **second.tree}, {**first.off_tree, **second.off_tree}, first.gain + second.gain,
+            {**first.levels, **second.levels},
+        )  # fmt: skip
 
     def _choose(
         self,

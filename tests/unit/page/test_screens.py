@@ -325,7 +325,14 @@ def test_the_zip_holds_what_is_published_and_nothing_else(walked):
     (walked.folder / walked.project.state["releases"][0]["folder"] / "private.txt").write_text("x")
     answer = walked.get("publish/0/zip")
     names = zipfile.ZipFile(io.BytesIO(answer.body)).namelist()
-    assert names == ["synthetic.csv", "report.html", "receipt.json", "card.html"]
+    assert names[:4] == ["synthetic.csv", "report.html", "receipt.json", "card.html"]
+    board = {name.removeprefix("for-the-board/") for name in names[4:]}
+    assert all(name.startswith("for-the-board/") for name in names[4:])
+    assert {"README.md", "datapackage.json", "SHA256SUMS", "synthetic.csv"} <= board
+    archive = zipfile.ZipFile(io.BytesIO(answer.body))
+    assert archive.read("synthetic.csv") == archive.read("for-the-board/synthetic.csv")
+    sums = dict(line.split("  ")[::-1] for line in archive.read("for-the-board/SHA256SUMS").decode().splitlines())
+    assert board == {*sums, "SHA256SUMS"}
     (walked.folder / walked.project.state["releases"][0]["folder"] / "private.txt").unlink()
 
 

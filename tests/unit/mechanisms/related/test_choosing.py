@@ -38,7 +38,7 @@ def test_what_all_tables_of_a_family_share_is_the_gain_of_the_table_that_mends_i
 
 def test_what_an_attribute_alone_is_off_by_is_no_gain_of_its_pairs() -> None:
     pairs = [table(Kind.PARENT, "v", f"p{i}", above=0) for i in range(4)]
-    assert beyond_shared(np.array([50.0, 50.0, 60.0, 450.0]), pairs, {1: "#rows"}).tolist() == [-5.0, -5.0, 5.0, 395.0]
+    assert beyond_shared(np.array([50.0, 50.0, 60.0, 450.0]), pairs, {1: "#rows"}).tolist() == [0.0, 0.0, 10.0, 400.0]
 
 
 def test_few_tables_share_nothing_that_can_be_told() -> None:
