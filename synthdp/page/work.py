@@ -125,6 +125,23 @@ def look(request: Request, tell: Tell) -> Any:
     return asdict(looked(source_of_request(request), request["name"], csv))
 
 
+def propose(request: Request, tell: Tell) -> Any:
+    """Return rules of order that nearly all rows keep: document, words, and how many rows keep it.  Private."""
+    from synthdp.nonprivate.draft_rules import proposed_rules
+    from synthdp.schema.schema import schema_given
+
+    tell(Progress(stage="reading", done=0, total=1))
+    schema = schema_given(request["schema"])
+    found = []
+    for rule in proposed_rules(source_of_request(request), dict(schema.items())):
+        comment = rule.pop("comment")
+        if (
+            rule["rule"] == "less_equal"
+        ):  # what follows from another column is a list of values, which no click declares
+            found.append({"rule": rule, "words": f"{rule['left']} is never above {rule['right']}", "kept": comment})
+    return found
+
+
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
     from synthdp.curator.curator import Ledger
@@ -220,7 +237,7 @@ def compare(request: Request, tell: Tell) -> Any:
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
-    one.__name__: one for one in (read, document, plan, look, release, results, answer, compare)
+    one.__name__: one for one in (read, document, plan, look, propose, release, results, answer, compare)
 }
 """The jobs, by name."""
 

@@ -113,14 +113,13 @@ def fit_histories(
     return model
 
 
-def _moved_base(base: FloatArray, wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
-    """Return the logarithms of a law moved towards the wanted counts, at most `MOST_STEP`."""
+def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
     now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
 
 
-def _moved(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> Factor:
-    """Return a factor moved towards its target counts, less where noise is large."""
+def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> FloatArray:
+    """Return what is added to the logarithms of a factor."""
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):
         step = 0.6
