@@ -21,12 +21,9 @@ KEYS = {"a": "accept", "c": "change", "o": "other", "k": "known", "d": "drop", "
 """The key of each answer."""
 
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key != "?"), "[?]"])
-<<<<<<< HEAD
 """The line of all answers."""
 
-=======
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
->>>>>>> main
 HELP = {
     "accept": "take the column as it stands; the receipt says that it was drafted from the table",
     "change": "new bounds or levels, and where they are known from",
