@@ -21,6 +21,7 @@ from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered
+from synthdp.page.work import BOARD, SUMS
 from synthdp.privacy.loss import LARGE_EPSILON, best_odds
 from synthdp.privacy.neighbors import neighbors_named
 
@@ -273,18 +274,30 @@ async def framed(site: Site, request: Request) -> Response:
 async def packed(site: Site, request: Request) -> Response:
     """Hand out all published files as one."""
     folder = _asked_for(site, request)
-    zipped = await run_in_threadpool(_zipped, [_file(folder, name) for name in FILES])
+    files = {name: _file(folder, name) for name in FILES} | _of_the_board(folder)
+    zipped = await run_in_threadpool(_zipped, files)
     blocks = iter(lambda: zipped.read(BLOCK), b"")
     there = {"content-disposition": 'attachment; filename="synthetic.zip"'}
     return StreamingResponse(blocks, 200, there, "application/zip", BackgroundTask(zipped.close))
 
 
-def _zipped(paths: list[Path]) -> Any:
+def _of_the_board(folder: Path) -> dict[str, Path]:
+    """Return the files that the checksums of the folder for a board name, by their names in an archive."""
+    sums = folder / BOARD / SUMS
+    if (folder / BOARD).is_symlink() or not _is_there(sums):
+        return {}
+    names = [SUMS, *(line.partition("  ")[2] for line in sums.read_text(encoding="utf-8").splitlines())]
+    paths = {f"{BOARD}/{name}": folder / BOARD / name for name in names}
+    inside = (folder / BOARD).resolve()
+    return {name: path for name, path in paths.items() if _is_there(path) and path.resolve().is_relative_to(inside)}
+
+
+def _zipped(paths: dict[str, Path]) -> Any:
     """Return some files, and nothing else that may be in their folder, as one."""
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in paths:
-            archive.write(path, path.name)
+        for name, path in paths.items():
+            archive.write(path, name)
     file.seek(0)
     return file
 

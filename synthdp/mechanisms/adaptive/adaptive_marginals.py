@@ -28,6 +28,7 @@ from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
@@ -293,9 +294,9 @@ class AdaptiveMarginals(HasPrivacyCost):
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
             if number == 0:
                 candidates = without_noise_of_margins(candidates, known)
-            batch = self.planner.choose_next_tables(
+            batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
-                shape=known.domain.shape,
+                shape=known.domain.shape, wished=None if known.places else workload.wishes,
             )  # fmt: skip
             if number == 0 and batch.gain < self._gain_of_one_ways(known, workload):
                 break
@@ -327,7 +328,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)
-        columns = self.public.columns(columns, total=total)
+        columns = self.public.columns(with_declared_shapes(columns), total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
         filled = group_target_of_wide if len(columns) > self.wide else group_target

@@ -7,7 +7,7 @@ with the largest total gain is chosen, as long as its junction tree stays within
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,6 +26,10 @@ BATCHES = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 24, 28, 32, 40, 48, 60, 80, 100)
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
 A safety limit of time."""
+
+
+KEPT = 0.2
+"""Part of a round that is kept for pairs which a workload does not contain.  Tuned: by `benchmarks/utility/places.py`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +185,37 @@ class Planner:
         priced = [(candidate.clique, part) for candidate, part in zip(chosen, shares, strict=True)]
         levels = {candidate.clique: candidate.level for candidate in chosen if candidate.level}
         return Batch(dict(priced[: len(tree)]), dict(priced[len(tree) :]), gain, levels)
+
+    def choose_with_rest(
+        self,
+        candidates: Sequence[Candidate],
+        budget: BudgetAllocation,
+        *,
+        share: float,
+        base: Sequence[Clique],
+        shape: Sequence[int],
+        wished: Callable[[Clique], bool] | None,
+    ) -> Batch:
+        """Return what `choose_next_tables` does, of a part of the share for candidates that no wished set contains.
+
+        Parameters
+        ----------
+        candidates, budget, share, base, shape
+            As there.
+        wished
+            Says which cliques a workload contains; ``None`` to choose among all alike.
+        """
+        rest = [] if wished is None else [one for one in candidates if not wished(one.clique)]
+        if not rest or len(rest) == len(candidates):
+            return self.choose_next_tables(candidates, budget, share=share, base=base, shape=shape)
+        ours = [one for one in candidates if one not in rest]
+        first = self.choose_next_tables(ours, budget, share=(1 - KEPT) * share, base=base, shape=shape)
+        left = share - sum(first.shares.values())
+        second = self.choose_next_tables(rest, budget, share=left, base=[*base, *first.tree], shape=shape)
+        return Batch(
+            {**first.tree, **second.tree}, {**first.off_tree, **second.off_tree}, first.gain + second.gain,
+            {**first.levels, **second.levels},
+        )  # fmt: skip
 
     def _choose(
         self,
