@@ -122,13 +122,11 @@ def _shown(one: dict[str, Any], what: str) -> str:
 
 def summary(lines: list[dict[str, Any]]) -> str:
     """Return the sums by loss, for drafts and for nothing declared."""
-    text = [
-        (
-            "| | ε | tables | refused | mean within | median within | missing within | missing lost "
-            "| invented columns | types | median KS | median two-way TV |"
-        ),
-        "|---" * 12 + "|",
-    ]
+    heads = (
+        "| | ε | tables | refused | mean within | median within | missing within | missing lost | invented columns | types "
+        "| median KS | median two-way TV |"
+    )
+    text = [heads, "|---" * 12 + "|"]
     for epsilon in sorted({one["epsilon"] for one in lines}):
         for by_draft in (True, False):
             some = [one for one in lines if one["epsilon"] == epsilon and one["draft"] == by_draft]
