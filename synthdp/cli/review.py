@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KEYS = {"a": "accept", "c": "change", "o": "other", "k": "known", "d": "drop", "s": "skip", "q": "quit", "?": "help"}
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key != "?"), "[?]"])
+RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 HELP = {
     "accept": "take the column as it stands; the receipt says that it was drafted from the table",
     "change": "new bounds or levels, and where they are known from",
@@ -55,7 +56,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
     if accept_all:
         count = len(draft.unreviewed)
         _write(draft.accept_all(by=by), path)
-        click.echo(f"{count} columns accepted as drafted: {path}")
+        left = f", {len(draft.proposed)} proposed rules neither declared nor dismissed" if draft.proposed else ""
+        click.echo(f"{count} columns accepted as drafted{left}: {path}")
         return
     for name, why in draft.left_out.items():
         click.echo(f"left out: {name}, {why}")
@@ -76,9 +78,37 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
         if key == "quit":
             break
         _write(draft, path)
+    else:
+        _review_rules(draft, path)
     left = len(draft.unreviewed)
     done = "all columns are reviewed" if not left else f"{left} of {total} columns are not reviewed yet: run it again"
     click.echo(f"\n{done}: {path}")
+
+
+def _review_rules(draft: Draft, path: Path) -> None:
+    """Ask of every proposed rule whether it holds without the table."""
+    for rule in draft.proposed:
+        click.echo(f"\nrule  {rule.in_words()}?")
+        _say(draft.why(rule) + " Declare it only if it holds for other tables, too: every synthetic row will keep it.")
+        while True:
+            try:
+                key = _asked(f"    {RULES_ASKED}: ").strip().lower()[:1]
+            except _EndOfInputError:
+                return
+            try:
+                if key == "d":
+                    draft.declare(rule)
+                elif key == "n":
+                    draft.dismiss(rule)
+                elif key == "q":
+                    return
+                elif key != "s":
+                    continue
+            except SynthDPError as error:
+                click.echo(f"    {error}")
+                continue
+            break
+        _write(draft, path)
 
 
 class _EndOfInputError(Exception):
