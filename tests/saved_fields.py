@@ -59,8 +59,8 @@ _RELEASE = {
         "receipt": "notes entries assumptions",
         "items": "step mechanism answers sensitivity stddev noise unit kind epsilon delta rho mu",
         "columns": (
-            "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
-            " classes means errors"
+            "levels lower upper special decimals step resolution other zone groups format words like pattern prefix first"
+            " unit classes means errors"
         ),
         "axes": "starts cells table column points",
         "domains": "starts cells points",
@@ -108,9 +108,10 @@ _FORMS = {
         "TabulatedFamily": "domain variables functions order denominator", "Binarized": "domain literals",
         "Bit": "name column cells", "Monomials": "order", "Norms": "l1 l2_squared linf", "Parities": "scales",
         "ListCoefficients": "domain m order scales tables row_scale",
-        "PrefixCoefficients": "domain m order scales prefixes row_scale", "ChebyshevTensor": "domain t denominator points",
+        "PrefixCoefficients": "domain m order scales prefixes row_scale",
+        "ChebyshevTensor": "domain t denominator points growth",
         "Cosine": "column degree", "Indicator": "column cell", "TensorBasis": "domain denominator swap most terms",
-        "Total": "domain", "TrigonometricSummary": "names smoothness cells schema",
+        "Total": "domain", "TrigonometricSummary": "names smoothness cells schema growth",
         "CellParities": "domain masks",
     },
     NOISY: {

@@ -2,6 +2,7 @@
 
     python benchmarks/utility/inference.py [--design binary adult] [--epsilon .1 .3 1 3] [--runs 1000] [--seed 0] [--m 20]
         [--out inference.jsonl]
+    python benchmarks/utility/inference.py --picture docs/images/inference-coverage.svg [--out inference.jsonl]
 
 ``binary`` is the design of NAPSU-MQ (Räisä et al. 2023): 2 000 rows of three binary columns, a logistic regression of the
 third on the other two, true coefficients 1 and 0.  ``adult`` draws 10 000 rows of six columns of Adult with replacement, so
@@ -173,6 +174,57 @@ def line(found: list[Found]) -> dict[str, float]:
     }  # fmt: skip
 
 
+def together(lines: list[dict[str, Any]]) -> dict[tuple[str, float, str, str], dict[str, float]]:
+    """Return the means of lines of one design, epsilon, way and coefficient, each by its runs, and all their runs."""
+    groups: dict[tuple[str, float, str, str], list[dict[str, Any]]] = defaultdict(list)
+    for one in lines:
+        groups[one["design"], one["epsilon"], one["way"], one["coefficient"]].append(one)
+    return {
+        key: {
+            name: float(np.average([one[name] for one in some], weights=[one["runs"] for one in some]))
+            for name in ("coverage", "bias", "oracle", "real", "cpu_seconds_a_run")
+        } | {"runs": sum(one["runs"] for one in some)}
+        for key, some in groups.items()
+    }  # fmt: skip
+
+
+def picture(lines: list[dict[str, Any]], path: Path) -> None:
+    """Draw the coverage of the binary design by epsilon."""
+    found = together(lines)
+    epsilons = sorted({key[1] for key in found if key[0] == "binary"})
+    wide, tall, left, top, colours = 520, 260, 60, 20, {"naive": "#b35900", "population": "#0072b2"}
+    words = {"naive": "one synthetic table", "population": "analyse"}
+
+    def y(share: float) -> float:
+        return top + (1 - share) * tall / 0.8
+
+    label = "Part of 95 % intervals that hold the true coefficient, by epsilon"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall + 70}" font-family="sans-serif"'
+    drawn = [
+        f'{head} role="img" aria-label="{label}">',
+        f'<rect width="{wide}" height="{tall + 70}" fill="#ffffff"/>',
+    ]
+    for share in (0.2, 0.4, 0.6, 0.8, 0.95):
+        ink = "#1b1f24" if share == 0.95 else "#d0d7de"
+        dash = "4" if share == 0.95 else "0"
+        drawn.append(f'<path d="M{left} {y(share):g}H{wide - 20}" stroke="{ink}" stroke-dasharray="{dash}"/>')
+        drawn.append(f'<text x="{left - 8}" y="{y(share) + 4:g}" font-size="12" text-anchor="end">{share:g}</text>')
+    step = (wide - left - 60) / max(1, len(epsilons) - 1)
+    for i, epsilon in enumerate(epsilons):
+        x = left + 20 + i * step
+        drawn.append(f'<text x="{x:g}" y="{tall + 36}" font-size="12" text-anchor="middle">ε = {epsilon:g}</text>')
+        for shift, coefficient in ((-5, "a"), (5, "b")):
+            for way, colour in colours.items():
+                one = found.get(("binary", epsilon, way, coefficient))
+                if one is not None:
+                    at = y(max(0.2, one["coverage"]))
+                    drawn.append(f'<circle cx="{x + shift:g}" cy="{at:g}" r="5" fill="{colour}"/>')
+    for i, (way, colour) in enumerate(colours.items()):
+        drawn.append(f'<circle cx="{left + 20 + 180 * i}" cy="{tall + 58}" r="5" fill="{colour}"/>')
+        drawn.append(f'<text x="{left + 30 + 180 * i}" y="{tall + 62}" font-size="12">{words[way]}</text>')
+    path.write_text("\n".join([*drawn, "</svg>\n"]), encoding="utf-8")
+
+
 def main() -> None:
     """Run all designs and write a JSON line for each coefficient."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -182,7 +234,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--m", type=int, default=20)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--picture", type=Path)
     asked = parser.parse_args()
+    if asked.picture:
+        results = asked.out or Path(__file__).parents[1] / "results/inference.jsonl"
+        picture([json.loads(text) for text in results.read_text().splitlines()], asked.picture)
+        return
     for name in asked.design:
         design = {"binary": binary, "adult": census}[name]()
         for epsilon in asked.epsilon:

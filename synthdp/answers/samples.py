@@ -334,7 +334,8 @@ def analysed(
 
     The spread of the estimates in tables that are likely as the private one is the error.  What a fit makes of its table is
     what the release has made of the private rows: the median of the estimates in fitted tables lies as far from the
-    released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap).
+    released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap).  The correction is
+    itself an error of its own size: it was found in a world that is as simple as the model.
 
     Parameters
     ----------
@@ -381,12 +382,14 @@ def analysed(
     known = np.stack([np.zeros_like(v) if one is None else one for one, v in zip(within, values, strict=True)])
     if not np.isfinite(known).all() or (known < 0).any():
         raise ParameterError("variances must be finite and not negative")
-    combined = intervals(values, known, level=level, missing=missing)
-    m = len(likely)
-    more = math.sqrt((1 + MEDIAN / m) / (1 + 1 / m))
+    combined, m = intervals(values, known, level=level, missing=missing), len(likely)
+    correction = shown - np.median(refitted, axis=0)
+    sampled = combined.stddev**2 * (1 + MEDIAN / m) / (1 + 1 / m)
+    stddev = np.sqrt(sampled + correction**2)
+    wider = np.divide(stddev, combined.stddev, out=np.ones(len(stddev)), where=combined.stddev > 0)
     return Analysis(
-        names=found[0].names, estimate=2 * shown - np.median(refitted, axis=0), standard_error=combined.stddev * more,
-        reach=combined.reach * more, freedom=combined.freedom, level=level, tables=m, rows=rows, n=n, population=population,
+        names=found[0].names, estimate=shown + correction, standard_error=stddev, reach=combined.reach * wider,
+        freedom=combined.freedom, level=level, tables=m, rows=rows, n=n, population=population,
     )  # fmt: skip
 
 

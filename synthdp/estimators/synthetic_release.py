@@ -397,6 +397,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
         """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
 
+        Standard errors and tests that are computed on the one table that comes back are too small: they take its rows for
+        real ones.  Use `analyse`.
+
         Parameters
         ----------
         X

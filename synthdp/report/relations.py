@@ -40,6 +40,9 @@ GOOD, FAIR = 0.02, 0.1
 MUCH_LOST = 0.05
 """Part of a column's values outside what was declared, from which the verdict says so.  A tolerance."""
 
+NARROW = 0.2
+"""Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
@@ -75,6 +78,20 @@ class Relation:
         if self.partly:
             return f"{self.association:.2f} (at least {self.low:.2f})"
         return f"{self.association:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+    @property
+    def for_inference(self) -> str:
+        """Whether coefficients and tests of the two columns say much about the real ones, in a few words.
+
+        Noise moves a coefficient by about as much of it as it moves the association: up to `NARROW` the intervals of
+        `Release.analyse` are mostly the sampling error of the rows.
+        """
+        if not self.measured:
+            return "no: it was not measured"
+        if self.partly:
+            return "its straight part alone"
+        narrow = self.high - self.low <= 2 * NARROW * self.association
+        return "yes, by analyse" if narrow and self.low > 0 else "with wide intervals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,9 +251,11 @@ class Relations:
 
     @property
     def _total(self) -> float:
+        """Return the number of rows, at least 1."""
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
+        """Add evidence about a pair of columns."""
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:
@@ -368,6 +387,7 @@ def centred(table: FloatArray) -> FloatArray:
 
 
 def _plain(places: IntArray) -> list[int]:
+    """Return an array as a list of ints."""
     return [int(place) for place in places]
 
 

@@ -146,8 +146,8 @@ class CellFit:
     rows
         Number of rows, public or estimated.
     replay
-        Steps of entropic mirror descent on all answers so far after each new one; 0 for a single multiplicative update
-        with the newest.
+        Evaluations of the fit by multiplicative weights to all answers so far, after each new one; 0 for a single
+        multiplicative update with the newest.
     """
 
     def __init__(self, cells: Codes, rows: int, *, replay: int) -> None:

@@ -99,8 +99,8 @@ class MWEM(HasPrivacyCost):
     rounds
         T.
     replay
-        Steps of entropic mirror descent on all measurements so far after each round; 0 for the paper's single
-        multiplicative update with the newest measurement.
+        Evaluations of the fit by multiplicative weights to all measurements so far, after each round; 0 for the paper's
+        single multiplicative update with the newest measurement.
     average
         Release the average of all rounds' tables, as the paper proves its bound for, instead of the last.
     total_share

@@ -185,7 +185,7 @@ class PrivateBoosting(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     replay
-        Steps of entropic mirror descent in each fit.
+        Evaluations of the fit by multiplicative weights each time.
     spend
         What it may cost.
     """

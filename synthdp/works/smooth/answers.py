@@ -25,7 +25,7 @@ from synthdp.mechanisms.estimate import Estimate
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels, SeparableQueries, kernel_truncation
-from synthdp.works.smooth.theory import truncation_bound
+from synthdp.works.smooth.theory import growing, truncation_bound
 
 Query: TypeAlias = Callable[[FloatArray], FloatArray]
 """(m, d) points of [-1, 1]^d -> (m,) values."""
@@ -57,7 +57,7 @@ class TrigonometricSummary:
     averages
         (t, ..., t) noisy averages; the one of degree 0 is exactly 1.
     stddev
-        Standard deviation of the noise of each other average.
+        Standard deviation of the noise of each other average, of degree 1 if it grows.
     rows, rows_stddev
         The number of rows that sums were divided by, and the standard deviation of its noise.
     smoothness
@@ -66,6 +66,8 @@ class TrigonometricSummary:
         Cells per column on which the table was read.
     schema
         The columns' declarations, for means in their own units.
+    growth
+        Power of an average's largest degree that its noise grows with; ``stddev`` is that of degree 1.
 
     Raises
     ------
@@ -81,6 +83,7 @@ class TrigonometricSummary:
     smoothness: int = 2
     cells: int = 2**15
     schema: Schema | None = field(default=None, metadata=ADDED)
+    growth: float = field(default=0.0, metadata=ADDED)
 
     def __post_init__(self) -> None:
         averages = np.array(self.averages, np.float64)
@@ -246,7 +249,9 @@ class TrigonometricSummary:
     def _stderr(self, kept: FloatArray) -> float:
         """Noise of the coefficients, and of the number of rows by the delta method."""
         corner = (0,) * self.d
-        noisy = float((kept**2).sum() - kept[corner] ** 2)
+        largest = np.indices(kept.shape).max(axis=0)
+        squares = (kept * growing(len(kept), self.growth)[largest]) ** 2
+        noisy = float(squares.sum() - squares[corner])
         moved = float((kept * self.averages[tuple(slice(n) for n in kept.shape)]).sum() - kept[corner])
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
@@ -287,7 +292,7 @@ class TrigonometricSummary:
         weights = queries.weights[block]
         count, terms = weights.shape
         contracted = np.broadcast_to(self.averages[(slice(t),) * self.d].reshape(1, -1), (count * terms, t**self.d))
-        gram = np.ones((count, terms, terms))
+        factors = []
         constant = np.ones((count, terms))
         top, kept_top = np.ones((count, terms)), np.ones((count, terms))
         for column in range(self.d):
@@ -297,7 +302,7 @@ class TrigonometricSummary:
             reshaped = contracted.reshape(len(contracted), t, -1)
             flat = coefficients.reshape(count * terms, t)
             contracted = np.matmul(flat[:, None, :], reshaped)[:, 0, :]
-            gram *= coefficients @ coefficients.transpose(0, 2, 1)
+            factors.append(coefficients)
             constant *= coefficients[..., 0]
             kept = coefficients @ table.T
             size = np.abs(kept).max(axis=2)
@@ -305,10 +310,32 @@ class TrigonometricSummary:
             top *= size + np.abs(values - kept).max(axis=2)
         estimate = (contracted.reshape(count, terms) * weights).sum(axis=1)
         mean = (constant * weights).sum(axis=1)
-        norm = np.einsum("qi,qij,qj->q", weights, gram, weights) - mean**2
+        norm = self._noisy_norm(factors, weights) - mean**2
         moved = (estimate - mean) * (self.rows_stddev / self.rows)
         stderr = np.sqrt(np.maximum(norm, 0.0) * self.stddev**2 + moved**2)
         return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1), mean
+
+    def _noisy_norm(self, factors: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+        """Return the sum of the squared coefficients of separable queries, each times its noise's growth squared.
+
+        What grows by the largest degree is a mixture of boxes of degrees, in each of which the sum is a product.
+
+        Parameters
+        ----------
+        factors
+            (queries, terms, t) coefficients, for each column.
+        weights
+            (queries, terms) of the products.
+        """
+        t = factors[0].shape[2]
+        grown = growing(t, self.growth) ** 2
+        norm = np.zeros(len(weights))
+        for size in range(1, t + 1):
+            share = grown[size - 1] - grown[size] if size < t else grown[-1]
+            if share:
+                gram = math.prod(c[:, :, :size] @ c[:, :, :size].transpose(0, 2, 1) for c in factors)
+                norm += share * np.einsum("qi,qij,qj->q", weights, gram, weights)
+        return norm
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
         """Return the number of degrees; raise ParameterError unless the summary has so many."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import Codes, Features, FloatArray, frozen
-from synthdp.checks import whole
-from synthdp.codec import Source, Store, file_form
+from synthdp.arrays import Codes, Features, FloatArray, IntArray, frozen
+from synthdp.checks import check_number, whole
+from synthdp.codec import ADDED, Source, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -35,9 +35,36 @@ _AT_ONCE = 2**20
 """Points of a grid that are held at once.  A safety limit of memory."""
 
 
-def tensor_swap(t: int, d: int, *, denominator: int) -> Norms:
-    """Return bounds on the change of the rounded tensor features when a record is replaced."""
-    return rounded_swap(tensor_swap_l1(t, d), tensor_swap_l2_squared(t, d), k=t**d - 1, denominator=denominator)
+def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
+    """Return bounds on the change of the rounded tensor features when a record is replaced.
+
+    Parameters
+    ----------
+    t, d
+        Degrees and columns.
+    denominator
+        What stands for 1.
+    scales
+        (t,) what stands for 1 by the largest degree of a term, if not the denominator for all; see `degree_scales`.
+    """
+    sizes = (np.full(t, denominator) if scales is None else scales) / denominator
+    l1, l2_squared = swap_by_degree(sizes, d, tensor_swap_l1, power=1), swap_by_degree(sizes, d)
+    return rounded_swap(l1, l2_squared, k=t**d - 1, denominator=denominator)
+
+
+def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
+    """Return what stands for 1 by the largest degree q of a term, (t,): denominator / q^growth, at least `LEAST_SCALE`.
+
+    The noise of every sum is the same, so that the noise of an average grows as q^growth.
+    """
+    falling = np.rint(denominator * np.maximum(np.arange(t), 1.0) ** -growth)
+    return np.maximum(falling, min(LEAST_SCALE, denominator)).astype(np.int64)
+
+
+def terms_by_degree(t: int, d: int) -> FloatArray:
+    """Return how many of the t^d - 1 terms have each largest degree, (t,); none has 0."""
+    boxes = np.arange(t + 1, dtype=np.float64) ** d
+    return np.append(0.0, np.diff(boxes)[1:])
 
 
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
@@ -76,6 +103,38 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
     """
     one = largest_square(t)
     return one if d == 1 else float(t ** (d - 1) * max(2.0 * t, one))
+
+
+def swap_by_degree(
+    scales: FloatArray, d: int, bound_of: Callable[[int, int], float] = tensor_swap_l2_squared, *, power: int = 2
+) -> float:
+    """Return a bound on the change of tensor features that are scaled by their largest degree.
+
+    Powers of scales that fall are mixtures of tensors of ever more degrees, each of which has its own bound; that of a
+    tensor of many degrees is taken from one of a few more (docs/proofs/smooth-class.md).
+
+    Parameters
+    ----------
+    scales
+        (t,) by largest degree, not increasing from degree 1 on.
+    d
+        Number of columns.
+    bound_of, power
+        What is added up: squares, or with `tensor_swap_l1` absolute values, and the power of the scales in it.
+    """
+    t = len(scales)
+    falls = scales**power - np.append(scales[1:] ** power, 0.0)
+    return sum(
+        float(fall) * bound_of(size if size == t else _coarse(size), d)
+        for size, fall in zip(range(2, t + 1), falls[1:], strict=True)
+        if fall > 0
+    )
+
+
+def _coarse(t: int) -> int:
+    """Return t, or from 64 on the next number of six leading bits."""
+    unit: int = 2 ** max(0, t.bit_length() - 6)
+    return -(-t // unit) * unit
 
 
 @lru_cache(maxsize=1024)
@@ -124,6 +183,9 @@ def _curvature(t: int) -> float:
     return (t - 1) * t * (2 * t - 1) / 6
 
 
+LEAST_SCALE = 2**10
+"""The least whole number that stands for 1 in an average of much noise.  Tolerance: rounding moves it by at most 2^-11."""
+
 DENOMINATOR = 2**24
 """The whole number that stands for 1: rounding moves an average by at most 2^-25.  A numerical tolerance."""
 
@@ -150,12 +212,16 @@ class ChebyshevTensor(LinearFamily):
     points
         Where the cells of each axis lie on [-1, 1]; default: the middles of equal cells.  What lies beyond counts as an
         end, so that no choice of points moves the sensitivity.
+    growth
+        Power of a term's largest degree that the noise in its average grows with: each term is multiplied by a whole
+        number of its own (`degree_scales`).
     """
 
     domain: Domain
     t: int
     denominator: int = DENOMINATOR
     points: tuple[FloatArray, ...] | None = field(default=None, repr=False)
+    growth: float = field(default=0.0, metadata=ADDED)
     _points: tuple[FloatArray, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +237,7 @@ class ChebyshevTensor(LinearFamily):
         for axis in self.domain.axes:
             if not axis.grid.ordered:
                 raise ParameterError(f"column {axis.name!r} has no order, so it has no cosine basis")
+        check_number("growth", self.growth, least=0)
         points = tuple(axis.points for axis in self.domain.axes) if self.points is None else self.points
         if [p.shape for p in points] != [(axis.size,) for axis in self.domain.axes]:
             raise ParameterError("points must be one for each cell of each axis")
@@ -184,9 +251,26 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record adds at most ``denominator`` to every sum (x = 1 does); for a swap see `tensor_swap`."""
-        swap = tensor_swap(self.t, len(self.domain), denominator=self.denominator)
-        return RecordBounds(Norms.within(self.k, self.denominator), swap)
+        """One record adds at most what stands for 1 to every sum (x = 1 does); for a swap see `tensor_swap`."""
+        scales, d = self.by_degree, len(self.domain)
+        numbers = [int(number) for number in terms_by_degree(self.t, d)]
+        one = Norms(
+            sum(number * int(scale) for number, scale in zip(numbers, scales, strict=True)),
+            sum(number * int(scale) ** 2 for number, scale in zip(numbers, scales, strict=True)),
+            self.denominator,
+        )
+        return RecordBounds(one, tensor_swap(self.t, d, denominator=self.denominator, scales=scales))
+
+    @property
+    def by_degree(self) -> IntArray:
+        """What stands for 1 by the largest degree of a term, (t,)."""
+        return degree_scales(self.t, self.growth, denominator=self.denominator)
+
+    @property
+    def ones(self) -> IntArray:
+        """What stands for 1 in each term, (k,)."""
+        ones: IntArray = self.by_degree[np.indices((self.t,) * len(self.domain)).max(axis=0).ravel()[1:]]
+        return ones
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k), in C order of the degrees."""
@@ -197,8 +281,8 @@ class ChebyshevTensor(LinearFamily):
         return product[:, 1:]
 
     def features(self, codes: Codes) -> Features:
-        """Return the terms rounded to whole multiples of 1 / ``denominator``, (n, k)."""
-        return np.rint(self.real_features(codes) * self.denominator).astype(np.int64)
+        """Return the terms times what stands for 1 in each, rounded, (n, k)."""
+        return np.rint(self.real_features(codes) * self.ones).astype(np.int64)
 
 
 @file_form("chebyshev")

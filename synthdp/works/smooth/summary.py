@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from synthdp.checks import check_share, check_whole
+from synthdp.checks import check_one_of, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
@@ -28,6 +29,7 @@ from synthdp.works.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
 from synthdp.works.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
 from synthdp.works.smooth.support import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
 from synthdp.works.smooth.theory import check_law, improved_degrees, law_named, least_error_degrees, paper_degrees
+from synthdp.works.smooth.whole_class import class_degrees
 
 RULES = ("least_error", "improved", "paper")
 """How the number of degrees may be chosen from n, d, K and the loss."""
@@ -62,6 +64,9 @@ class SmoothSummary(HasPrivacyCost):
         Most cells per column on which the table is read.
     law
         A law of noise to insist on: ``"laplace"`` (the paper's), ``"linf"`` or ``"gaussian"``; default: the least noise.
+    weighting
+        ``"equal"``: the same noise in every average, the least for one query.  ``"degree"``: noise of variance ∝ |m|^K,
+        the least for the worst of all queries at once (Ding, He, Zhu, arXiv 2602.01607); of Gaussian noise.
 
     Raises
     ------
@@ -90,9 +95,13 @@ class SmoothSummary(HasPrivacyCost):
     total_share: float = 0.05
     cells: int = CELLS
     law: NoiseLaw | str | None = None
+    weighting: Literal["equal", "degree"] = "equal"
 
     def __post_init__(self) -> None:
         check_whole("smoothness", self.smoothness)
+        check_one_of("weighting", self.weighting, ("equal", "degree"))
+        if self.weighting == "degree" and self.sigma is not None:
+            raise ParameterError("sigma does not apply to weighting 'degree', which takes smoothness")
         if self.sigma is not None:
             check_width(self.sigma)
         if isinstance(self.degrees, str) and self.degrees not in RULES:
@@ -119,11 +128,11 @@ class SmoothSummary(HasPrivacyCost):
         ------
         ParameterError
             If the curator's schema has no ordered column, the summary would have more than a million terms, or the law
-            does not suit the loss.
+            or the weighting does not suit the loss.
         """
         del random_state
         loss = curator.cost(self.spend)
-        check_law(law_named(self.law), loss)
+        check_law(law_named(self.law) if self.weighting == "equal" else NoiseLaw.GAUSSIAN, loss)
         domain = smooth_domain(curator.schema, ordered_columns(curator.schema, self.columns), cells=self.cells)
         self._check_size(len(domain))
         account = curator.open_account(self.spend)
@@ -132,6 +141,7 @@ class SmoothSummary(HasPrivacyCost):
             domain,
             self._degrees_for(count, len(domain), loss, account),
             points=tuple(scaled_points(axis) for axis in domain.axes),
+            growth=self._growth,
         )
         measured = account.measure(basis, spend=Remaining(), step="Chebyshev averages", law=law_named(self.law))
         return Release(
@@ -146,6 +156,11 @@ class SmoothSummary(HasPrivacyCost):
     def _order(self) -> int:
         """K."""
         return self.smoothness if self.sigma is None else kernel_smoothness(self.sigma)
+
+    @property
+    def _growth(self) -> float:
+        """Power of the degree that the noise grows with."""
+        return 0.0 if self.weighting == "equal" else self.smoothness / 2
 
     def _check_size(self, d: int) -> None:
         """Raise ParameterError if the degrees over d columns give too many terms."""
@@ -164,6 +179,10 @@ class SmoothSummary(HasPrivacyCost):
         neighbors, rows = account.adjacency.neighbors, max(1.0, count.rows / account.adjacency.rows)
         if self.degrees == "paper":
             t = paper_degrees(count.rows, d=d, smoothness=self._order)
+        elif self.weighting == "degree":
+            t = class_degrees(
+                rows, d=d, smoothness=self.smoothness, loss=loss, neighbors=neighbors, growth=self._growth
+            )
         elif self.degrees == "improved":
             t = improved_degrees(count.rows, d=d, smoothness=self._order, pure=pure)
         elif self.sigma is not None:
@@ -177,7 +196,7 @@ def _summary(
     basis: ChebyshevTensor, measured: Measurements, count: RowCount, *, smoothness: int, cells: int
 ) -> TrigonometricSummary:
     """Return the summary of noisy sums of cosines."""
-    averages = np.concatenate([[1.0], measured.answers / count.rows])
+    averages = np.concatenate([[1.0], measured.answers * basis.denominator / basis.ones / count.rows])
     return TrigonometricSummary(
         names=basis.domain.names,
         schema=Schema({axis.name: axis.column for axis in basis.domain.axes}),
@@ -187,4 +206,5 @@ def _summary(
         rows_stddev=count.stddev,
         smoothness=smoothness,
         cells=cells,
+        growth=basis.growth,
     )

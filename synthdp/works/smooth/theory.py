@@ -13,13 +13,20 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv
 
+from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import accounting
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
-from synthdp.works.smooth.chebyshev import MAX_TERMS, tensor_swap_l2_squared
+from synthdp.works.smooth.chebyshev import (
+    DENOMINATOR,
+    MAX_TERMS,
+    degree_scales,
+    swap_by_degree,
+    terms_by_degree,
+)
 
 NAMES = {law.name.casefold(): law for law in NoiseLaw}
 """Laws of noise by name, in lower case."""
@@ -146,27 +153,41 @@ def expected_error(
 
 
 def coefficient_stddev(
-    t: int, *, rows: float, d: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
+    t: int,
+    *,
+    rows: float,
+    d: int,
+    loss: PrivacyLoss,
+    neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
+    growth: float = 0.0,
 ) -> float:
     """Return the standard deviation of each released average of the t^d - 1 basis functions.
 
-    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `queries.chebyshev`.
+    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `works.smooth.chebyshev`.
+    With a growth, of Gaussian noise, it is that of the averages of degree at most 1; see `growing`.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1
-    l2 = math.sqrt(tensor_swap_l2_squared(t, d) if swap else k)
+    scales = 1 / growing(t, growth)
+    l2 = math.sqrt(swap_by_degree(scales, d) if swap else float(terms_by_degree(t, d) @ scales**2))
     match loss:
         case PureDP(epsilon):
             sigma = (1 + swap) / epsilon * math.sqrt((k + 1) * (k + 2) / 3)
         case ApproxDP(epsilon, delta):
             if delta == 0:
-                return coefficient_stddev(t, rows=rows, d=d, loss=PureDP(epsilon), neighbors=neighbors)
+                pure = PureDP(epsilon)
+                return coefficient_stddev(t, rows=rows, d=d, loss=pure, neighbors=neighbors, growth=growth)
             sigma = l2 / _gaussian_mu(epsilon, delta)
         case ZCDP(rho):
             sigma = l2 / math.sqrt(2 * rho)
         case GaussianDP(mu):
             sigma = l2 / mu
     return sigma / rows
+
+
+def growing(t: int, growth: float) -> FloatArray:
+    """Return how many times as large as at degree 1 the noise is, by the largest degree of an average, (t,)."""
+    return DENOMINATOR / degree_scales(t, growth, denominator=DENOMINATOR)
 
 
 def paper_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float) -> float:
@@ -236,6 +257,22 @@ def best_approximation(t: int, *, smoothness: int, bound: float = 1.0) -> float:
         product *= math.pi / 2 / (t - k + 1)
         best = min(best, product)
     return bound * best
+
+
+def column_bias(measured: int, *, smoothness: int, bound: float = 1.0) -> float:
+    """Return a bound on the bias of a (K, B)-smooth query of one column, asked of a law with the right moments.
+
+    Two laws on [-1, 1] that agree in T_1 ... T_p differ by at most twice the distance of f from polynomials of degree p.
+
+    Parameters
+    ----------
+    measured
+        p, how many moments agree.
+    smoothness, bound
+        K, B.
+    """
+    check_whole("measured", measured)
+    return 2 * best_approximation(measured + 1, smoothness=smoothness, bound=bound)
 
 
 def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: int) -> float:

@@ -15,7 +15,11 @@ from synthdp.arrays import FloatArray
 from synthdp.checks import check_share
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.privacy.neighbors import Neighbors, neighbors_named
-from synthdp.works.smooth.theory import coefficient_stddev, truncation_bound
+from synthdp.works.smooth.chebyshev import MAX_TERMS
+from synthdp.works.smooth.theory import best_approximation, coefficient_stddev, growing, truncation_bound
+
+NEARLY = 0.05
+"""How much larger than the least an error may be for fewer degrees.  Tolerance: bounds are known to a few percent."""
 
 MAX_ORDER = 8
 """Largest order of derivatives whose decay is used: beyond, the constants grow faster than they help.
@@ -34,12 +38,14 @@ def class_accuracy(
     bound: float = 1.0,
     nodes: int | None = None,
     cells: int = 2**15,
+    growth: float = 0.0,
 ) -> float:
     """Return a proven α: with probability 1 - β all (K, B)-smooth queries' answers are off by at most α at once.
 
     Truncation, the cells on which the table is read, and the noise of the worst query: its coefficients lie in an
     ellipsoid, because they fall as fast as its derivatives are bounded, and on it the noise is largest at
-    sqrt(sum_m z_m^2 / w_m^2).  Where 2K > d that sum does not grow with t.
+    sqrt(sum_m z_m^2 / w_m^2).  Where 2K > d that sum does not grow with t; with Gaussian noise that grows as the degree to
+    the K/2 it grows as t^(d-K), or not at all where K > d, which is the best there is (Ding, He, Zhu, arXiv 2602.01607).
 
     Parameters
     ----------
@@ -51,12 +57,14 @@ def class_accuracy(
         N, the points per column at which a query is evaluated; default: 2t.
     cells
         Cells per column on which the table is read.
+    growth
+        Power of the degree that the noise grows with, of ``weighting="degree"`` K / 2; 0 for ``"equal"``.
     """
     check_share("beta", beta)
     count = 2 * t if nodes is None else nodes
     truncation = truncation_bound(t, d=d, smoothness=smoothness, bound=bound, nodes=count)
     noise = class_noise(
-        t, rows=rows, d=d, smoothness=smoothness, loss=loss, beta=beta, neighbors=neighbors, nodes=count
+        t, rows=rows, d=d, smoothness=smoothness, loss=loss, beta=beta, neighbors=neighbors, nodes=count, growth=growth
     )
     return truncation + d * bound / cells + bound * noise
 
@@ -71,6 +79,7 @@ def class_noise(
     beta: float,
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
     nodes: int,
+    growth: float = 0.0,
 ) -> float:
     """Return what the noise of no (K, 1)-smooth query exceeds with probability 1 - β; see `class_accuracy`."""
     pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
@@ -78,9 +87,38 @@ def class_noise(
         moved = 2 if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1
         scale = float(gammaincinv(t**d, 1 - beta / 2)) * moved / loss.epsilon / rows
     else:
-        scale = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
-    sums = (_sums(t, d, order, nodes) for order in range(min(smoothness, MAX_ORDER) + 1))
+        scale = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors, growth=growth)
+    sums = (_sums(t, d, order, nodes, growth) for order in range(min(smoothness, MAX_ORDER) + 1))
     return scale * min(math.sqrt(_uniform(*s, beta / 2) if pure else _gaussian(*s, beta)) for s in sums)
+
+
+def class_degrees(
+    rows: float,
+    *,
+    d: int,
+    smoothness: int,
+    loss: PrivacyLoss,
+    neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
+    growth: float,
+) -> int:
+    """Return the least t, in steps of a tenth, whose truncation and expected noise of the worst query are nearly least.
+
+    A replaced row is taken to move averages by √2 times as much as another one, which is near enough to choose by.
+    """
+    further = math.sqrt(2) if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1.0
+    errors: dict[int, float] = {}
+    t, least = 2, math.inf
+    while t**d <= MAX_TERMS:
+        sums = (_sums(t, d, order, 2 * t, growth)[0] for order in range(min(smoothness, MAX_ORDER) + 1))
+        stddev = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=Neighbors.ADD_REMOVE, growth=growth)
+        noise = further * stddev * math.sqrt(min(sums))
+        truncation = d * best_approximation(t, smoothness=smoothness)
+        errors[t] = truncation + noise
+        least = min(least, errors[t])
+        if noise > least or truncation < NEARLY * noise:
+            break
+        t = max(t + 1, round(1.1 * t))
+    return next(t for t, error in errors.items() if error <= (1 + NEARLY) * least)
 
 
 def _uniform(first: float, second: float, largest: float, beta: float) -> float:  # noqa: ARG001 - as `_gaussian`
@@ -98,9 +136,10 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
 
 
 @lru_cache(maxsize=512)
-def _sums(t: int, d: int, order: int, nodes: int) -> tuple[float, float, float]:
-    """Return the sum, the sum of squares and the largest of 1 / w_m^2 over all degrees but the constant."""
-    inverse = 1 / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
+def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float, float, float]:
+    """Return the sum, the sum of squares and the largest of g_m^2 / w_m^2 over all degrees but the constant."""
+    grown = growing(t, growth)[np.indices((t,) * d).max(axis=0)] ** 2
+    inverse = grown.ravel()[1:] / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
     return float(inverse.sum()), float((inverse**2).sum()), float(inverse.max())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,6 +96,16 @@ def test_a_relation_that_only_other_relations_make_is_said_to_be_implied() -> No
     assert _connected(5, [(0, 1), (1, 2), (3, 4)]) == [0, 0, 0, 3, 3]
     assert "implied" in Relation(columns=("a", "b"), association=0.3, measured=False).in_words()
     assert Relation(columns=("a", "b"), association=0.3, low=0.2, high=0.4).in_words() == "0.30 (0.20 to 0.40)"
+
+
+def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -> None:
+    def said(**settings: Any) -> str:
+        return Relation(columns=("a", "b"), association=0.3, **settings).for_inference
+
+    assert said(low=0.26, high=0.34).startswith("yes")
+    assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "with wide intervals"
+    assert said(measured=False).startswith("no")
+    assert "straight" in said(low=0.26, high=1.0, partly=True)
 
 
 def test_verdicts_are_better_with_more_budget_and_in_words() -> None:

@@ -12,10 +12,13 @@ from synthdp.domain.domain import Domain, axis_of
 from synthdp.queries.trigonometric import Cosine, Indicator, TensorBasis
 from synthdp.schema.columns import Continuous
 from synthdp.works.smooth.chebyshev import (
+    ChebyshevTensor,
     chebyshev_table,
+    degree_scales,
     largest_square,
     least_kernel,
     moments_swap,
+    swap_by_degree,
     tensor_swap,
     tensor_swap_l1,
     tensor_swap_l2_squared,
@@ -139,3 +142,30 @@ def test_rounding_to_few_steps_is_covered():
     bound = tensor_swap(5, 1, denominator=3)
     assert max(gap.sum() for gap in gaps) <= bound.l1
     assert max((gap**2).sum() for gap in gaps) <= bound.l2_squared
+
+
+@pytest.mark.parametrize("growth", [0.5, 1.0, 2.0, 9.0])
+@pytest.mark.parametrize(("t", "d"), [(2, 1), (5, 1), (8, 1), (3, 2), (4, 2)])
+def test_no_replaced_row_moves_terms_scaled_by_degree_beyond_their_bounds(t, d, growth):
+    """All pairs of points of a grid that has the corners; the widest axis has 2^-10 as its least scale."""
+    axes = tuple(axis_of(f"x{j}", Continuous(-1, 1), bins=41 if d == 1 else 13) for j in range(d))
+    points = tuple(np.cos(np.linspace(0, np.pi, axis.size)) for axis in axes)
+    tensor = ChebyshevTensor(Domain(axes), t, 2**14, points=points, growth=growth)
+    features = tensor.features(np.array(list(itertools.product(*(range(axis.size) for axis in axes)))))
+    one, swap = tensor.bounds.one, tensor.bounds.swap
+    sizes, squares = np.abs(features), features.astype(np.int64) ** 2
+    assert (sizes.sum(axis=1).max(), squares.sum(axis=1).max(), sizes.max()) == (one.l1, one.l2_squared, one.linf)
+    gaps = np.abs(features[:, None, :] - features[None, :, :])
+    assert gaps.max() <= swap.linf
+    assert 0.7 * swap.l1 <= gaps.sum(axis=2).max() <= swap.l1
+    assert 0.7 * swap.l2_squared <= (gaps**2).sum(axis=2).max() <= swap.l2_squared
+
+
+def test_scales_of_degrees_fall_to_a_least_one_and_bounds_of_many_degrees_are_those_of_a_few_more():
+    assert degree_scales(4, 1.0, denominator=2**12).tolist() == [4096, 4096, 2048, 1365]
+    assert degree_scales(100, 3.0, denominator=2**12)[-1] == 2**10
+    scales = degree_scales(150, 1.0, denominator=2**24) / 2**24
+    exact = sum(
+        (scales[s - 1] ** 2 - (scales[s] ** 2 if s < 150 else 0)) * tensor_swap_l2_squared(s, 1) for s in range(2, 151)
+    )
+    assert exact <= swap_by_degree(scales, 1) <= 1.01 * exact

@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from no_noise import without_noise
 
+import synthdp as sd
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP
@@ -16,9 +18,10 @@ from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
 from synthdp.works.smooth.answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
+from synthdp.works.smooth.kernels import GaussianKernels
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import improved_degrees
-from synthdp.works.smooth.whole_class import chain_bound, class_accuracy, class_noise, ellipsoid
+from synthdp.works.smooth.whole_class import chain_bound, class_accuracy, class_degrees, class_noise, ellipsoid
 
 
 @pytest.mark.parametrize(("order", "expected"), [(1, 1.0), (2, 1.25)])
@@ -94,23 +97,27 @@ def class_stddev(t: int, d: int, loss: PrivacyLoss) -> float:
     return released(table, t, loss).stddev
 
 
-def released(table: pd.DataFrame, t: int, loss: PrivacyLoss):
+def released(table: pd.DataFrame, t: int, loss: PrivacyLoss, **settings):
     schema = Schema({name: Continuous(-1, 1) for name in table})
     curator = Curator(table, schema=schema, budget=loss, neighbors="replace_one")
-    return SmoothSummary(degrees=t).release(curator).output
+    return SmoothSummary(degrees=t, **settings).release(curator).output
 
 
-@pytest.mark.parametrize("loss", [PureDP(1.0), ApproxDP(1.0, 1e-6)])
+@pytest.mark.parametrize(
+    ("loss", "weighting"), [(PureDP(1.0), "equal"), (ApproxDP(1.0, 1e-6), "equal"), (ApproxDP(1.0, 1e-6), "degree")]
+)
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_the_query_that_is_aligned_with_the_noise_is_within_alpha(order, loss):
+def test_the_query_that_is_aligned_with_the_noise_is_within_alpha(order, loss, weighting):
     """The worst of the class is chosen after the noise is known; β = 1e-7."""
     data, t = np.linspace(-1, 1, 1000), 6
-    summary = released(pd.DataFrame({"x": data}), t, loss)
+    growth = order / 2 if weighting == "degree" else 0.0
+    summary = released(pd.DataFrame({"x": data}), t, loss, weighting=weighting, smoothness=order)
+    assert summary.growth == growth
     noise = summary.averages - chebyshev_table(data, t).mean(axis=0)
-    alpha = class_accuracy(t, rows=1000, d=1, smoothness=order, loss=loss, beta=1e-7)
+    alpha = class_accuracy(t, rows=1000, d=1, smoothness=order, loss=loss, beta=1e-7, growth=growth)
     fine = np.linspace(-1, 1, 2001)
     errors = []
-    for power in (0, 1, 2):
+    for power in (growth, 1 + growth, 2 + growth):
         steep = np.polynomial.chebyshev.Chebyshev(noise * np.maximum(np.arange(t), 1.0) ** (-2.0 * power))
         most = max(np.abs(steep.deriv(k)(fine)).max() for k in range(order + 1))
         query = steep / most
@@ -141,3 +148,56 @@ def test_alpha_for_the_class_falls_with_rows_and_rises_with_confidence_columns_a
         assert alpha(beta=one) < alpha(beta=two)
     with pytest.raises(ParameterError, match=r"beta \(0\) must be"):
         alpha(beta=0)
+
+
+LOSS = ApproxDP(1.0, 1e-6)
+
+
+@pytest.mark.parametrize(("d", "smoothness", "rate"), [(1, 2, 1.0), (2, 3, 1.0)])
+def test_with_noise_by_degree_the_class_has_the_best_rate(d, smoothness, rate):
+    """n^-min(1, K/d) but for a logarithm where K = d, and never above equal noise at its own degrees."""
+
+    def alpha(rows: float, growth: float) -> float:
+        t = class_degrees(rows, d=d, smoothness=smoothness, loss=LOSS, growth=growth)
+        return class_noise(t, rows=rows, d=d, smoothness=smoothness, loss=LOSS, beta=0.05, nodes=2 * t, growth=growth)
+
+    by_degree = [alpha(rows, smoothness / 2) for rows in (1e4, 1e5)]
+    assert math.log10(by_degree[0] / by_degree[1]) == pytest.approx(rate, abs=0.12)
+    assert by_degree[0] < alpha(1e4, 0.0)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_summary_with_noise_by_degree_has_exact_averages_without_noise_and_error_bars_that_grow(d, monkeypatch):
+    without_noise(monkeypatch)
+    data = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, (500, d)), columns=["x", "y"][:d])
+    plain, graded = (released(data, 5, LOSS, weighting=one, smoothness=4) for one in ("equal", "degree"))
+    np.testing.assert_allclose(graded.averages, plain.averages, atol=1e-4)
+    stderrs = [
+        graded.answer(lambda p, m=m: np.cos(m * np.arccos(p[:, 0]))).stderr / graded.stddev for m in (1, 2, 3, 4)
+    ]
+    np.testing.assert_allclose(stderrs, [1, 4, 9, 16], rtol=1e-3)
+    assert graded.stddev < plain.stddev
+    kernels = GaussianKernels.random(4, d=d, sigma=1.0, rng=np.random.default_rng(3), terms=3)
+    together = graded.answer(kernels).stderr
+    alone = [graded.answer(lambda p, q=q: kernels.values(p)[:, q], nodes=64).stderr for q in range(4)]
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_noise_by_degree_is_refused_where_it_has_no_meaning():
+    with pytest.raises(ParameterError, match="sigma does not apply"):
+        SmoothSummary(sigma=1.0, weighting="degree")
+    with pytest.raises(ParameterError, match="weighting"):
+        SmoothSummary(weighting="best")
+    with pytest.raises(ParameterError, match="does not suit"):
+        released(pd.DataFrame({"x": [0.0] * 100}), 3, PureDP(1.0), weighting="degree")
+
+
+def test_a_saved_summary_with_noise_by_degree_comes_back(tmp_path):
+    curator = Curator(
+        pd.DataFrame({"x": np.linspace(-1, 1, 400)}), schema=Schema({"x": Continuous(-1, 1)}), budget=LOSS
+    )
+    release = SmoothSummary(weighting="degree").release(curator)
+    release.save(tmp_path / "saved")
+    again = sd.load(tmp_path / "saved")
+    query = sd.smooth(lambda p: p[:, 0] ** 3)
+    pd.testing.assert_frame_equal(again.answer(query), release.answer(query))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 
 from synthdp.curator.curator import Curator
 from synthdp.errors import ParameterError
@@ -20,6 +22,7 @@ from synthdp.works.smooth.theory import (
     accuracy,
     best_approximation,
     coefficient_stddev,
+    column_bias,
     exact_parameters,
     expected_error,
     improved_accuracy,
@@ -136,3 +139,24 @@ def test_settings_out_of_range_are_refused():
         truncation_bound(4, d=1, smoothness=2, bound=1.0, nodes=3)
     with pytest.raises(ParameterError, match=r"beta \(2\) must be"):
         accuracy(4, rows=10, d=1, smoothness=2, loss=PureDP(1), beta=2)
+
+
+@pytest.mark.parametrize("measured", [1, 2, 4])
+@pytest.mark.parametrize("smoothness", [1, 2, 3])
+def test_laws_with_the_same_moments_differ_by_no_more_than_the_bias_of_a_column(measured, smoothness):
+    """The worst two laws for a function, by a linear program over 201 points."""
+    x = np.cos(np.linspace(0, np.pi, 201))
+    moments = chebyshev_table(x, measured + 1)
+    for f in (np.sin(x), np.cos(x), np.abs(x) if smoothness == 1 else np.sign(x) * x**2 / 2 if smoothness == 2 else x):
+        equal = np.hstack([moments.T, -moments.T])
+        both = np.vstack([equal, np.repeat([[1.0, 0.0]], len(x), axis=1)])
+        found = scipy.optimize.linprog(np.concatenate([-f, f]), A_eq=both, b_eq=np.append(np.zeros(measured + 1), 1.0))
+        assert -found.fun <= column_bias(measured, smoothness=smoothness) + 1e-9
+
+
+def test_no_averages_of_single_columns_bound_the_bias_of_a_product():
+    """Two equal coins have the columns of two independent ones."""
+    equal, alone = np.array([[1, 1], [-1, -1]] * 2), np.array(list(itertools.product([1, -1], repeat=2)))
+    for column in (0, 1):
+        np.testing.assert_array_equal(np.sort(equal[:, column]), np.sort(alone[:, column]))
+    assert equal.prod(axis=1).mean() - alone.prod(axis=1).mean() == 1
