@@ -129,9 +129,13 @@ def write_folder(
     key: Path | None = None,
     target: str | None = None,
     random_state: RandomState = None,
+    table: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Write the folder of a release that was made before, from it alone; free, see `publish_folder`."""
+    """Write the folder of a release that was made before, from it alone; free, see `publish_folder`.
+
+    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before: they are copied.
+    """
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
         raise ParameterError(
@@ -142,7 +146,10 @@ def write_folder(
     try:
         with replacing_folder(folder) as fresh:
             on_progress(Progress(stage="drawing rows", done=0, total=1))
-            model.sample_to(fresh / name, rows=count, random_state=random_state)
+            if table is None:
+                model.sample_to(fresh / name, rows=count, random_state=random_state)
+            else:
+                shutil.copyfile(table, fresh / name)
             short = fingerprint(release)
             for path in (fresh / "receipt.json", fresh / "card.html"):
                 path.write_text(receipt_text(release, path.suffix), encoding="utf-8")

@@ -59,8 +59,8 @@ _RELEASE = {
         "receipt": "notes entries assumptions",
         "items": "step mechanism answers sensitivity stddev noise unit kind epsilon delta rho mu",
         "columns": (
-            "levels lower upper special decimals step resolution other zone groups format words pattern prefix first unit"
-            " classes means errors"
+            "levels lower upper special decimals step resolution other zone groups format words like pattern prefix first"
+            " unit classes means errors"
         ),
         "axes": "starts cells table column points",
         "domains": "starts cells points",

@@ -55,6 +55,10 @@ class Workload:
     target: int | None = None
     rest: float = 0.0
 
+    def wishes(self, clique: Clique) -> bool:
+        """Say whether a wished set contains a clique, or all sets are wished alike."""
+        return self.weights is None or any(set(clique) <= set(wished) for wished, _ in self.weights)
+
     def weight(self, clique: Clique) -> float:
         """Return how much a table matters: the weights of all wished sets that contain it, together."""
         inside = set(clique)

@@ -21,6 +21,7 @@ from synthdp.page.answers import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered
+from synthdp.page.work import BOARD, SUMS
 from synthdp.privacy.loss import LARGE_EPSILON, best_odds
 from synthdp.privacy.neighbors import neighbors_named
 
@@ -41,11 +42,16 @@ FILES = {
 """What is published, and what each file is; a file's number is its place here."""
 
 SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent", "returned": "not spent"}
+"""The states of a spend, as the page calls them."""
+
 QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
 }  # fmt: skip
+"""The questions that the page offers."""
+
 BLOCK = 1 << 16
+"""Bytes of a file that are sent at once."""
 
 LEAST_RELEASES = 1000
 """Releases for whose delta a cap has room: the default delta of 1e-9 then adds up to 1e-6, a safety limit."""
@@ -85,6 +91,7 @@ async def make_plan(site: Site, request: Request) -> Response:
 
 
 def _planned(site: Site, name: str, digest: str, job: Job) -> None:
+    """Keep a plan that is done."""
     if job.state == "done":
         with site.project.changing() as project:
             project.tables[name].update(plan={"digest": digest, **job.result})
@@ -177,6 +184,7 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
 
 
 def _released(site: Site, name: str, key: str, job: Job) -> None:
+    """Keep what became of a release."""
     with site.project.changing() as project:
         for record in project.tables[name]["releases"]:
             if record["key"] == key:
@@ -205,6 +213,7 @@ def _asked_for(site: Site, request: Request) -> Path:
 
 
 def _is_there(path: Path) -> bool:
+    """Say whether a path is a file, and no link to one."""
     return path.is_file() and not path.is_symlink()
 
 
@@ -273,18 +282,30 @@ async def framed(site: Site, request: Request) -> Response:
 async def packed(site: Site, request: Request) -> Response:
     """Hand out all published files as one."""
     folder = _asked_for(site, request)
-    zipped = await run_in_threadpool(_zipped, [_file(folder, name) for name in FILES])
+    files = {name: _file(folder, name) for name in FILES} | _of_the_board(folder)
+    zipped = await run_in_threadpool(_zipped, files)
     blocks = iter(lambda: zipped.read(BLOCK), b"")
     there = {"content-disposition": 'attachment; filename="synthetic.zip"'}
     return StreamingResponse(blocks, 200, there, "application/zip", BackgroundTask(zipped.close))
 
 
-def _zipped(paths: list[Path]) -> Any:
+def _of_the_board(folder: Path) -> dict[str, Path]:
+    """Return the files that the checksums of the folder for a board name, by their names in an archive."""
+    sums = folder / BOARD / SUMS
+    if (folder / BOARD).is_symlink() or not _is_there(sums):
+        return {}
+    names = [SUMS, *(line.partition("  ")[2] for line in sums.read_text(encoding="utf-8").splitlines())]
+    paths = {f"{BOARD}/{name}": folder / BOARD / name for name in names}
+    inside = (folder / BOARD).resolve()
+    return {name: path for name, path in paths.items() if _is_there(path) and path.resolve().is_relative_to(inside)}
+
+
+def _zipped(paths: dict[str, Path]) -> Any:
     """Return some files, and nothing else that may be in their folder, as one."""
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in paths:
-            archive.write(path, path.name)
+        for name, path in paths.items():
+            archive.write(path, name)
     file.seek(0)
     return file
 

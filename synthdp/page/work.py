@@ -33,9 +33,19 @@ UNEXPECTED = (
     "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows. Whether "
     "anything was spent, the ledger says."
 )
+"""What a job says of an error that nobody expected."""
+
 NO_SPACE = "The disk is full, or the file would be too large: make room, then try again."
+"""What it says of a full disk."""
+
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
+"""What it says of a file that cannot be read or written."""
+
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
+"""What it says of too little memory."""
+
+BOARD, SUMS = "for-the-board", "SHA256SUMS"
+"""Names of the folder that `synthdp publish` writes, beside the files of a release, and of its checksums."""
 
 MOST_LINES = 200
 """Longest answer that is shown."""
@@ -115,6 +125,23 @@ def look(request: Request, tell: Tell) -> Any:
     return asdict(looked(source_of_request(request), request["name"], csv))
 
 
+def propose(request: Request, tell: Tell) -> Any:
+    """Return rules of order that nearly all rows keep: document, words, and how many rows keep it.  Private."""
+    from synthdp.nonprivate.draft_rules import proposed_rules
+    from synthdp.schema.schema import schema_given
+
+    tell(Progress(stage="reading", done=0, total=1))
+    schema = schema_given(request["schema"])
+    found = []
+    for rule in proposed_rules(source_of_request(request), dict(schema.items())):
+        comment = rule.pop("comment")
+        if (
+            rule["rule"] == "less_equal"
+        ):  # what follows from another column is a list of values, which no click declares
+            found.append({"rule": rule, "words": f"{rule['left']} is never above {rule['right']}", "kept": comment})
+    return found
+
+
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
     from synthdp.curator.curator import Ledger
@@ -132,7 +159,20 @@ def release(request: Request, tell: Tell) -> Any:
         random_state=request.get("seed"), on_progress=tell, **{name: request[name] for name in told},
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat(), sheet=request.get("sheet"))
-    return {"rows": publish(source, made, places, escape_formulas=True, on_progress=tell), **_judged(made.release_)}
+    rows = publish(source, made, places, escape_formulas=True, on_progress=tell)
+    _for_the_board(made.release_, places.table, rows, tell)
+    return {"rows": rows, **_judged(made.release_)}
+
+
+def _for_the_board(release: Any, table: Path, rows: int, tell: Tell) -> None:
+    """Write the folder that `synthdp publish` writes, with the rows that were drawn; nothing is spent."""
+    import datetime as dt
+
+    from synthdp.dossier import write_folder
+    from synthdp.report.guidelines import About
+
+    about = About(date=dt.datetime.now(dt.UTC).date().isoformat())
+    write_folder(release, table.parent / BOARD, about=about, table=table, rows=rows, on_progress=tell)
 
 
 def _judged(release: Any) -> Request:
@@ -153,7 +193,10 @@ def results(request: Request, tell: Tell) -> Any:
 
     folder = Path(request["folder"])
     made = load(folder / "release")
-    return {"rows": write_results(made, Places.within(folder), escape_formulas=True, on_progress=tell)}
+    places = Places.within(folder)
+    rows = write_results(made, places, escape_formulas=True, on_progress=tell)
+    _for_the_board(made, places.table, rows, tell)
+    return {"rows": rows}
 
 
 def answer(request: Request, tell: Tell) -> Any:
@@ -173,6 +216,7 @@ def answer(request: Request, tell: Tell) -> Any:
 
 
 def _cell(value: Any) -> str:
+    """Return a value as the page shows it."""
     from synthdp.figures import in_figures
 
     if value is None or value != value:
@@ -193,8 +237,9 @@ def compare(request: Request, tell: Tell) -> Any:
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
-    one.__name__: one for one in (read, document, plan, look, release, results, answer, compare)
+    one.__name__: one for one in (read, document, plan, look, propose, release, results, answer, compare)
 }
+"""The jobs, by name."""
 
 
 def run(request: Request, tell: Tell) -> dict[str, Any]:

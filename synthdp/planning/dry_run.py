@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from synthdp.arrays import Codes, FloatArray, GridIndices
+from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.checks import check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import contingency, table_size
@@ -33,6 +33,7 @@ from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_cos
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload
 from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
+from synthdp.planning.workload_cost import cost_of_workload, pairs_outside
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -199,15 +200,19 @@ def plan(
     whole = schema.replace({name: _assumed(column) for name, column in schema.items()})
     left_open = {name: schema[name] for name in schema.undeclared}
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
+    outside = pairs_outside(getattr(mechanism, "workload", None), whole.names)
     run = partial(
         _run, whole, simulated_table(whole, min(rows, MOST_ROWS), generator(random_state)), rows=rows,
         neighbors=neighbors, mechanism=mechanism or Automatic(), max_rows_per_unit=max_rows_per_unit,
-        random_state=random_state, assumed=assumed, domain_budget=domain_budget,
+        random_state=random_state, assumed=assumed, domain_budget=domain_budget, outside=outside,
     )  # fmt: skip
     plans = Plans()
     for loss in losses:
         on_progress(Progress(stage="dry run", done=len(plans), total=len(losses)))
         one = run(loss=loss, left_open=left_open)
+        if one.other_pairs is not None:
+            alike = run(loss=loss, left_open=left_open, mechanism=replace(mechanism, workload=None), outside=outside)
+            one = replace(one, advice=(cost_of_workload(one, alike, outside, whole.names), *one.advice))
         if left_open:
             opened = whole.replace(left_open)
             refused = refusal_costs(loss, mechanism or Automatic(), opened, domain_budget)
@@ -260,6 +265,7 @@ def _run(
     max_rows_per_unit: int,
     random_state: int,
     assumed: tuple[str, ...],
+    outside: Sequence[Clique] = (),
 ) -> Plan:
     """Run the mechanism on a simulated table, and compare what comes out with what went in."""
     simulated = len(next(iter(indices.values())))
@@ -292,7 +298,7 @@ def _run(
     stages = clock.stages()
     stages["reading"] += SECONDS_A_VALUE * (rows - simulated) * len(schema)
     return _compared(
-        domain_of(output), indices, drawn, assumed=assumed,
+        domain_of(output), indices, drawn, outside=() if left_open else outside, assumed=assumed,
         rows=rows, columns=len(schema), neighbors=neighbors,
         epsilon=getattr(loss, "epsilon", math.nan), delta=getattr(loss, "delta", 0.0),
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
@@ -344,7 +350,14 @@ def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) ->
     return {name: encode(schema[name], block[name]) for name in found}
 
 
-def _compared(domain: Domain, indices: dict[str, GridIndices], drawn: dict[str, GridIndices], **known: Any) -> Plan:
+def _compared(
+    domain: Domain,
+    indices: dict[str, GridIndices],
+    drawn: dict[str, GridIndices],
+    *,
+    outside: Sequence[Clique] = (),
+    **known: Any,
+) -> Plan:
     """Complete a plan by the errors of drawn rows."""
     real, synthetic = domain.codes(indices), domain.codes(drawn)
     rng = generator(0)
@@ -353,8 +366,11 @@ def _compared(domain: Domain, indices: dict[str, GridIndices], drawn: dict[str, 
     errors = {order: _distances(real, synthetic, domain.shape, order) for order in orders}
     independent = {order: _distances(real, shuffled, domain.shape, order).error for order in orders}
     pairs = errors[min(2, len(domain))]
+    left_out = [one for one in outside if table_size(domain.shape, one) <= MOST_CELLS]
+    others = [_distance(real, synthetic, domain.shape, pair).error for pair in left_out]
     return Plan(
         **known,
+        other_pairs=float(np.mean(others)) if others else None,
         errors={order: found.error for order, found in errors.items()},
         independent=independent,
         by_column={name: _distance(real, synthetic, domain.shape, (j,)).error for j, name in enumerate(domain.names)},

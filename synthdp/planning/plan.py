@@ -89,6 +89,8 @@ class Plan:
     best_unbiased
         The error that unbiased answers to all tables of three columns (or of all there are) would have at best, in closed
         form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
+    other_pairs
+        Expected mean total variation distance of the tables of two columns that the workload does not contain.
     """
 
     rows: int
@@ -110,6 +112,7 @@ class Plan:
     like_epsilon: float | None = None
     refused_for: tuple[float, float] | None = None
     best_unbiased: float | None = None
+    other_pairs: float | None = None
     noise: dict[int, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from synthdp.randomness import Generator
 ATTEMPTS = 20
 """How often a row is looked for that may move.  A safety limit."""
 
+EXCHANGES, AT_ONCE = 40, 12
+"""Rounds of exchanges, and one in how many pairs of rows is exchanged in each.  Tuned: by `benchmarks/utility/places.py`."""
+
 CANDIDATES = 24
 """Rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""
 
@@ -107,8 +110,15 @@ def moved_to_tables(
     """
     found = np.array(codes, order="F")
     touched: set[int] = set()
-    for table in tables:
+    for number, table in enumerate(tables):
         moving = tuple(j for j in table.clique if j not in touched)
+        shared = tuple(sorted(set(table.clique) & touched))
+        if number and len(shared) > 1 and not allowed and shared == tables[number - 1].clique:
+            later = [
+                one for one in tables[number:] if set(shared) < set(one.clique) and len(one.clique) == len(shared) + 1
+            ]
+            by = max(shared, key=lambda j: next(i for i, one in enumerate(tables) if j in one.clique))
+            _exchange(found, tuple(shape), shared, by, later, rng)
         if moving:
             _Move(found, tuple(shape), table, moving, allowed or {}).make(rng)
         touched |= set(table.clique)
@@ -204,6 +214,59 @@ class _Move:
                 if set(clique) & set(self.moving):
                     good &= mask[cell_index(moved, self.shape, clique)].reshape(rows.shape)
         return good
+
+
+def _exchange(
+    codes: Codes, shape: tuple[int, ...], shared: Clique, by: int, tables: Sequence[ExactTable], rng: Generator
+) -> None:
+    """Exchange one column's values between rows that are alike in the other shared ones, towards tables of these and more.
+
+    The other columns stay together in their rows, so that how they are related does not suffer.  Pairs of rows are drawn,
+    and those that lessen the sum of squared gaps most are exchanged.
+
+    Parameters
+    ----------
+    codes
+        (n, d) rows, changed in place; the table of ``shared`` stays.
+    shape
+        Number of codes of each column.
+    shared
+        Columns that all tables have.
+    by
+        The one whose values are exchanged.
+    tables
+        Of ``shared`` and one more column each.
+    rng
+        Draws the pairs.
+    """
+    alike = tuple(j for j in shared if j != by)
+    stratum = cell_index(codes, shape, alike).astype(np.int64)
+    others = [next(j for j in one.clique if j not in shared) for one in tables]
+    wanted = []
+    for one, other in zip(tables, others, strict=True):
+        axes = [one.clique.index(j) for j in (*alike, by, other)]
+        counts = one.counts.reshape(table_shape(shape, one.clique)).transpose(axes)
+        wanted.append(counts.reshape(table_size(shape, alike), shape[by], shape[other]))
+    for _ in range(EXCHANGES):
+        mixed = rng.permutation(len(codes))
+        order = mixed[np.argsort(stratum[mixed], kind="stable")]
+        first, second = order[:-1:2], order[1::2]
+        good = (stratum[first] == stratum[second]) & (codes[first, by] != codes[second, by])
+        first, second = first[good], second[good]
+        place, a, b = stratum[first], codes[first, by], codes[second, by]
+        change = np.zeros(len(first))
+        for counts, other in zip(wanted, others, strict=True):
+            cell = (stratum * shape[by] + codes[:, by]) * shape[other] + codes[:, other]
+            gap = np.bincount(cell, minlength=counts.size).reshape(counts.shape) - counts
+            u, v = codes[first, other], codes[second, other]
+            change += np.where(u != v, gap[place, a, v] - gap[place, a, u] + gap[place, b, u] - gap[place, b, v] + 2, 0)
+        rank = np.lexsort((change, place))
+        ours = np.arange(len(rank)) - np.searchsorted(place[rank], place[rank])
+        most = np.maximum(np.bincount(place, minlength=len(wanted[0])) // AT_ONCE, 1)
+        taken = rank[(ours < most[place[rank]]) & (change[rank] < 0)]
+        if not len(taken):
+            return
+        codes[first[taken], by], codes[second[taken], by] = b[taken], a[taken]
 
 
 def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:

@@ -302,13 +302,6 @@ class DatabaseSchema:
             for column in schema:
                 if column.startswith("#"):
                     raise SchemaError(f"column {column!r} of table {name!r} must not begin with '#': rename it")
-            above = self.relation_to(name)
-            deep = above is not None and above.parent != self.root
-            if deep and self.children(name):
-                raise SchemaError(
-                    f"table {self.children(name)[0].child!r} is four tables deep, which is not supported: persons may "
-                    "have rows, and these may have rows"
-                )
         places = sum(self.slots(name) * (len(schema) + 1) for name, schema in self.tables.items())
         if places > MOST_PLACES:
             raise SchemaError(

@@ -21,6 +21,9 @@ from synthdp.schema.times import check_pair, whole_bounds
 MOST_DECIMALS = 15
 """Most decimals of a number.  Derived: a 64-bit float holds 15 digits."""
 
+LIKE = ("lognormal", "normal", "exponential", "uniform", "increasing", "decreasing", "smooth")
+"""Shapes that a column of numbers may be declared to have."""
+
 POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
 """Spacings that a release looks for where none is declared: thousands to millionths."""
 
@@ -106,6 +109,10 @@ class Continuous(Known):
     words
         Texts among the numbers with the number that each stands for, which becomes a special value:
         ``{"<0.6": 0.3}`` of a detection limit.
+    like
+        What is publicly known of the shape: a law whose parameters are not known, ``"lognormal"``, ``"normal"``,
+        ``"exponential"`` or ``"uniform"``; or ``"increasing"``, ``"decreasing"`` or ``"smooth"``.  Noisy counts are drawn
+        towards it as far as they bear it out; it forbids nothing.
 
     Examples
     --------
@@ -126,6 +133,7 @@ class Continuous(Known):
     step: float | None = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     words: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
+    like: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -186,7 +194,7 @@ class Decimal(Continuous):
 
     Parameters
     ----------
-    lower, upper, nullable, special, format, words
+    lower, upper, nullable, special, format, words, like
         As for `Continuous`.
     decimals
         How many digits values have after the point.
@@ -223,7 +231,7 @@ class Integer(Known):
 
     Parameters
     ----------
-    lower, upper, nullable, special, format, words
+    lower, upper, nullable, special, format, words, like
         As for `Continuous`.
     step
         What values are multiples of, counted from ``lower``, if that is known.
@@ -238,6 +246,7 @@ class Integer(Known):
     step: int | None = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     words: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
+    like: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _store_numbers(self)
@@ -306,6 +315,8 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
     """Raise SchemaError unless bounds and special values are finite numbers, whole ones for an Integer."""
     checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
+    if column.like is not None and column.like not in LIKE:
+        raise SchemaError(f"like ({column.like!r}) must be one of {', '.join(LIKE)} {where}")
     check_pair(lower, upper, where)
     for bound in (lower, upper, *column.special):
         if bound is None:

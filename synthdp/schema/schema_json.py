@@ -19,12 +19,12 @@ from synthdp.schema.derived import Derived
 if TYPE_CHECKING:
     from synthdp.schema.sibling_rules import SiblingRule
 
-VERSION = 4
+VERSION = 5
 """The newest version that can be read; a schema is written in the oldest version that can express it."""
 
 _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,
-    "groups": 3, "format": 4, "words": 4, "weight": 4,
+    "groups": 3, "format": 4, "words": 4, "weight": 4, "like": 5,
 }  # fmt: skip
 """The version that came with a setting or a type; a rule says it of itself."""
 FOR_THE_REVIEW = frozenset({"comment", "seen"})

@@ -6,6 +6,7 @@ and values that try to stop the arithmetic.
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import sqlite3
 from typing import Any
@@ -261,3 +262,56 @@ def test_columns_that_the_database_cannot_encode_come_as_values(doors: Any) -> N
 
 def test_only_databases_whose_arithmetic_is_proven_here_are_listed() -> None:
     assert set(WORDS) == {"postgres", "duckdb"}
+
+
+SENT_AS_TEXT_OR_MICROSECONDS: dict[str, tuple[dict[str, Any], list[str | None]]] = {
+    "mood_of_tests": ({"c": Categorical(["good", "so so"], nullable=True)}, ["good", "bad", "so so", None]),
+    "uuid": (
+        {"c": Categorical(["00000000-0000-0000-0000-000000000001"], nullable=True)},
+        ["00000000-0000-0000-0000-000000000001", "ffffffff-0000-0000-0000-000000000001", None],
+    ),
+    "inet": ({"c": Categorical(["10.0.0.1", "10.1.0.0/16"])}, ["10.0.0.1", "10.0.0.1/32", "10.1.0.0/16", "::1", None]),
+    "time": (
+        {"t": sd.Time(nullable=True), "h": sd.Time("08:00", "17:00"), "m": sd.Time(resolution="min")},
+        ["00:00", "07:59:59.999999", "08:00", "12:34:56.789", "17:00", "17:00:00.000001", "23:59:59.999999", "24:00", None],
+    ),
+    "interval": (
+        {
+            "d": sd.Duration(dt.timedelta(0), dt.timedelta(30), nullable=True),
+            "h": sd.Duration(dt.timedelta(hours=1), dt.timedelta(2), resolution="h"),
+        },
+        ["0", "1 hour", "59 min 59.999999 s", "2 days", "2 days 1 us", "1 mon", "-3 days", "300000 years",
+         "-300000 years", None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SENT_AS_TEXT_OR_MICROSECONDS)
+def test_types_that_come_as_texts_or_microseconds_are_encoded_in_postgresql_as_they_are_here(
+    kind: str, doors: Any
+) -> None:
+    door, connection, _ = doors["postgres"]
+    if kind == "mood_of_tests":
+        connection.execute("DROP TYPE IF EXISTS mood_of_tests CASCADE")
+        connection.execute("CREATE TYPE mood_of_tests AS ENUM ('good', 'bad', 'so so')")
+    columns, values = SENT_AS_TEXT_OR_MICROSECONDS[kind]
+    name = f"encoding{next(COUNT)}"
+    connection.execute(f"CREATE TABLE {name} (x {kind})")
+    for value in values:
+        connection.execute(f"INSERT INTO {name} VALUES (%s::text::{kind})", [value])
+    query = f"SELECT {', '.join(f'x AS {one}' for one in columns)} FROM {name}"
+    schema = Schema(columns)
+    source = SqlSource(door, query=query, push="codes")
+    assert set(source._stages(schema)) == set(schema)
+    found = source.indices(schema)
+    assert found is not None
+    blocks = [block for block, _ in found]
+    streamed = [*SqlSource(door, query=query).blocks(schema)]
+    for j, (each, column) in enumerate(schema.items()):
+        expected = np.concatenate([encode(column, block[each]) for block in streamed])
+        np.testing.assert_array_equal(np.concatenate([block[j] for block in blocks]), expected, err_msg=each)
+    source.forget()
+    counted = SqlSource(door, query=query, push="counts")
+    table, _ = private_table(counted, schema, Adjacency())
+    assert table.exact(Total(domain_of(schema, bins=3))).tolist() == [len(values)]
+    counted.forget()

@@ -111,3 +111,12 @@ def test_what_can_be_no_places_is_refused_before_the_spend(
     with pytest.raises(ParameterError, match=words):
         made(ledger=ledger, dataset="d", **settings)
     assert not ledger.exists() or not sd.Ledger(ledger).entries("d")
+
+
+def test_a_plan_says_what_a_workload_costs_the_other_pairs() -> None:
+    asked = sd.SyntheticRelease(schema=SCHEMA, workload=[("town", "kind")])
+    found = asked.plan(rows=2000)
+    (line,) = [one for one in found.advice if "leaves out 5 pairs" in one]
+    assert "year × age" in line
+    assert 0 < found.other_pairs < 1
+    assert sd.SyntheticRelease(schema=SCHEMA).plan(rows=2000).other_pairs is None

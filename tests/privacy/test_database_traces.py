@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from small_databases import SCHEMAS, Person, every_person, frames
@@ -56,3 +57,54 @@ def test_databases_that_differ_in_one_person_give_the_same_trace_and_the_same_ou
     assert found.faults == ()
     assert found.outcome == ""
     assert found.questions >= 2  # noise may say that there is hardly anybody
+
+
+DAYS = sd.DatabaseSchema(
+    {
+        "persons": sd.Schema({"since": sd.Date("2020-01-01", "2020-03-01")}),
+        "rows": sd.Schema(
+            {
+                "first": sd.Date("2020-01-01", "2020-03-01"), "last": sd.Date("2020-01-01", "2020-03-01", nullable=True),
+                "v": sd.Categorical(["a", "b"]),
+            }
+        ),
+    },
+    [sd.Relation("persons", "rows", key="id", at_most=3, order="first")],
+    [sd.LessEqual("rows.first", "rows.last"), sd.LessEqual("persons.since", "rows.first")],
+)  # fmt: skip
+"""Days between two dates are attributes of these rows; with much budget, tables of three attributes are measured, too."""
+
+HOSTILE_DAYS = {
+    "a day before the first": [("2020-02-01", "2020-01-01", "a")],
+    "no last day": [("2020-02-01", None, "b"), (None, "2020-02-01", "b")],
+    "days beyond all bounds": [("1900-01-01", "2200-01-01", "a")] * 500,
+}
+
+
+def tables_of_days(extra: list[tuple[str | None, str | None, str]]) -> dict[str, pd.DataFrame]:
+    """Some persons, each with two rows, and one more person with other rows."""
+    rng = np.random.default_rng(0)
+    day = np.datetime64("2020-01-01", "s")
+    first = day + rng.integers(0, 30, 80).astype("timedelta64[D]")
+    last = first + rng.choice([0, 7, 20], 80).astype("timedelta64[D]")
+    rows = pd.DataFrame({"id": np.arange(80) // 2, "first": first, "last": last, "v": rng.choice(["a", "b"], 80)})
+    ids = range(40 + bool(extra))
+    more = pd.DataFrame(extra, columns=["first", "last", "v"]).assign(id=40)
+    more = more.assign(**{name: pd.to_datetime(more[name]).astype("datetime64[s]") for name in ("first", "last")})
+    both = pd.concat([rows, more[["id", "first", "last", "v"]]], ignore_index=True) if extra else rows
+    return {"persons": pd.DataFrame({"id": ids, "since": np.full(len(ids), day)}), "rows": both}
+
+
+@pytest.mark.parametrize("case", HOSTILE_DAYS)
+def test_days_between_two_dates_of_one_person_tell_nothing_beside_the_noise(case, tmp_path):
+    def released(tables: dict[str, pd.DataFrame]) -> Run:
+        def run(place: Path) -> dict[str, object]:
+            made = sd.DatabaseRelease(schema=DAYS, epsilon=5.0, random_state=0).fit(tables)
+            return everything_of(made, place, pages=False)
+
+        return run
+
+    found = compared(released(tables_of_days([])), released(tables_of_days(HOSTILE_DAYS[case])), tmp_path)
+    assert found.faults == ()
+    assert found.outcome == ""
+    assert found.questions >= 4

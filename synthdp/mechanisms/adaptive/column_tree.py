@@ -91,6 +91,22 @@ class OneWay:
         weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
         return replace(self, weights=weights, counts=both, stddev=precision**-0.5, misfits=misfits)
 
+    def redistributed(self, counts: FloatArray) -> OneWay:
+        """Return the column with other counts of the first histogram; the noise stays, and leaves share as before.
+
+        Parameters
+        ----------
+        counts
+            (first.size,) rows, any sign.
+        """
+        cell, kept = self.first_bin, self.first.releasable
+        mass = np.where(kept, np.maximum(counts, 0.0), 0.0)
+        mass = mass * (float(self.weights.sum()) / max(float(mass.sum()), 1e-300))
+        before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
+        whole = np.bincount(cell, weights=inside, minlength=self.first.size)
+        return replace(self, weights=inside * (mass / np.maximum(whole, 1e-300))[cell], counts=counts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTree:

@@ -27,16 +27,17 @@ LOST = 0.2
 """Part of a table's gain that is lost at most where noise is larger than it (tuned with `WORTH`)."""
 
 
-FAMILY = 4
-"""Tables that share an axis from which on the middle one of them says how wrong that axis alone is."""
+FAMILY, UNRELATED = 4, 0.25
+"""Tables that share an axis from which on they say how wrong that axis alone is, and the quantile of them that says it: of
+panels where most scores go with each other, the median would be a relation (tuned: insurer and STAR)."""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
     """Return gains without what tables that share an axis all gain, which none of them can mend.
 
     If the model does not know that short policies have few claims, all tables of a policy's length and an attribute of its
-    claims are off by as much, and only the table of its length and its number of claims mends them.  Most pairs are
-    unrelated, so that the median of such tables is about that part; the table that mends it gains it.
+    claims are off by as much, and only the table of its length and its number of claims mends them.  Some pairs are always
+    unrelated, so that a low quantile of such tables is about that part; the table that mends it gains it.
 
     Parameters
     ----------
@@ -48,19 +49,18 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
         By position of a table the attribute of its parent that says how many rows there are.
     """
     found = gains.copy()
-    families: dict[tuple[object, ...], list[int]] = {}
+    families: dict[tuple[Kind, int, int, str], list[int]] = {}
     for i, one in enumerate(tables):
-        families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
-        families.setdefault((one.kind, one.table, one.attribute), []).append(i)
-    for (kind, table, *rest), family in families.items():
+        if one.kind is not Kind.ROW:  # whose axes are one-way tables, both
+            families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
+    for (kind, table, above, other), family in families.items():
         if len(family) < FAMILY:
             continue
-        shared = max(0.0, float(np.median(gains[family])))
+        shared = max(0.0, float(np.quantile(gains[family], UNRELATED)))
         found[family] -= shared
-        if kind is Kind.PARENT and len(rest) == 2:
-            above, other = rest
+        if kind is Kind.PARENT:
             for i, one in enumerate(tables):
-                of_count = counts.get(table) in (one.attribute, one.other)  # type: ignore[call-overload]
+                of_count = counts.get(table) in (one.attribute, one.other)
                 if one.kind is Kind.ROW and one.table == above and of_count and other in (one.attribute, one.other):
                     found[i] += shared
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from synthdp.arrays import AnyArray, GridIndices, narrow
 from synthdp.domain.grid import Grid, grid_of
@@ -138,6 +139,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
         How the database is asked.
     """
     kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
+    if kind is None:
+        kind, value = _as_it_comes(asked, value)
     match column.support():
         case Fresh():
             return Stages({name: "0"}, (), name)
@@ -152,6 +155,21 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
             return _of_interval(interval, grid, value, j, words)
     return None
+
+
+def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
+    """Return the kind and the expression of a type that PostgreSQL sends as a text or as a whole number of microseconds.
+
+    What is compared in the database is what would come from it: an enum, an uuid or an inet as its text, a time of day and
+    an interval as microseconds.
+    """
+    if asked.sql == "{}" or asked.arrives is None or asked.sql.startswith("convert_to"):
+        return None, value
+    if pa.types.is_string(asked.arrives):
+        return "text", f"({asked.sql.format(value)})"
+    if pa.types.is_time(asked.arrives) or pa.types.is_duration(asked.arrives):
+        return ("clock" if pa.types.is_time(asked.arrives) else "length"), f"({asked.sql.format(value)})"
+    return None, value
 
 
 def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
@@ -198,6 +216,8 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
             real = f"CAST({value} AS {words.real})"
             near = words.even.format(_clipped(real, -(2**53), 2**53, words.real))
             return f"CASE WHEN {real} = CAST('NaN' AS {words.real}) THEN NULL ELSE CAST({near} AS bigint) END"
+    if column.quantity == kind and kind in {"clock", "length"}:
+        return value
     if column.quantity == "moment" and kind in {"day", "moment", "zoned"}:
         first, last, sort = {
             "day": ("0001-01-01", "9999-12-31", "date"),

@@ -87,3 +87,19 @@ def test_whole_counts_have_the_sum_and_are_near(estimates: list[float], rows: in
 def test_wrong_tables_are_refused() -> None:
     with pytest.raises(ParameterError, match="at least 0"):
         ExactTable(clique=(0,), counts=np.array([1, -1]))
+
+
+def test_values_that_rows_exchange_leave_the_other_columns_together() -> None:
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 4, 6000)
+    drawn = np.column_stack([rng.integers(0, 3, 6000), rng.integers(0, 2, 6000), a, (a + (rng.random(6000) < 0.2)) % 4])
+    other = drawn[rng.integers(0, 6000, 6000)]
+    cliques = [(0,), (0, 1), (0, 1, 2), (0, 1, 3)]
+    shape = (3, 2, 4, 4)
+    tables = [ExactTable(clique=c, counts=contingency(other, shape, c).astype(np.int64)) for c in cliques]
+    found = moved_to_tables(drawn, shape, tables, np.random.default_rng(0))
+    for table in tables:
+        np.testing.assert_array_equal(contingency(found, shape, table.clique), table.counts)
+    pairs = [contingency(rows, shape, (2, 3)) / 6000 for rows in (drawn, found, other)]
+    sampling = np.abs(pairs[0] - pairs[2]).sum()
+    assert np.abs(pairs[1] - pairs[2]).sum() < 1.4 * sampling

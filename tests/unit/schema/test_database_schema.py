@@ -61,13 +61,6 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
         ),
         (
             lambda: sd.DatabaseSchema(
-                {"persons": PERSONS, "a": LEAVES, "b": LEAVES, "c": LEAVES},
-                [related(child="a"), related(parent="a", child="b", key="x"), related(parent="b", child="c", key="y")],
-            ),
-            "deep",
-        ),
-        (
-            lambda: sd.DatabaseSchema(
                 {
                     "persons": PERSONS,
                     "rows": sd.Schema(

@@ -200,7 +200,7 @@ BAD_JSON = {
     "broken": ("[1", FormatError, "the schema is not valid JSON (line 1)"),
     "deep": ("[" * 100_000, FormatError, "the schema is not valid JSON (line ?)"),
     "list": ("[]", FormatError, "the schema is not a synthdp schema: it has no 'synthdp_schema' version"),
-    "version": ('{"synthdp_schema": 99}', FormatError, "the schema has schema version 99; this synthdp reads 1 to 4"),
+    "version": ('{"synthdp_schema": 99}', FormatError, "the schema has schema version 99; this synthdp reads 1 to 5"),
     "no columns": ('{"synthdp_schema": 1}', FormatError, "the schema must list its columns under 'columns'"),
     "no name": ('{"synthdp_schema": 1, "columns": [{}]}', FormatError, "the schema has a column without a 'name'"),
     "twice": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}, {"name": "a", "type": "boolean"}]}',

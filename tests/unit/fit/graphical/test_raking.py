@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from joint_tables import joint_table, margin
 
-from synthdp.distribution.contingency import NoisyTable, cell_index
+from synthdp.distribution.contingency import NoisyTable, cell_index, merged_cells
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical import raking
 from synthdp.fit.graphical.consistency import centred
@@ -57,11 +57,41 @@ def test_a_small_table_has_fewer_particles(joint, model, total, size, wanted):
 
 
 def test_fewer_particles_have_more_sweeps(joint, model, monkeypatch):
+    """In each sweep rows are looked up twice: for the pairs of the tree, and for the single columns."""
     sweeps = []
-    monkeypatch.setattr(raking, "rake_rows", lambda weights, *_, **__: [sweeps.append(len(weights)), weights][1])
+    monkeypatch.setattr(raking._Block, "rake", lambda _, weights, **__: [sweeps.append(len(weights)), weights][1])
     for total in (2000.0, 10_000.0, 10**6):
         Particles().fit(model, tables_of(joint, TREE), total=total, rng=np.random.default_rng(1))
-    assert [sweeps.count(size) for size in (25_000, 100_000, 200_000)] == [24, 12, 6]
+    assert [sweeps.count(size) for size in (25_000, 100_000, 200_000)] == [48, 24, 12]
+
+
+def test_tables_raked_in_a_block_are_raked_one_after_the_other(joint, model, monkeypatch):
+    tables = tables_of(joint, [*TREE, OFF_TREE])
+    groups = (np.array([0, 1]), np.array([0, 1, 1]), np.array([0, 1]))
+    counts = np.bincount(merged_cells(groups), TOTAL * margin(SHAPE, joint, (0, 1, 2)))
+    tables.append(NoisyTable(clique=(0, 1, 2), counts=counts, stddev=3.0, groups=groups))
+    weights = []
+    for cells in (4096, 1):
+        monkeypatch.setattr(raking, "BLOCK_CELLS", cells)
+        settings = Particles(size=5_000, sweeps=3)
+        weights.append(settings.fit(model, tables, total=TOTAL, rng=np.random.default_rng(1)).weights)
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-9)
+    assert np.ptp(weights[0]) > 0.05 * weights[0].mean()
+
+
+def test_blocks_hold_every_table_once_in_its_turn_and_few_cells():
+    rng = np.random.default_rng(0)
+    shape = tuple(rng.integers(2, 30, 9).tolist())
+    pairs = [(a, b) for a in range(9) for b in range(a + 1, 9)]
+    tables = [NoisyTable(clique=c, counts=np.zeros(np.prod([shape[a] for a in c])), stddev=1.0) for c in pairs]
+    turns = [i // 12 for i in range(len(tables))]
+    blocks = raking.blocks_of(tables, turns, shape)
+    assert sorted(i for block in blocks for i in block) == list(range(len(tables)))
+    assert len(blocks) < len(tables)
+    for block in blocks:
+        assert len({turns[i] for i in block}) == 1
+        columns = {a for i in block for a in pairs[i]}
+        assert np.prod([shape[a] for a in columns]) <= raking.BLOCK_CELLS
 
 
 @pytest.mark.slow
