@@ -320,10 +320,7 @@ class _Pass:
             _forbid_periods(z, rows, index, rank, rows.values[of.attribute], unique=layout.unique)
         for barrier in law.barriers:
             follow = rows.many[index] - 1 - rank if is_period and layout.unique else None
-            before = self._drawn_before(barrier, index)
-            if barrier.likely is not None:
-                z += barrier.likely[before]
-            _obey(z, barrier.possible[before], follow)
+            _obey(z, barrier.possible[self._drawn_before(barrier, index)], follow)
         if law.possible is not None:
             _obey(z, law.possible[None], None)
         for possible in law.among.allowed(rows.parent[index], rows.many[index] - rank):
@@ -398,6 +395,7 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
+        """Return the cell of a table's first axis for some rows."""
         rows = self.persons.tables[self.table]
         if above is not None:
             return above[index]

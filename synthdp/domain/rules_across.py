@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, GridIndices, IntArray
+from synthdp.arrays import BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.differences import Difference
 from synthdp.domain.histories import Layout, Order
@@ -31,8 +31,6 @@ class Barrier:
     days
         The days between the two, an attribute of the row that was drawn before: then the first axis of ``possible`` is of
         cells of the other and of these.
-    likely
-        For such, (the same) the logarithm of the part of days in both cells that leads to each cell.
     """
 
     table: int
@@ -41,7 +39,6 @@ class Barrier:
     other: str
     possible: BoolArray
     days: str = ""
-    likely: FloatArray | None = None
 
 
 @lru_cache(maxsize=4)
@@ -117,26 +114,11 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
     if between.sign < 0:
         low, high = between.second_day(least[0][:, None], most[1]), between.second_day(most[0][:, None], least[1])
     inside = (low[:, :, None] <= most[2]) & (high[:, :, None] >= least[2])
-    lengths = (most[0] - least[0] + 1)[:, None], most[1] - least[1] + 1
-    parts = _sums_up_to(most[2] - low[:, :, None], lengths) - _sums_up_to(least[2] - 1 - low[:, :, None], lengths)
     regular = (first < axes[0].regular)[:, None] & (days < axes[1].regular)
     open_ = np.where(regular[:, :, None], inside & (np.arange(axes[2].size) < axes[2].regular), True)
     here, up = layout.position(table), layout.position(above)
     yield Barrier(here, between.name, up, other, np.asarray(open_.any(axis=2), np.bool_))
-    known = regular[:, :, None] & (parts > 0)
-    likely = np.log(np.where(known, parts, 1.0) / np.where(known, (lengths[0] * lengths[1])[:, :, None], 1.0))
-    flat = (-1, axes[2].size)
-    yield Barrier(here, attribute, up, other, open_.reshape(flat), between.name, likely.reshape(flat))
-
-
-def _sums_up_to(most: IntArray, lengths: tuple[IntArray, IntArray]) -> FloatArray:
-    """Return how many pairs of whole numbers, below the lengths and from 0 on, have a sum of at most so much."""
-    n, m = (one[..., None] if one.ndim == 2 else one[None, :, None] for one in lengths)
-
-    def triangle(side: IntArray) -> FloatArray:
-        return np.where(side >= 0, (side + 1.0) * (side + 2.0) / 2, 0.0)
-
-    return np.asarray(triangle(most) - triangle(most - n) - triangle(most - m) + triangle(most - n - m), np.float64)
+    yield Barrier(here, attribute, up, other, open_.reshape(-1, axes[2].size), between.name)
 
 
 def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.checks import whole
 from synthdp.curator.curator import Curator
+from synthdp.domain.grid import bounds_of
+from synthdp.domain.refinement import Refinement
 from synthdp.errors import (
     NOTHING_SPENT,
     DiscoveryError,
@@ -24,7 +28,9 @@ from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
 from synthdp.queries.norms import Norms
-from synthdp.schema.columns import Categorical
+from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
+from synthdp.schema.columns import DISCOVERED, Categorical
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import OneTable
 
@@ -131,6 +137,46 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
         others = "in all other columns" if notes else "in all columns"
         notes.append(f"values that did not fit the schema, {others}: no more than noise explains")
     return tuple(notes)
+
+
+NO_RELATION = (
+    "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
+    "rows or fewer columns would tell some"
+)
+"""What a receipt says where all noisy answers are about single columns; a plan foretells it as weak or poor."""
+
+MOSTLY_EMPTY = 0.75
+"""A tolerance: where more of a range than this lies beyond all rows that come out, at one end, the receipt says so."""
+
+
+def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
+    """Return what a receipt says, by noisy answers, of relations that were not measured and tails that noise hides."""
+    model = release.output
+    asked = [one for measured in release.measurements for one in getattr(measured.queries, "cliques", ())]
+    moments = any(hasattr(measured.queries, "pairs") for measured in release.measurements)
+    lonely = len(model.schema) > 1 and bool(asked) and not moments and max(map(len, asked)) < 2
+    ends = [said for name, one in zip(model.domain.names, model.refinements, strict=True) if (said := _ends(name, one))]
+    return (*[NO_RELATION] * lonely, *ends[:SHOWN])
+
+
+def _ends(name: str, refinement: Refinement) -> str:
+    """Return where the numbers of a column end, if most of its range lies beyond; the empty text otherwise."""
+    axis = refinement.fine
+    column, grid = axis.column, axis.grid
+    filled = np.flatnonzero((refinement.weights > 0)[axis.cells] & (axis.starts < grid.regular))
+    if column.quantity != "number" or column.source == DISCOVERED or not len(filled):
+        return ""
+    stops = np.minimum(np.append(axis.starts[1:], grid.size), grid.regular)
+    lower, upper = bounds_of(column)
+    found = [int(axis.starts[filled[0]]), int(stops[filled[-1]])]
+    low, high = (lower + (upper - lower) * (float(end) / grid.steps) for end in grid.first_steps(np.array(found)))
+    sides = [f"below about {in_figures(low, digits=2)}"] * bool(low - lower > MOSTLY_EMPTY * (upper - lower))
+    sides += [f"above about {in_figures(high, digits=2)}"] * bool(upper - high > MOSTLY_EMPTY * (upper - lower))
+    return (
+        f"column {name!r}: nothing {' or '.join(sides)} comes out: noise hides what few rows may lie there"
+        if sides
+        else ""
+    )
 
 
 def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int) -> None:

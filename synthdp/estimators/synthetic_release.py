@@ -27,6 +27,7 @@ from synthdp.estimators.findings import (
     check_noise,
     discovery_notes,
     ignored_notes,
+    learned_notes,
     misfit_notes,
     refuse_own_tables,
     refuse_undiscovered,
@@ -353,7 +354,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             unproven = unproven_points(release.model, release.measurements)
             hidden = unproven_notes(unproven, release.model.schema)
             said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *hidden, *notes)
-            said = (*said, *weight_notes(release.model.schema))
+            said = (*said, *learned_notes(release), *weight_notes(release.model.schema))
             model = without_points(release.model, list(unproven))
             return _suited(release, model, format, loss, said), misfits
 

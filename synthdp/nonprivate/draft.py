@@ -21,10 +21,12 @@ from synthdp.errors import DraftWarning, ParameterError, SchemaError
 from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
+from synthdp.schema.constraint import Constraint
 from synthdp.schema.database import DatabaseSchema
+from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
-from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document
+from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document, rule_document, rule_of
 from synthdp.tables.source import Source
 from synthdp.tables.sources.files import source_at
 from synthdp.tables.sources.resolve import source_of
@@ -210,6 +212,41 @@ class Draft:
         """Columns of the table that the draft has left out, and why."""
         return {one["name"]: one["why"] for one in self._document.get("left_out", [])}
 
+    @property
+    def proposed(self) -> tuple[Constraint, ...]:
+        """Rules that nearly all rows keep and nobody has declared: `declare` takes those that hold without the table."""
+        return tuple(rule_of(one, source=self._where) for one in self._document.get("proposed", []))
+
+    def why(self, rule: Constraint) -> str:
+        """Return how many rows keep a proposed rule, in a sentence."""
+        return str(self._document["proposed"][self.proposed.index(rule)]["comment"])
+
+    def declare(self, rule: Constraint) -> Draft:
+        """Declare a rule, proposed or not, in place: every synthetic row will keep it.
+
+        Raises
+        ------
+        SchemaError
+            If it does not fit the columns or the rules declared before; the draft stays as it was then.
+        """
+        self._take(self._without_proposal(rule) | {"constraints": [*self._rules, rule_document(rule)]})
+        return self
+
+    def dismiss(self, rule: Constraint) -> Draft:
+        """Forget a proposed rule, in place."""
+        self._take(self._without_proposal(rule))
+        return self
+
+    @property
+    def _rules(self) -> list[dict[str, Any]]:
+        return list(self._document.get("constraints", []))
+
+    def _without_proposal(self, rule: Constraint) -> dict[str, Any]:
+        known = self._document.get("proposed", [])
+        left = [one for one, other in zip(known, self.proposed, strict=True) if other != rule]
+        rest = {key: value for key, value in self._document.items() if key != "proposed"}
+        return rest | ({"proposed": left} if left else {})
+
     def review(self, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
         """Return the review of one column; with settings, change them in place and accept the column.
 
@@ -242,7 +279,16 @@ class Draft:
         rest = [entry for entry in self._document["columns"] if entry["name"] != name]
         if not rest:
             raise SchemaError(f"column {name!r} is the last one: a schema needs at least one column")
-        self._take(self._document | {"columns": rest})
+        of_others = {
+            key: [
+                one
+                for one, rule in zip(self._document.get(key, []), rules, strict=True)
+                if name not in _columns_of(rule)
+            ]
+            for key, rules in (("constraints", self.schema.constraints), ("proposed", self.proposed))
+        }
+        kept = {key: value for key, value in self._document.items() if key not in of_others}
+        self._take(kept | {"columns": rest} | {key: rules for key, rules in of_others.items() if rules})
         return self
 
     def finish(self) -> Schema:
@@ -295,6 +341,7 @@ class Draft:
     def __repr__(self) -> str:
         lines = [f"{name!r}: {self[name]!r},{self._mark(name)}" for name in self]
         out = [f"# left out: {name!r}, {why}" for name, why in self.left_out.items()]
+        out += [f"# a rule to declare or not: {rule.in_words()}; {self.why(rule)}" for rule in self.proposed]
         return "\n    ".join(["Draft({", *lines, *out]) + "\n})"
 
     def _repr_html_(self) -> str:
@@ -473,6 +520,11 @@ class ColumnReview:
             return f"{self.name}: {self.column!r}; reviewed"
         seen = f"; {self.seen}" if self.seen else ""
         return f"{self.name}: {self.column!r}; not reviewed{seen}"
+
+
+def _columns_of(rule: Constraint) -> set[str]:
+    """Return the columns that a rule is about, the one that it derives among them."""
+    return {*rule.names, *([rule.column] if isinstance(rule, Derived) else [])}
 
 
 def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:

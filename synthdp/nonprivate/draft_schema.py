@@ -17,6 +17,7 @@ from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_o
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import days_as_numbers
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, clock_settings, csv_of, decimal_settings, read_table
+from synthdp.nonprivate.draft_rules import proposed_rules
 from synthdp.schema.columns import (
     DRAFTED,
     RESOLUTIONS,
@@ -206,6 +207,9 @@ def draft_schema(
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise DataError(f"no column can be described: {reasons}")
     document = document_of(entries, comment=ABOUT, csv=csv)
+    columns, _, _ = read_document(document, source="the draft")
+    if rules := proposed_rules(source, columns):
+        document |= {"proposed": rules}
     return document | ({"left_out": [{"name": n, "why": why} for n, why in left_out.items()]} if left_out else {})
 
 

@@ -34,6 +34,7 @@ KINDS = {
     "less_equal": "is never above", "implies": "then, whenever it has these values, this one has those",
     "forbidden": "never has these values together with those of",
 }  # fmt: skip
+"""Kinds of rules, as the page calls them."""
 
 
 async def table(site: Site, _: Request) -> Response:
@@ -323,7 +324,33 @@ async def rules(site: Site, _: Request) -> Response:
     held = [name for name, column in schema.items() if not column.names_rows] if schema else []
     names = [(i, one["name"]) for i, one in enumerate(project.columns) if one["name"] in held]
     said = [rule.in_words() for rule in schema.constraints] if schema else []
-    return site.show("rules", rules=said, names=names, kinds=KINDS)
+    return site.show(
+        "rules", rules=said, names=names, kinds=KINDS, proposed=site.jobs["propose"], known=project.state["rules"]
+    )
+
+
+async def propose_rules(site: Site, _: Request) -> Response:
+    """Look for rules that nearly all rows keep: a child reads the rows; nothing is declared by it."""
+    project = site.project
+    site.jobs.start("propose", {**project.rows(), "schema": project.document()})
+    return site.go("rules")
+
+
+async def forget_proposals(site: Site, _: Request) -> Response:
+    """Forget the rules that were found."""
+    await site.jobs.stop("propose")
+    site.jobs.forget("propose")
+    return site.go("rules")
+
+
+async def take_proposal(site: Site, request: Request) -> Response:
+    """Declare a rule that was found, because a person says that it holds by its meaning."""
+    job = site.jobs["propose"]
+    found = job.result if job is not None and job.state == "done" else []
+    with site.project.changing() as project:
+        project.state["rules"].append(numbered(found, request.path_params["rule"], "rule")["rule"])
+        project.schema()
+    return site.go("rules", note="The rule is kept: every synthetic row will obey it.")
 
 
 async def add_rule(site: Site, request: Request) -> Response:

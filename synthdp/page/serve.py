@@ -50,6 +50,7 @@ async def _progress(site: Site, request: Request) -> Response:
 
 
 async def _nothing(_: Request, __: Exception) -> Response:
+    """Answer that there is no such address."""
     return PlainTextResponse("There is nothing at this address.", 404)
 
 
@@ -61,12 +62,16 @@ GET: dict[str, Screen] = {
     "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
     "progress/{job}": _progress,
 }  # fmt: skip
+"""The screens, by address."""
+
 POST: dict[str, tuple[Screen, str]] = {
     "table": (prepare.choose, "table"), "people": (prepare.protect, "people"), "document": (prepare.dictionary, "columns"),
     "missing": (prepare.missing, "columns"), "sheet": (prepare.sheet, "columns"), "recall": (prepare.recall, "columns"),
     "columns/{column}": (prepare.answer, "columns/{column}"), "columns/{column}/look": (prepare.look, "columns/{column}"),
     "columns/{column}/hide": (prepare.hide, "columns/{column}"), "rules": (prepare.add_rule, "rules"),
-    "rules/{rule}/drop": (prepare.drop_rule, "rules"), "promise": (outcome.make_plan, "promise"),
+    "rules/{rule}/drop": (prepare.drop_rule, "rules"),
+    "rules/propose": (prepare.propose_rules, "rules"), "rules/forget": (prepare.forget_proposals, "rules"),
+    "rules/{rule}/take": (prepare.take_proposal, "rules"), "promise": (outcome.make_plan, "promise"),
     "promise/choose": (outcome.choose_promise, "promise"), "release": (outcome.start_release, "release"),
     "release/stop": (outcome.stop_release, "release"), "publish/{release}/finish": (outcome.finish, "publish"),
     "publish/{release}/compare": (outcome.compare, "publish"), "publish/forget": (outcome.forget_comparison, "publish"),
@@ -84,7 +89,10 @@ def application(site: Site) -> Starlette:
 
 
 IDLE_SECONDS = 3600.0
+"""Seconds without a request after which the page ends.  A safety limit."""
+
 LOCK, OPENER = ".synthdp-page.lock", ".synthdp-page.html"
+"""Names of the file that one page holds, and of the file that opens it."""
 
 
 def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_seconds: float = IDLE_SECONDS) -> None:

@@ -33,9 +33,16 @@ UNEXPECTED = (
     "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows. Whether "
     "anything was spent, the ledger says."
 )
+"""What a job says of an error that nobody expected."""
+
 NO_SPACE = "The disk is full, or the file would be too large: make room, then try again."
+"""What it says of a full disk."""
+
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
+"""What it says of a file that cannot be read or written."""
+
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
+"""What it says of too little memory."""
 
 BOARD, SUMS = "for-the-board", "SHA256SUMS"
 """Names of the folder that `synthdp publish` writes, beside the files of a release, and of its checksums."""
@@ -118,6 +125,23 @@ def look(request: Request, tell: Tell) -> Any:
     return asdict(looked(source_of_request(request), request["name"], csv))
 
 
+def propose(request: Request, tell: Tell) -> Any:
+    """Return rules of order that nearly all rows keep: document, words, and how many rows keep it.  Private."""
+    from synthdp.nonprivate.draft_rules import proposed_rules
+    from synthdp.schema.schema import schema_given
+
+    tell(Progress(stage="reading", done=0, total=1))
+    schema = schema_given(request["schema"])
+    found = []
+    for rule in proposed_rules(source_of_request(request), dict(schema.items())):
+        comment = rule.pop("comment")
+        if (
+            rule["rule"] == "less_equal"
+        ):  # what follows from another column is a list of values, which no click declares
+            found.append({"rule": rule, "words": f"{rule['left']} is never above {rule['right']}", "kept": comment})
+    return found
+
+
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
     from synthdp.curator.curator import Ledger
@@ -192,6 +216,7 @@ def answer(request: Request, tell: Tell) -> Any:
 
 
 def _cell(value: Any) -> str:
+    """Return a value as the page shows it."""
     from synthdp.figures import in_figures
 
     if value is None or value != value:
@@ -212,8 +237,9 @@ def compare(request: Request, tell: Tell) -> Any:
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
-    one.__name__: one for one in (read, document, plan, look, release, results, answer, compare)
+    one.__name__: one for one in (read, document, plan, look, propose, release, results, answer, compare)
 }
+"""The jobs, by name."""
 
 
 def run(request: Request, tell: Tell) -> dict[str, Any]:

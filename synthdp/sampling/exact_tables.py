@@ -244,8 +244,8 @@ def _exchange(
     others = [next(j for j in one.clique if j not in shared) for one in tables]
     wanted = []
     for one, other in zip(tables, others, strict=True):
-        order = [one.clique.index(j) for j in (*alike, by, other)]
-        counts = one.counts.reshape(table_shape(shape, one.clique)).transpose(order)
+        axes = [one.clique.index(j) for j in (*alike, by, other)]
+        counts = one.counts.reshape(table_shape(shape, one.clique)).transpose(axes)
         wanted.append(counts.reshape(table_size(shape, alike), shape[by], shape[other]))
     for _ in range(EXCHANGES):
         mixed = rng.permutation(len(codes))

@@ -98,7 +98,9 @@ def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> F
         centre, wide = np.log([narrow / 10, 10 * span]), np.zeros(2)
     best = np.full(len(counts), 1 / len(counts))
     for _ in range(ZOOMS):
-        place, log_scale = np.meshgrid(np.linspace(*centre, PLACES), np.linspace(*wide, PLACES if wide.any() else 1))
+        place, log_scale = np.meshgrid(
+            np.linspace(centre[0], centre[1], PLACES), np.linspace(wide[0], wide[1], PLACES if wide.any() else 1)
+        )
         at = below(edges[None, :], place.reshape(-1, 1), log_scale.reshape(-1, 1))
         shares = np.diff(at, axis=1)
         shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)

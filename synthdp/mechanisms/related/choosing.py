@@ -49,19 +49,18 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
         By position of a table the attribute of its parent that says how many rows there are.
     """
     found = gains.copy()
-    families: dict[tuple[object, ...], list[int]] = {}
+    families: dict[tuple[Kind, int, int, str], list[int]] = {}
     for i, one in enumerate(tables):
-        families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
-        families.setdefault((one.kind, one.table, one.attribute), []).append(i)
-    for (kind, table, *rest), family in families.items():
+        if one.kind is not Kind.ROW:  # whose axes are one-way tables, both
+            families.setdefault((one.kind, one.table, one.above, one.other), []).append(i)
+    for (kind, table, above, other), family in families.items():
         if len(family) < FAMILY:
             continue
         shared = max(0.0, float(np.quantile(gains[family], UNRELATED)))
         found[family] -= shared
-        if kind is Kind.PARENT and len(rest) == 2:
-            above, other = rest
+        if kind is Kind.PARENT:
             for i, one in enumerate(tables):
-                of_count = counts.get(table) in (one.attribute, one.other)  # type: ignore[call-overload]
+                of_count = counts.get(table) in (one.attribute, one.other)
                 if one.kind is Kind.ROW and one.table == above and of_count and other in (one.attribute, one.other):
                     found[i] += shared
     return found

@@ -20,7 +20,6 @@ from synthdp.curator.curator import Curator
 from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules_across import barriers_of
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.related.scaling import LAST, Key, Target, fit_histories
 from synthdp.fit.related.shrinkage import towards
@@ -395,15 +394,6 @@ class _Known:
                 for many in {*groups.values()}
             }
             groupings[key] = {str(name): made[many] for name, many in groups.items()}
-        for barrier in barriers_of(layout):
-            first, days = (barrier.above, barrier.other), (barrier.table, barrier.days)
-            if barrier.likely is None or first not in found:
-                continue
-            before = np.outer(found[first].sum(axis=0), found[days].sum(axis=0)).ravel()
-            led = before @ (np.exp(barrier.likely) * barrier.possible)
-            key = barrier.table, barrier.attribute
-            less = np.log(np.maximum(led, 1e-9 * led.sum()) / led.sum())
-            conditionals[key] = replace(conditionals[key], base=conditionals[key].base - less)
         return replace(
             self, layout=layout, ones=found, stddevs=stddevs, groupings=groupings, refinements=refinements,
             model=Histories(layout, conditionals),

@@ -133,7 +133,7 @@ def swap_by_degree(
 
 def _coarse(t: int) -> int:
     """Return t, or from 64 on the next number of six leading bits."""
-    unit = 2 ** max(0, t.bit_length() - 6)
+    unit: int = 2 ** max(0, t.bit_length() - 6)
     return -(-t // unit) * unit
 
 
@@ -269,7 +269,8 @@ class ChebyshevTensor(LinearFamily):
     @property
     def ones(self) -> IntArray:
         """What stands for 1 in each term, (k,)."""
-        return self.by_degree[np.indices((self.t,) * len(self.domain)).max(axis=0).ravel()[1:]]
+        ones: IntArray = self.by_degree[np.indices((self.t,) * len(self.domain)).max(axis=0).ravel()[1:]]
+        return ones
 
     def real_features(self, codes: Codes) -> FloatArray:
         """Return the unrounded terms, (n, k), in C order of the degrees."""

@@ -135,10 +135,6 @@ def test_cells_that_no_days_lead_to_are_closed(order: str | None) -> None:
             table = barrier.possible.reshape(possible.shape)
             regular = np.ix_(*(np.arange(axis.regular) for axis in (first, days, second)))
             assert (table[regular] == (possible[regular] > 0)).all()
-            pairs = np.multiply.outer(first.width, days.width)[: first.regular, : days.regular, None]
-            assert barrier.likely is not None
-            parts = np.exp(barrier.likely.reshape(possible.shape)[regular]) * pairs
-            assert np.allclose(np.where(possible[regular] > 0, parts, 0), possible[regular])
 
 
 def test_lengths_and_the_last_day_come_out_as_they_went_in() -> None:

@@ -293,13 +293,15 @@ def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
         assert min(took) < 0.1, (path, took)
 
 
-@pytest.mark.parametrize("job", ["read", "document", "look", "plan", "release", "results", "answer", "compare"])
+@pytest.mark.parametrize(
+    "job", ["read", "document", "look", "propose", "plan", "release", "results", "answer", "compare"]
+)
 def test_every_screen_is_there_while_a_job_runs_after_it_failed_and_after_it_was_stopped(walked, job):
     kept = dict(walked.site.jobs._jobs)
     made = walked.site.jobs._jobs[job] = Job(job, walked.folder, about=getattr(kept.get(job), "about", None))
     for state in ("running", "failed", "stopped"):
         made.state = state
-        for path in ("table", "columns", "columns/1", "promise", "release", "publish", "questions"):
+        for path in ("table", "columns", "columns/1", "rules", "promise", "release", "publish", "questions"):
             assert walked.get(path).status == 200, (state, path)
     walked.site.jobs._jobs = kept
 
@@ -835,3 +837,31 @@ def test_rows_of_another_length_than_the_header_are_said_and_not_kept(tmp_path):
     screen = visitor.post("table", file=number_of(visitor, "ragged.csv")).text
     assert "2 rows have more or fewer fields than the header" in screen
     assert "uneven" not in (tmp_path / FILE).read_text()
+
+
+def test_a_rule_that_nearly_all_rows_keep_is_shown_and_declared_by_a_person_alone(tmp_path):
+    rng = np.random.default_rng(1)
+    came = rng.integers(0, 50, 400)
+    went = came + rng.integers(0, 30, 400)
+    went[0] = came[0] - 1 if came[0] else came[0]
+    other = rng.integers(0, 99, 400)
+    lines = ["came,went,other", *(f"{a},{b},{c}" for a, b, c in zip(came, went, other, strict=True))]
+    (tmp_path / "stays.csv").write_text("\n".join(lines) + "\n")
+    visitor = Visitor(tmp_path)
+    visitor.get("table")
+    visitor.post("table", file=number_of(visitor, "stays.csv"))
+    visitor.post("people", protects="row")
+    for place in range(3):
+        visitor.post(f"columns/{place}", how="limits", type="integer", lower="0", upper="100", source="a form")
+    assert "came is never above went" not in visitor.get("rules").text
+    shown = visitor.post("rules/propose").text
+    assert shown.index("PRIVATE") < shown.index("came is never above went")
+    assert "other is never above" not in shown
+    assert visitor.project.state["rules"] == []
+    assert "came is never above went" not in (tmp_path / FILE).read_text()
+    visitor.post("rules/0/take")
+    (rule,) = visitor.project.schema().constraints
+    assert rule == sd.LessEqual("came", "went")
+    assert "declared" in visitor.get("rules").text
+    visitor.post("rules/forget")
+    assert "PRIVATE" not in visitor.get("rules").text

@@ -36,11 +36,6 @@ def test_what_all_tables_of_a_family_share_is_the_gain_of_the_table_that_mends_i
     assert found.tolist() == [0.0, 10.0, -10.0, 0.0, 800.0, 110.0, 10.0]
 
 
-def test_what_an_attribute_alone_is_off_by_is_no_gain_of_its_pairs() -> None:
-    pairs = [table(Kind.PARENT, "v", f"p{i}", above=0) for i in range(4)]
-    assert beyond_shared(np.array([50.0, 50.0, 60.0, 450.0]), pairs, {1: "#rows"}).tolist() == [0.0, 0.0, 10.0, 400.0]
-
-
 def test_few_tables_share_nothing_that_can_be_told() -> None:
     some = [table(Kind.PARENT, f"w{i}", "v", above=1, of=2) for i in range(3)]
     assert beyond_shared(np.array([5.0, 6.0, 7.0]), some, {}).tolist() == [5.0, 6.0, 7.0]

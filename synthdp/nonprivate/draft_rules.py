@@ -1,0 +1,175 @@
+"""NOT private: rules between columns that nearly all rows of a table keep, for a person to declare or not.
+
+A rule is never part of a draft's schema until somebody declares it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from synthdp.arrays import FloatArray, IntArray
+from synthdp.domain.encoder import Numbers, RawColumn, encode
+from synthdp.domain.grid import grid_of, labels_of
+from synthdp.nonprivate.digits import SHARED
+from synthdp.schema.column import Level
+from synthdp.schema.columns import Column
+from synthdp.schema.constraints import LessEqual
+from synthdp.schema.derived import Derived
+from synthdp.schema.schema_json import rule_document
+from synthdp.tables.source import Source
+
+MOST_ROWS = 100_000
+"""A safety limit: rules are looked for in the first rows of a large table."""
+
+FEWEST_ROWS = 100
+"""A tolerance: fewer rows with both values say nothing about a rule."""
+
+NEARLY_ALL = 0.98
+"""A tolerance: the share of the rows that keep a proposed rule; a few cells of every large table are wrong."""
+
+BY_CHANCE = 0.9
+"""A tolerance: no rule is proposed that so many rows would keep if its columns had nothing to do with each other."""
+
+OFTEN = 0.95
+"""A tolerance: the share of the rows in levels that a draft may name, without which a column names rows and all follows."""
+
+FIRST = 2_000
+"""A safety limit: pairs of columns that so many rows speak against are looked at no further."""
+
+MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
+"""Safety limits: columns of one kind that are compared, levels of a column that others follow from, and rules of either
+kind that are proposed, the least likely by chance first."""
+
+_KEPT = "{kept} of the {rows:,} rows that have both values keep this; by chance {chance:.0%} would."
+
+
+class _Found(NamedTuple):
+    """A rule, which rows keep it, and the share that would by chance."""
+
+    rule: LessEqual | Derived
+    kept: int
+    rows: int
+    chance: float
+
+    def document(self) -> dict[str, Any]:
+        """Return it as a schema file has it, with a comment."""
+        kept = "all" if self.kept == self.rows else f"{self.kept:,}"
+        return rule_document(self.rule) | {"comment": _KEPT.format(kept=kept, rows=self.rows, chance=self.chance)}
+
+
+def proposed_rules(source: Source, columns: Mapping[str, Column]) -> list[dict[str, Any]]:
+    """Return rules that nearly all rows keep as the documents of a schema file, each with a comment that says how many.
+
+    One column is at most another, or follows from another: a country from its city, a grade from its sub-grade.
+
+    Parameters
+    ----------
+    source
+        The table.
+    columns
+        Its drafted columns.
+    """
+    known = {name: column for name, column in columns.items() if column.is_complete and not column.names_rows}
+    measured = [name for name, column in known.items() if column.measured][:MOST_COLUMNS]
+    labelled = [name for name, column in known.items() if column.labelled and len(labels_of(column)) <= MOST_LEVELS]
+    labelled = labelled[:MOST_COLUMNS]
+    asked = {name: known[name] for name in (*measured, *labelled)}
+    parts: dict[str, list[Any]] = {name: [] for name in asked}
+    rows = 0
+    for block in source.blocks(asked) if len(asked) > 1 else ():
+        for name, column in asked.items():
+            parts[name].append(_values(block[name]) if column.measured else _codes(column, block[name]))
+        rows += len(parts[next(iter(parts))][-1])
+        if rows >= MOST_ROWS:
+            break
+    if not rows:
+        return []
+    whole = {name: np.concatenate(some)[:MOST_ROWS] for name, some in parts.items()}
+    found = [*_orders(known, {name: whole[name] for name in measured})]
+    found += _followers(known, {name: whole[name] for name in labelled})
+    return [one.document() for one in found]
+
+
+def _values(raw: RawColumn) -> FloatArray:
+    """Return the numbers of a column, NaN where one is missing."""
+    if not isinstance(raw, Numbers):
+        return np.full(len(raw.codes), np.nan)
+    values = raw.values.astype(np.float64)
+    return values if raw.missing is None else np.where(raw.missing, np.nan, values)
+
+
+def _codes(column: Column, raw: RawColumn) -> IntArray:
+    """Return the level of each row, -1 where it is missing or none."""
+    codes, grid = encode(column, raw).astype(np.int64), grid_of(column)
+    levels = len(labels_of(column)) - (grid.other >= grid.regular and grid.other < grid.releasable)
+    return np.where(codes < levels, codes, np.where(codes == grid.other, levels, -1) if grid.hidden is None else -1)
+
+
+def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
+    """Return which columns of one kind are hardly ever above another one, without those that follow from two others."""
+    found: dict[tuple[str, str], _Found] = {}
+    ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
+    for left, right in itertools.permutations(values, 2):
+        if type(columns[left]) is not type(columns[right]) or not _may_be_below(values[left], values[right]):
+            continue
+        a, b = values[left], values[right]
+        both = ~(np.isnan(a) | np.isnan(b))
+        rows, kept = int(both.sum()), int((a <= b).sum())
+        if rows < FEWEST_ROWS or kept < NEARLY_ALL * rows or (a == b).sum() > NEARLY_ALL * rows:
+            continue
+        chance = float(np.searchsorted(ranks[left], ranks[right], side="right").mean() / len(ranks[left]))
+        if chance < BY_CHANCE:
+            found[left, right] = _Found(LessEqual(left, right), kept, rows, chance)
+    direct = [one for (a, c), one in found.items() if not any((a, b) in found and (b, c) in found for b in values)]
+    return sorted(direct, key=lambda one: one.chance)[:MOST_RULES]
+
+
+def _may_be_below(left: FloatArray, right: FloatArray) -> bool:
+    """Say whether some rows leave it open that one column is hardly ever above the other: most pairs end here."""
+    above = int((left[:FIRST] > right[:FIRST]).sum())
+    return above <= max(1 - NEARLY_ALL, 0.05) * min(FIRST, len(left))
+
+
+def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> list[_Found]:
+    """Return which columns follow from another one; each from the one with the fewest levels."""
+    names = list(codes)
+    sizes = {name: len(np.unique(some[some >= 0])) for name, some in codes.items()}
+    best: dict[str, tuple[int, _Found]] = {}
+    for of, name in itertools.permutations(names, 2):
+        as_many = sizes[of] == sizes[name] and names.index(of) < names.index(name)
+        if sizes[name] < 2 or not (sizes[of] > sizes[name] or as_many):
+            continue
+        one = _follows(columns, of, name, codes[of], codes[name])
+        if one is not None and (name not in best or sizes[of] < best[name][0]):
+            best[name] = sizes[of], one
+    return sorted((one for _, one in best.values()), key=lambda one: one.chance)[:MOST_RULES]
+
+
+def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
+    """Return the rule that one column follows from another, if nearly all rows keep it; ``None`` otherwise."""
+    levels = labels_of(columns[of]), labels_of(columns[name])
+    few = _counts(codes[:FIRST], results[:FIRST], levels)
+    if few.max(axis=1).sum() < (1 - 2 * (1 - NEARLY_ALL)) * few.sum():
+        return None
+    table = _counts(codes, results, levels)
+    rows, each = int(table.sum()), table.sum(axis=1)
+    if rows < FEWEST_ROWS:
+        return None
+    kept, chance = int(table.max(axis=1).sum()), float(table.sum(axis=0).max() / rows)
+    if kept < NEARLY_ALL * rows or chance >= BY_CHANCE or each[each >= SHARED].sum() < OFTEN * rows:
+        return None
+    usual = int(table.sum(axis=0).argmax())
+    of_each = np.where(each >= SHARED, table.argmax(axis=1), usual).tolist()
+    values = {level: levels[1][result] for level, result in zip(levels[0], of_each, strict=True)}
+    return _Found(Derived(name, of=of, values=values), kept, rows, chance)
+
+
+def _counts(codes: IntArray, results: IntArray, levels: tuple[Sequence[Level], Sequence[Level]]) -> IntArray:
+    """Return how many rows have each pair of levels."""
+    both, width = (codes >= 0) & (results >= 0), len(levels[1])
+    flat = np.bincount(codes[both] * width + results[both], minlength=len(levels[0]) * width)
+    return np.asarray(flat.reshape(len(levels[0]), width), np.int64)
