@@ -23,6 +23,7 @@ from synthdp.estimators.series_folder import PRIVATE, read_arrays, read_document
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.panel import first_persons, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP
+from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
@@ -307,12 +308,15 @@ class PanelSeries:
             mechanism="discrete Gaussian", answers=tellings * self._states.patterns, sensitivity=1.0, stddev=self._stddev,
             loss=GaussianDP(self._terms.mu), noise=(self._stddev, self._stddev), unit="people",
         )  # fmt: skip
-        adjacency = self._terms.adjacency
-        said = (f"{self.periods} periods in all, no more", "the persons are those of the first period")
+        adjacency, unit = self._terms.adjacency, self._settings["privacy_unit"]
+        said = (
+            f"a person has one id in column {unit!r}, in one spelling; a row without an id is left out",
+            f"{self.periods} periods in all, no more", "the persons are those of the first period",
+        )  # fmt: skip
         entry = self._room().entry if (self._path / PRIVATE).is_dir() else None
         return Receipt(
             total=self._terms.loss, adjacency=adjacency, items=(item,),
-            assumptions=(*assumptions(self.schema, self.schema, adjacency), *said),
+            assumptions=(*assumptions(self.schema, self.schema, Adjacency(Neighbors.ADD_REMOVE)), *said),
             notes=(f"{self.padding} persons are added to each of {self._states.patterns} sequences of states",),
             versions=noise_versions(), ledger=self._settings["ledger"], dataset=self._settings["dataset"],
             entries=() if entry is None else (entry,),

@@ -29,3 +29,11 @@ def test_a_tiny_run_tells_every_error(load, tmp_path):
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [(one["arm"], one["month"]) for one in records] == [("again", 1), ("again", 3), ("split", 1)]
     assert all(0 < one["error"] < 1 for one in records)
+
+
+@pytest.mark.slow
+def test_a_long_series_is_compared_with_one_release_of_the_same_tables(load, tmp_path):
+    load("series").long_series(4, 0, tmp_path / "out.jsonl", rows=1200)
+    record = json.loads((tmp_path / "out.jsonl").read_text())
+    assert 0 < record["one_shot"] < 1
+    assert record["ratio"] == record["error"] / record["one_shot"]

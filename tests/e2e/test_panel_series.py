@@ -101,6 +101,7 @@ def test_after_the_last_period_private_files_are_gone_and_nothing_can_be_added(p
     with pytest.raises(DataError, match="all 6"):
         made.add(MONTHS[0])
     assert "panel" in str(made.receipt_)
+    assert "a row without an id is left out" in made.receipt_.assumptions[-3]
     assert made.receipt_.total == sd.ApproxDP(8.0, 1e-9)
 
 
