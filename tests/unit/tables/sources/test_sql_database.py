@@ -164,8 +164,9 @@ def test_names_with_a_percent_sign_or_a_quote_are_read_and_written(postgres: Ser
     release.fit(pd.DataFrame({name: np.arange(200) % 10 for name in schema}))
     with psycopg.connect(postgres.url()) as connection:
         release.sample_to(sd.SqlSource(connection, table='wei"rd'), rows=7)
-    for door in (postgres.url(), psycopg.connect(postgres.url())):
-        source = sd.SqlSource(door, table='wei"rd')
-        assert source.names == ("paid %s", "100 %")
-        assert many(source, "100 %") == 7
-        source.forget()
+    with psycopg.connect(postgres.url()) as connection:
+        for door in (postgres.url(), connection):
+            source = sd.SqlSource(door, table='wei"rd')
+            assert source.names == ("paid %s", "100 %")
+            assert many(source, "100 %") == 7
+            source.forget()
