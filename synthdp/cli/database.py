@@ -18,6 +18,7 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
+"""Endings of files that tables are read from."""
 
 
 def is_database(path: Path) -> bool:
@@ -141,6 +142,7 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
 
 
 def _check_out(out: Path, folder: Path | None) -> None:
+    """Raise unless the folder to write is new or empty, and not that of the private tables."""
     if folder is not None and out.resolve() == folder.resolve():
         raise ParameterError(f"'{out}' is the folder of the private tables: give another")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -148,6 +150,7 @@ def _check_out(out: Path, folder: Path | None) -> None:
 
 
 def _tell(written: Mapping[str, int], out: Path, *, receipt: Any, as_json: bool) -> None:
+    """Print what was written, and the receipt."""
     if as_json:
         document = {"rows": dict(written), "out": str(out)}
         click.echo(json.dumps(document | ({} if receipt is None else {"receipt": receipt.to_document()})))

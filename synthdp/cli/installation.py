@@ -15,6 +15,7 @@ from synthdp.errors import DataError
 from synthdp.registered import COLUMN_TYPES, MECHANISMS, SOURCES
 
 PACKAGES = ("synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting")
+"""Packages whose versions are shown."""
 
 
 @click.command()
@@ -111,5 +112,6 @@ def audit(names: tuple[str, ...], epsilon: float, delta: float, runs: int, confi
 
 
 def _document(bound: Any) -> dict[str, Any]:
+    """Return an audit's result as JSON has it."""
     document = asdict(bound)
     return document | {"neighbors": str(bound.neighbors), "claimed": asdict(bound.claimed), "holds": bound.holds}

@@ -70,6 +70,7 @@ def ledger(
 
 
 def _check_there(book: Ledger, dataset: str) -> None:
+    """Raise DataError, which names similar data sets, unless the ledger has this one."""
     names = book.datasets()
     if dataset not in names:
         close = get_close_matches(dataset, names) or names[:3]
@@ -78,6 +79,7 @@ def _check_there(book: Ledger, dataset: str) -> None:
 
 
 def _lines(book: Ledger, name: str) -> list[str]:
+    """Return the lines about one data set."""
     entries, cap, counted = book.entries(name), book.cap(name), book.adjacency(name)
     declare = f"synthdp ledger '{book.path}' --dataset '{name}' --neighbors add_remove (or replace_one)"
     lines = [
@@ -91,6 +93,7 @@ def _lines(book: Ledger, name: str) -> list[str]:
 
 
 def _left(book: Ledger, name: str) -> PrivacyLoss | str | None:
+    """Return what is left of a data set's cap, or why that cannot be said."""
     try:
         return book.left(name)
     except LedgerError as error:
@@ -98,6 +101,7 @@ def _left(book: Ledger, name: str) -> PrivacyLoss | str | None:
 
 
 def _document(book: Ledger, name: str) -> dict[str, Any]:
+    """Return one data set as JSON has it."""
     from synthdp.privacy.loss import to_document
 
     cap, counted, left = book.cap(name), book.adjacency(name), _left(book, name)

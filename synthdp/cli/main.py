@@ -29,10 +29,19 @@ from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_bu
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
+"""The option of ε, for all commands."""
+
 DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
+"""The option of δ, for all commands."""
+
 SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
+"""The option of the seed, for all commands."""
+
 MOST_NAMES = 10
+"""Columns that one line names."""
+
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+"""The option of output for machines, for all commands."""
 
 
 class OneLine(WholeHelp):
@@ -388,6 +397,7 @@ def sample(
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    """Print a warning of this package on standard error."""
     if issubclass(category, UserWarning):
         click.echo(f"synthdp: warning: {message}", err=True)
 
@@ -406,10 +416,12 @@ def _condition(text: str, schema: synthdp.Schema) -> str:
 
 
 def _levels(column: object) -> Sequence[Any]:
+    """Return a column's levels, none if it has numbers."""
     return getattr(column, "levels", None) or ()
 
 
 def _comparison(real: Any, synthetic: Any) -> str:
+    """Return the lines of a comparison with the real rows."""
     lines = [
         "NON-PRIVATE comparison with the real rows (not for publication)",
         f"{'':<20}{'real':>12}{'synthetic':>12}",

@@ -14,6 +14,7 @@ from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
+"""The type of arguments that are paths."""
 
 
 @click.command()
@@ -128,6 +129,7 @@ def publish(
 
 
 def _tell(folder: Path, count: int, *, as_json: bool) -> None:
+    """Print how many rows were written, and where."""
     click.echo(
         json.dumps({"rows": count, "out": str(folder)}) if as_json else f"{count} synthetic rows, to publish: {folder}"
     )

@@ -68,6 +68,7 @@ class TableOptions(CsvFormat):
 
 
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+"""Names that the command line has for separators."""
 
 
 def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,10 @@ from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+"""The option of output for machines."""
+
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+"""The argument that names a release."""
 
 
 KINDS = ("marginal", "count", "share", "sum", "mean", "variance", "quantile", "correlation", "regression")
@@ -198,10 +201,12 @@ def nonprivate_evaluate(
 
 
 def _is_number(column: object) -> bool:
+    """Say whether a column holds numbers or times."""
     return isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Datetime, synthdp.Duration))
 
 
 PATH = click.Path(path_type=Path)
+"""The type of arguments that are paths."""
 
 
 @click.command()
@@ -270,6 +275,7 @@ def risk(
 
 
 def _thresholds(texts: tuple[str, ...]) -> dict[str, float]:
+    """Return the thresholds of texts such as "membership=0.6"; raise ParameterError for others."""
     thresholds: dict[str, float] = {}
     for text in texts:
         name, found, value = text.partition("=")

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from synthdp.schema.column import Column
 
 KEYS = {"a": "accept", "c": "change", "o": "other", "k": "known", "d": "drop", "s": "skip", "q": "quit", "?": "help"}
+"""The key of each answer."""
+
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key != "?"), "[?]"])
+"""The line of all answers."""
+
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 HELP = {
     "accept": "take the column as it stands; the receipt says that it was drafted from the table",
@@ -29,9 +33,16 @@ HELP = {
     "skip": "leave it for later",
     "quit": "end here; run the command again to go on",
 }
+"""What each answer does."""
+
 OPEN = "*"
+"""What stands for an open bound."""
+
 MOST_SHOWN = 12
+"""Levels that are shown at once."""
+
 _ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
+"""Settings that the answer "change" asks for."""
 
 
 @click.command()
@@ -209,16 +220,19 @@ def _settings(column: Column) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
+    """Return a setting as text."""
     if not isinstance(value, tuple):
         return str(value)
     return " | ".join(f"{one[0]}: {one[1]}" if isinstance(one, tuple) and len(one) == 2 else str(one) for one in value)
 
 
 def _sentences(comment: str) -> list[str]:
+    """Return the sentences of a comment."""
     return re.split(r"(?<=[.:]) (?=[A-Z])", comment) if comment else []
 
 
 def _say(text: str) -> None:
+    """Print a text, indented and wrapped."""
     if text:
         click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
 
@@ -241,6 +255,7 @@ def _fitting(name: str, column: Column) -> list[str]:
 
 
 def _can_hold(known: Column, drafted: Column) -> bool:
+    """Say whether a known column can hold all levels of the drafted one."""
     if known.labelled != drafted.labelled:
         return False
     return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(
@@ -249,6 +264,7 @@ def _can_hold(known: Column, drafted: Column) -> bool:
 
 
 def _number(text: str, column: Column) -> Any:
+    """Return a typed bound as a number, or as text where the column is of moments."""
     if column.temporal and column.quantity == "moment":
         return text
     try:
@@ -268,6 +284,7 @@ def _levels(text: str, known: Any) -> list[Any]:
 
 
 def _described(column: Column) -> str:
+    """Return a column in one line."""
     kind = type(column).__name__.lower()
     holes = ", may be missing" if column.nullable else ""
     if column.measured:
@@ -279,6 +296,7 @@ def _described(column: Column) -> str:
 
 
 def _listed(levels: Any) -> str:
+    """Return levels as text, the first `MOST_SHOWN` of them."""
     if levels is None:
         return "levels to be discovered"
     more = f" | and {len(levels) - MOST_SHOWN} more" if len(levels) > MOST_SHOWN else ""
@@ -295,6 +313,7 @@ def _asked(question: str) -> str:
 
 
 def _write(draft: Draft, path: Path) -> None:
+    """Write a draft to a file, whole or not at all."""
     from synthdp.publishing import whole_file
 
     with whole_file(path, private=True) as scratch:

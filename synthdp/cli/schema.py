@@ -17,10 +17,13 @@ from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
+"""The type of arguments that are paths."""
+
 LOUD = (
     "synthdp: WARNING: this draft was READ OFF THE TABLE, without noise. It is as private as the table: do not publish it. "
     "Its bounds and levels are refused until a person has checked each column, with `synthdp schema review`."
 )
+"""What is printed with every draft."""
 
 
 @click.group(cls=WholeHelp)
@@ -120,6 +123,7 @@ def draft(
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
+    """Return the draft of a table, and print what was left out."""
     from synthdp.nonprivate.draft_schema import draft_schema
 
     document = draft_schema(table_at(path, told), without=without, missing=told.missing or None)
@@ -152,6 +156,7 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None, told: Csv
 
 
 def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict[str, Any]]:
+    """Return columns without some; raise ParameterError if there is none of a name."""
     names = [column["name"] for column in columns]
     for name in without:
         if name not in names:

@@ -22,7 +22,10 @@ REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fu
 """File systems on which locks or syncs of SQLite may not hold (https://sqlite.org/faq.html#q5)."""
 
 IN_MEMORY = ("tmpfs", "ramfs")
+"""File systems that write to no disk."""
+
 LOOPBACK = "127.0.0.1"
+"""The address that only this machine reaches."""
 
 
 def security_checks(folder: Path | None, *, opendp: str) -> list[Check]:
@@ -115,6 +118,7 @@ def _ledger(folder: Path) -> Check:
 
 
 def _loopback() -> Check:
+    """Check that the page's address is reached from this machine alone."""
     name = "loopback"
     try:
         with socket.socket() as door:

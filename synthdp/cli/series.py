@@ -153,6 +153,7 @@ def status(folder: Path, as_json: bool) -> None:
 
 
 def _opened(folder: Path, seed: int | None) -> synthdp.ReleaseSeries:
+    """Return the series in a folder; raise DataError if there is none."""
     if not (folder / "series.json").is_file():
         raise DataError(f"'{folder}' is not a series: start one with synthdp series start")
     return synthdp.ReleaseSeries(path=folder, random_state=seed)

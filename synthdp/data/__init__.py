@@ -17,6 +17,8 @@ _BOUNDS = {
     "capital-loss": (0, 4_500),
     "hours-per-week": (1, 99),
 }
+"""The bounds of the bundled table's numbers, from its documentation."""
+
 _LEVELS = {
     "workclass": "Federal-gov|Local-gov|Never-worked|Private|Self-emp-inc|Self-emp-not-inc|State-gov|Without-pay",
     "education": "10th|11th|12th|1st-4th|5th-6th|7th-8th|9th|Assoc-acdm|Assoc-voc|Bachelors|Doctorate|HS-grad|Masters|"
@@ -33,7 +35,10 @@ _LEVELS = {
     "Trinadad&Tobago|United-States|Vietnam|Yugoslavia",
     "income": "<=50K|>50K",
 }
+"""The levels of its labels."""
+
 _NULLABLE = {"workclass", "occupation", "native-country"}
+"""Its columns that have missing values."""
 
 
 def adult() -> pd.DataFrame:

@@ -395,6 +395,7 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
+        """Return the cell of a table's first axis for some rows."""
         rows = self.persons.tables[self.table]
         if above is not None:
             return above[index]

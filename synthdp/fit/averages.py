@@ -81,6 +81,7 @@ def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatAr
 
 
 def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
+    """Say whether a factor is the indicator of an out-of-domain cell."""
     return isinstance(factor, Indicator) and not releasable[factor.column][factor.cell]
 
 

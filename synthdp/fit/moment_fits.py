@@ -93,6 +93,7 @@ def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatA
 def _dual(
     y: FloatArray, moments: FloatArray, variance: FloatArray, features: FloatArray, log_prior: FloatArray
 ) -> _Dual:
+    """Return value, gradient and curvature of the dual, for each column."""
     exponents = y @ features + log_prior
     shift = exponents.max(axis=1, keepdims=True)
     weights = np.exp(exponents - shift)
@@ -180,6 +181,7 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
 
 
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
+    """Return the least average of a cost under moments within intervals, or None if there is no such density."""
     m = A.shape[1]
     found = optimum(
         cost,
@@ -240,6 +242,7 @@ def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, s
 
 
 def _variance(stddev: FloatArray) -> FloatArray:
+    """Return variances of at least `_LEAST_VARIANCE`."""
     return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
 
 
@@ -343,6 +346,7 @@ def product_max_entropy(
 
 
 def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Return (columns, moments) moments and stddevs; raise ParameterError for other shapes."""
     b = np.asarray(moments, dtype=np.float64)
     if b.ndim != 2 or b.shape[1] == 0:
         raise ParameterError(f"moments must have shape (columns, moments), not {b.shape}")
@@ -358,6 +362,7 @@ def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArra
 
 
 def _points_grid(points: FloatArray) -> ChebyshevGrid:
+    """Return points of [-1, 1] as a grid with equal weights; raise ParameterError for any others."""
     nodes = np.asarray(points, dtype=np.float64)
     if nodes.ndim != 1 or nodes.size == 0 or not (np.abs(nodes) <= 1).all():
         raise ParameterError("nodes must be a number of nodes or a vector of points in [-1, 1]")
@@ -365,6 +370,7 @@ def _points_grid(points: FloatArray) -> ChebyshevGrid:
 
 
 def _log_prior(prior: FloatArray, *, nodes: int) -> FloatArray:
+    """Return the logarithms of a prior over nodes; raise ParameterError unless it is finite and not negative."""
     weights = np.asarray(prior, dtype=np.float64)
     if weights.shape != (nodes,):
         raise ParameterError(f"prior must have one weight per node ({nodes}), not shape {weights.shape}")

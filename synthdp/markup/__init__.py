@@ -27,6 +27,7 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    """Return jinja2's environment of this folder, which escapes everything; made once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

@@ -21,14 +21,26 @@ MEASURED = {
     "integer": "whole number", "continuous": "number", "decimal": "amount with decimals", "datetime": "date and time",
     "date": "date", "time": "time of day", "duration": "length of time, in seconds",
 }  # fmt: skip
+"""Types of numbers and times, as the page calls them."""
+
 LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
+"""Types of categories, as the page calls them."""
+
 NUMBERS = ("integer", "continuous", "decimal", "duration")
+"""Types whose bounds are numbers."""
+
 TYPES = {**MEASURED, **LABELLED}
+"""All types that can be chosen."""
+
 _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
+"""A day as people type it, the day or the month first."""
+
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
 """Digits in groups of three, as thousands are written."""
 
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
+"""Two limits in one field."""
+
 SHORT = {
     "open": "not known", "name": "names a person", "row": "numbers the rows", "out": "leave out", "truth": "true or false",
 }  # fmt: skip
@@ -40,9 +52,13 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 STEPS = {
     "D": "days", "h": "hours", "min": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds",
 }  # fmt: skip
+"""Resolutions, as the page calls them."""
+
 STEPPED = ("datetime", "time", "duration")
+"""Types that have a resolution."""
 
 FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
+"""Fields of a column's card that are kept."""
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,6 +106,7 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
 
 
 def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a column with limits; raise SchemaError, in words for the page, if one is missing."""
     kind = typed.get("type", "")
     if kind not in MEASURED:
         raise SchemaError("Limits are for numbers and times: choose such a type, or give the list of the values.")
@@ -127,6 +144,7 @@ def _words(text: str) -> dict[str, int | float]:
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
+    """Return the entry of a column with a list of values; raise SchemaError if it is empty."""
     lines = [line.strip() for text in typed.get("levels", "").splitlines() for line in text.split("|")]
     levels: list[Any] = list(dict.fromkeys([*filter(None, lines), *ticked]))
     if not levels:
@@ -137,6 +155,7 @@ def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[st
 
 
 def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a column that is left to be discovered."""
     kind = typed.get("type", "")
     if kind in MEASURED:
         entry = {"name": name, "type": kind, "source": "not known"}
@@ -155,6 +174,7 @@ def _in_steps(entry: dict[str, Any], typed: Mapping[str, str], guess: Mapping[st
 
 
 def _source(typed: Mapping[str, str]) -> dict[str, str]:
+    """Return where a declaration is known from; raise SchemaError if nothing was typed."""
     text = " ".join(typed.get("source", "").split())
     if not text:
         raise SchemaError("Say how you know it without this table: a codebook, a law, a form. One line is enough.")
@@ -355,4 +375,5 @@ def _values(column: Column, text: str) -> list[Any]:
 
 
 def _end(column: Column, text: str) -> Any:
+    """Return a typed limit as the column's schema has it."""
     return number_of(text) if column.quantity == "number" else text.strip()

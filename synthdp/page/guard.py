@@ -19,6 +19,8 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+"""The page's content security policy: nothing from elsewhere, and nothing inline."""
+
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
 """Of a report in a frame: it has styles of its own, and no script."""
 
@@ -32,12 +34,22 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "x-robots-tag": "noindex",
 }
+"""Headers of every response."""
+
 MOST_FORM_BYTES, MOST_FIELDS = 2**20, 2000
+"""Largest form that is read, in bytes and fields.  A safety limit."""
 
 GONE = "This page was opened by another link. Look at the terminal where synthdp runs, or start `synthdp page` again."
+"""What the page says under an old link."""
+
 STRANGE = "This request does not come from the page itself. Nothing was done."
+"""What it says to a request from another page."""
+
 TOO_LARGE = "The form is too large. Nothing was done."
+"""What it says to a form that is too large."""
+
 BROKEN = "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows."
+"""What it says of an error that nobody expected."""
 
 
 def forward(address: str) -> str:

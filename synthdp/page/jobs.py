@@ -19,6 +19,8 @@ from synthdp.page.work import SECONDS_TO_END, UNEXPECTED
 from synthdp.progress import Progress, TimeLeft
 
 PACKAGE = Path(__file__).resolve().parents[2]
+"""The folder that child processes import this package from."""
+
 MOST_BYTES = 64 * 2**20
 """Longest line that a child may answer."""
 
@@ -105,6 +107,7 @@ class Job:
             self.state, self.error = "failed", str(error) if isinstance(error, SynthDPError) else UNEXPECTED
 
     async def _converse(self, request: dict[str, Any]) -> None:
+        """Start the child process, hand it the request, and read its messages until it ends."""
         paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -127,6 +130,7 @@ class Job:
             await child.wait()
 
     def _hear(self, message: dict[str, Any]) -> None:
+        """Take in one message of the child: progress, a result or an error."""
         if (progress := message.get("progress")) is not None:
             self.left.enter(Progress(**progress))
             said = WORDS.get(progress["stage"], progress["stage"])

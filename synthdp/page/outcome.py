@@ -42,11 +42,16 @@ FILES = {
 """What is published, and what each file is; a file's number is its place here."""
 
 SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent", "returned": "not spent"}
+"""The states of a spend, as the page calls them."""
+
 QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
 }  # fmt: skip
+"""The questions that the page offers."""
+
 BLOCK = 1 << 16
+"""Bytes of a file that are sent at once."""
 
 LEAST_RELEASES = 1000
 """Releases for whose delta a cap has room: the default delta of 1e-9 then adds up to 1e-6, a safety limit."""
@@ -86,6 +91,7 @@ async def make_plan(site: Site, request: Request) -> Response:
 
 
 def _planned(site: Site, name: str, digest: str, job: Job) -> None:
+    """Keep a plan that is done."""
     if job.state == "done":
         with site.project.changing() as project:
             project.tables[name].update(plan={"digest": digest, **job.result})
@@ -178,6 +184,7 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
 
 
 def _released(site: Site, name: str, key: str, job: Job) -> None:
+    """Keep what became of a release."""
     with site.project.changing() as project:
         for record in project.tables[name]["releases"]:
             if record["key"] == key:
@@ -206,6 +213,7 @@ def _asked_for(site: Site, request: Request) -> Path:
 
 
 def _is_there(path: Path) -> bool:
+    """Say whether a path is a file, and no link to one."""
     return path.is_file() and not path.is_symlink()
 
 

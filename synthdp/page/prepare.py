@@ -34,6 +34,7 @@ KINDS = {
     "less_equal": "is never above", "implies": "then, whenever it has these values, this one has those",
     "forbidden": "never has these values together with those of",
 }  # fmt: skip
+"""Kinds of rules, as the page calls them."""
 
 
 async def table(site: Site, _: Request) -> Response:

@@ -23,7 +23,11 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import VERSION
 
 FILE, LEDGER = "synthdp-page.json", "ledger.sqlite"
+"""Names of the project's file and of its ledger."""
+
 TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".xlsm"), (".csv", ".tsv", ".json")
+"""Endings of files that may be tables, and public documents."""
+
 FRESH: dict[str, Any] = {
     "columns": None, "csv": None, "sheet": None, "sheets": [], "missing": [], "unit": None, "unit_rows": 1, "people": None,
     "answers": {}, "rules": [], "plan": None, "key": None,
@@ -38,6 +42,7 @@ UNPROTECTED = (
     "Column '{name}' names a person, and another unit is protected: a person with ten rows would be protected ten times "
     "less. Protect all rows with the same '{name}', or say that '{name}' has another value in every row, or leave it out."
 )
+"""What an error says where a column names persons and rows are protected."""
 
 
 @dataclass(slots=True, eq=False)

@@ -50,6 +50,7 @@ async def _progress(site: Site, request: Request) -> Response:
 
 
 async def _nothing(_: Request, __: Exception) -> Response:
+    """Answer that there is no such address."""
     return PlainTextResponse("There is nothing at this address.", 404)
 
 
@@ -61,6 +62,8 @@ GET: dict[str, Screen] = {
     "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
     "progress/{job}": _progress,
 }  # fmt: skip
+"""The screens, by address."""
+
 POST: dict[str, tuple[Screen, str]] = {
     "table": (prepare.choose, "table"), "people": (prepare.protect, "people"), "document": (prepare.dictionary, "columns"),
     "missing": (prepare.missing, "columns"), "sheet": (prepare.sheet, "columns"), "recall": (prepare.recall, "columns"),
@@ -86,7 +89,10 @@ def application(site: Site) -> Starlette:
 
 
 IDLE_SECONDS = 3600.0
+"""Seconds without a request after which the page ends.  A safety limit."""
+
 LOCK, OPENER = ".synthdp-page.lock", ".synthdp-page.html"
+"""Names of the file that one page holds, and of the file that opens it."""
 
 
 def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_seconds: float = IDLE_SECONDS) -> None:

@@ -21,7 +21,10 @@ from synthdp.page.work import UNEXPECTED
 T = TypeVar("T")
 
 SCREENS = ("table", "people", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
+"""The screens in their order."""
+
 OTHER_TABLE = "That page was about another table, which is not the chosen one any more. Nothing was changed."
+"""What the page says where another table was chosen meanwhile."""
 
 Screen = Callable[["Site", Request], Awaitable[Response]]
 

@@ -33,9 +33,16 @@ UNEXPECTED = (
     "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows. Whether "
     "anything was spent, the ledger says."
 )
+"""What a job says of an error that nobody expected."""
+
 NO_SPACE = "The disk is full, or the file would be too large: make room, then try again."
+"""What it says of a full disk."""
+
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
+"""What it says of a file that cannot be read or written."""
+
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
+"""What it says of too little memory."""
 
 BOARD, SUMS = "for-the-board", "SHA256SUMS"
 """Names of the folder that `synthdp publish` writes, beside the files of a release, and of its checksums."""
@@ -209,6 +216,7 @@ def answer(request: Request, tell: Tell) -> Any:
 
 
 def _cell(value: Any) -> str:
+    """Return a value as the page shows it."""
     from synthdp.figures import in_figures
 
     if value is None or value != value:
@@ -231,6 +239,7 @@ def compare(request: Request, tell: Tell) -> Any:
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
     one.__name__: one for one in (read, document, plan, look, propose, release, results, answer, compare)
 }
+"""The jobs, by name."""
 
 
 def run(request: Request, tell: Tell) -> dict[str, Any]:

@@ -29,10 +29,14 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
+"""Rows that pictures are drawn from at most.  A safety limit of time."""
+
 GROUPS = 7
 """Levels or intervals of each column; the other levels are one more, and missing values."""
 
 FEW = 0.01
+"""Share of the rows below which an interval counts as nearly empty: the next bar starts anew after it."""
+
 RARE = 0.002
 """Missing values that fewer rows have than this are not shown."""
 
@@ -107,6 +111,7 @@ def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
 
 
 def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArray]:
+    """Return each row's group among the shown levels, the groups' names, and which rows have one."""
     counts = np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1)[1:]
     frequent = np.argsort(-counts, kind="stable")
     shown = frequent if len(frequent) <= GROUPS + 1 else frequent[:GROUPS]
@@ -144,6 +149,7 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
 
 
 def _interval(column: Column, first: float, last: float) -> str:
+    """Return the name of a bar of numbers or times, by its ends."""
     if column.quantity == "moment":
         ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
         return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
@@ -179,6 +185,7 @@ def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
+    """Return the picture of levels: shares in per cent, the most frequent first."""
     shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(len(raw.codes), 1)
     named = zip(map(str, raw.levels), shares[1:].tolist(), strict=True)
     bars = sorted((Bar(level, share) for level, share in named), key=lambda bar: -bar.share)
@@ -187,6 +194,7 @@ def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
 
 
 def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: float) -> ColumnView:
+    """Return the picture of numbers: shares in per cent of bars of equal width."""
     rows = max(len(raw.values), 1)
     missing = (Bar("missing", 100 * (rows - len(known)) / rows),) if len(known) < rows else ()
     if not len(known):
@@ -210,11 +218,18 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
 
 
 SHOWN_LEVELS = 8
+"""Levels that a picture shows; the others are listed."""
+
 LISTED_LEVELS = 50
+"""Levels that are listed beside a picture."""
+
 LEAST_TOLD = 0.05
 """Per cent of missing values that the summary mentions."""
 NOTHING = Bar("", 0.0)
+"""A bar of no rows."""
+
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
+"""Quantiles that may end a picture of numbers, and the median."""
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
@@ -248,6 +263,7 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
 
 
 def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
+    """Return the picture of one column, from answers with error bars."""
     if has_labels(column):
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
@@ -261,6 +277,7 @@ def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | N
 
 
 def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
+    """Return the picture of a derived column, from synthetic rows."""
     column, rule = model.schema.outputs[name], model.schema.derived[name]
     derived = f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
     return replace(
@@ -284,6 +301,7 @@ def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
 
 
 def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
+    """Return the picture of levels from their bars; unordered ones are sorted by share."""
     bars = [bar for label, bar in found if label is not None]
     missing = [bar for label, bar in found if label is None]
     number = f"{len(bars)} level{'s' * (len(bars) != 1)}"
@@ -381,5 +399,6 @@ def _times(column: Column, ends: Sequence[Any]) -> list[str]:
 
 
 def _with_missing(summary: str, missing: list[Bar]) -> str:
+    """Return a picture's summary with the share of missing values."""
     shares = [f"{in_per_cent(bar.share)} missing" for bar in missing if bar.share >= LEAST_TOLD]
     return " · ".join([summary, *shares] if summary else shares)

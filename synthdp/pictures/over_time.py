@@ -14,8 +14,13 @@ from synthdp.pictures.axes import over_time_panel
 from synthdp.pictures.picture import Picture
 
 WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
+"""Width and margins of the picture, in points."""
+
 LEVELS, MOST_TICKS = 4, 12
+"""Lines across the picture, and most marks along it."""
+
 NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
+"""The key of the picture."""
 
 
 def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.0) -> str:
@@ -69,5 +74,6 @@ def picture_over_time(shown: OverTime, title: str) -> Picture:
 
 
 def _area(place: FloatArray, low: FloatArray, high: FloatArray) -> str:
+    """Return the SVG path of a band between two lines."""
     there = [*zip(place, low, strict=True), *reversed([*zip(place, high, strict=True)])]
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in there) + "Z"

@@ -31,9 +31,14 @@ DOTS = 150
 """Dots per inch of a saved PNG.  A convention."""
 
 WIDTH = 360.0
-LETTERS = 11.0
+"""Width of a picture, in points."""
+
+
 MOST_LABEL = 150.0
+"""Width of the longest label, in points; longer ones are cut."""
+
 GAP = 6.0
+"""Distance between label and bar, in points."""
 
 
 def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
@@ -234,12 +239,25 @@ def _about(bar: Bar) -> str:
 
 
 MARGIN = 8.0
+"""Margin of the picture, in points."""
+
 LINE = 16.0
+"""Height of a line of text, in points."""
+
 NOTED = "share of rows in per cent, with 95 % intervals"
+"""The key of a picture with error bars."""
+
 DRAWN = "share of synthetic rows in per cent"
+"""The key of a picture of synthetic rows."""
+
 SHARED = "synthetic rows, per cent; each row adds up to 100"
+"""The key of a picture of two columns."""
+
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold."""
+
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+"""The size of an SVG picture in its text."""
 
 
 @dataclass(frozen=True, slots=True)

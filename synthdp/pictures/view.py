@@ -16,6 +16,7 @@ LOG_FROM = 60.0
 """A histogram one of whose bins holds more than this, in per cent, has a logarithmic axis: the others would vanish."""
 
 FEWEST_FOR_LOG = 6
+"""Fewest bars of which a logarithmic axis is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ SINGLE = 60
 """So many values have a bin each, if bins need not be few."""
 
 MARKS = 7
+"""Most marks of an axis of numbers."""
+
 MOST_MARKED = 290.0
 """Px that the texts of all marks may fill together."""
 
@@ -203,11 +206,16 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
 
 
 TIME_MARKS = 4
+"""Most marks of an axis of times."""
+
 _STEPS = (
     ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
     ("Y", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )  # fmt: skip
+"""Round steps of a time axis, by unit."""
+
 _LENGTHS = (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("µs", 1.0))
+"""Units of lengths of time, in microseconds."""
 
 
 def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, str]]:
@@ -228,6 +236,7 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
 
 
 def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
+    """Return the marks of an axis of moments: microseconds and text."""
     for unit, steps in _STEPS:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
@@ -250,6 +259,7 @@ def _text(time: str, *, clock: bool) -> str:
 
 
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
+    """Return the marks of an axis of lengths of time: microseconds and text."""
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)
     found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}

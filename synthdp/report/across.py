@@ -55,6 +55,7 @@ def _tables(release: Release[DatabaseModel]) -> Iterator[tuple[PersonTable, Floa
 
 
 def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:
+    """Say whether a table differs from independence by more than noise explains, with so many tests at once."""
     if min(counts.shape) < 2:
         return False
     counts = (counts + counts.T) / 2 if one.symmetric else counts  # of two rows in no order

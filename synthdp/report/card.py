@@ -14,24 +14,34 @@ from synthdp.privacy.receipt import Receipt
 from synthdp.release import Release
 
 STANDARD = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees (2025)"
+"""The guideline that the card follows."""
 
 COMPOSITION = (
     "All steps are charged to one account whose total was fixed before any row was read; later steps may depend on earlier "
     "noisy answers (a privacy filter)."
 )
+"""What the card says of composition."""
+
 TRUST = (
     "Central: one curator held the rows, in the memory of the machine that ran the release, and answered with noise only: "
     "whoever runs the release is trusted with the rows."
 )
+"""What the card says of whom one must trust."""
+
 SECURITY = (
     "Collecting, storing and giving access to the rows, before and during the release, is the publisher's duty and no part "
     "of the promise."
 )
+"""What the card says of the rows before the release."""
+
 SIDE_CHANNELS = "How long the release took and how much memory it used are outside the promise; do not publish them."
+"""What the card says of time and memory."""
+
 BIAS = (
     "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger ones imply, relations that were "
     "not measured look weaker than they are, and small groups are the least accurate. Biases of the real table stay."
 )
+"""What the card says of bias."""
 
 
 def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
@@ -108,6 +118,7 @@ def card_text(card: dict[str, Any]) -> str:
 
 
 def _definition(receipt: Receipt) -> str:
+    """Return the name of the release's privacy definition."""
     match receipt.total:
         case PureDP():
             return "ε-differential privacy"
@@ -118,6 +129,7 @@ def _definition(receipt: Receipt) -> str:
 
 
 def _parameters(receipt: Receipt) -> dict[str, float]:
+    """Return the parameters of the release's loss, by symbol."""
     document = {
         name: getattr(receipt.total, name) for name in ("epsilon", "delta", "rho", "mu") if hasattr(receipt.total, name)
     }
@@ -126,6 +138,7 @@ def _parameters(receipt: Receipt) -> dict[str, float]:
 
 
 def _unit(receipt: Receipt) -> str:
+    """Return what the unit of privacy is, as a phrase."""
     adjacency = receipt.adjacency
     if adjacency.unit is None:
         return "one row of the table"
@@ -136,12 +149,14 @@ def _unit(receipt: Receipt) -> str:
 
 
 def _neighbours(receipt: Receipt) -> str:
+    """Return what two neighbouring tables differ in."""
     if receipt.adjacency.neighbors is Neighbors.ADD_REMOVE:
         return "one of the two has one unit more: whether a unit is there at all is hidden"
     return "one unit is replaced by any other: what a unit says is hidden, not that it is there"
 
 
 def _noise(receipt: Receipt) -> list[str]:
+    """Return the laws of noise of a release, as lines."""
     laws = dict.fromkeys(item.mechanism for item in receipt.items)
     known = {str(law) for law in NoiseLaw}
     return [

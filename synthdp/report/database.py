@@ -132,6 +132,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
 
 
 def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tuple[str, str], float]) -> TablePart:
+    """Return the part of the page about one table: its first rows, columns and noise."""
     outer = outer_schema(model.schema, name)
     raw = drawn.columns[name]
     shown = [column for column, _ in model.formats[name].dtypes]
@@ -159,6 +160,7 @@ def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tup
 
 
 def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, anchor: str) -> tuple[ColumnView, str, str]:
+    """Return the picture of one column, its chart and what is said of its noise."""
     column = outer.outputs[name]
     view = replace(computed_view(outer, name, raw), kind=column.in_words(), source=column.source)
     said = "computed from other columns" if noise is None else f"noise alone moves it by about {in_per_cent(noise)}"
@@ -166,6 +168,7 @@ def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, ancho
 
 
 def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawColumn]:
+    """Return raw columns with the derived ones added."""
     found = dict(raw)
     for rule in outer.derived.values():
         found[rule.column] = derive(outer, rule, found)
@@ -175,6 +178,7 @@ def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawC
 def _relation(
     model: DatabaseModel, drawn: DrawnRows, relation: Relation, number: int, clear: frozenset[Key]
 ) -> RelationPart:
+    """Return the part of the page about one relation: rows per parent row, and what depends across it."""
     child, parent = relation.child, relation.parent
     above = drawn.parents[child]
     many = np.bincount(above, minlength=drawn.rows(parent))
@@ -216,6 +220,7 @@ def _steps(
 
 
 def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
+    """Return the strongest pairs among some columns, with their pictures."""
     found = []
     for first, second, a, b in pairs:
         if not _rows(a[1]):
@@ -239,14 +244,17 @@ def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, s
 
 
 def _rows(raw: RawColumn) -> int:
+    """Return how many rows a raw column has."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 
 def _told(schema: Schema) -> list[str]:
+    """Return the names of the columns that are shown: all but identifiers."""
     return [name for name, column in schema.outputs.items() if not column.names_rows]
 
 
 def _about(relation: Relation, many: AnyArray) -> list[str]:
+    """Return the lines about one relation."""
     lines = [
         f"joined by {relation.key}",
         f"at most {relation.at_most} rows of {relation.child} for each row of {relation.parent}",

@@ -19,6 +19,7 @@ MOST_LEVELS = 1_000
 """Levels that are written out; more make a dictionary nobody reads (safety limit)."""
 
 UNITS = {"moment": "calendar time, UTC", "clock": "time of day", "length": "length of time"}
+"""The unit of each quantity of time."""
 
 NOT_SAID = "not said"
 """What stands for a unit or a meaning that the publisher did not give."""
@@ -31,6 +32,7 @@ TYPES = {
     "label": "string",
     "name": "string",
 }
+"""The type of each quantity in a data package."""
 
 
 def dictionary_rows(
@@ -120,6 +122,7 @@ def data_package(
 
 
 def _field(name: str, column: Column) -> dict[str, Any]:
+    """Return the field of a data package that describes one column."""
     constraints: dict[str, Any] = {"required": not column.nullable}
     support = column.support()
     plain = column.quantity == "number"
@@ -144,6 +147,7 @@ def _field(name: str, column: Column) -> dict[str, Any]:
 
 
 def _levels(column: Column) -> str:
+    """Return a column's levels as text; "" if it has none."""
     support = column.support()
     if isinstance(support, Fresh) or not isinstance(support, Levels):
         return ""

@@ -52,6 +52,7 @@ def evidence_files(release: Release[Any], about: About, *, fingerprint: str, tab
 
 
 def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the rows of the label's table, by part."""
     rows = []
     for part in ("who", "what", "how", "how_often"):
         for name, value in label[part].items():
@@ -72,6 +73,7 @@ def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _citation(about: About, fingerprint: str) -> str:
+    """Return the citation file of a published table, as YAML."""
     return as_yaml({
         "cff-version": "1.2.0",
         "type": "dataset",
@@ -83,6 +85,7 @@ def _citation(about: About, fingerprint: str) -> str:
 
 
 def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> str:
+    """Return the read-me of a folder of evidence."""
     words = office_words(release)
     public, columns = release.receipt.adjacency.rows_are_public, len(release.output.schema.outputs)
     lines = [

@@ -23,6 +23,7 @@ FALSE_ALARM = 0.05
 """How often noise alone makes an empty cell look as if it held k people: the usual level of a test."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
+"""What tables of one, two and three columns are called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +118,13 @@ EXACT = (
     "Noise is drawn as whole numbers from the operating system's entropy by OpenDP's exact samplers: no floating-point "
     "number touches a private count, so that the known attacks on rounding do not apply."
 )
+"""What is said of the noise."""
+
 POST = (
     "The synthetic rows, the report, the answers and every other file of this folder are computed from the noisy answers "
     "alone."
 )
+"""What is said of everything after the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,14 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
 REPLICATES = 4
+"""Bootstrap replicates that expected errors are found from.  A safety limit of time."""
+
 CLIQUES = 60
+"""Tables of each number of columns that errors are averaged over.  A safety limit of time."""
+
 MOST_TABLE = 200_000
+"""Most cells of such a table.  A safety limit."""
+
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
@@ -95,6 +101,7 @@ def expected_errors(
 
 
 def _some_cliques(shape: tuple[int, ...], order: int, rng: Generator) -> list[Clique]:
+    """Return at most `CLIQUES` tables of ``order`` columns, drawn at random."""
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_TABLE]
     chosen = rng.permutation(len(cliques))[:CLIQUES]
     return [cliques[i] for i in chosen]
@@ -117,6 +124,8 @@ def _distance(
 
 
 SHOWN_ROWS = 8
+"""Synthetic rows that the page shows."""
+
 MOST_COLUMNS = 60
 """Columns of the rows that are shown."""
 
@@ -141,6 +150,7 @@ HEADS = ("meaning", "unit", "values", "missing", "known_from")
 """What the dictionary says of each column, as far as somebody said anything."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
+"""What tables of one, two and three columns are called."""
 
 
 STAGES = ("columns", "accuracy", "pairs of columns")
@@ -245,6 +255,7 @@ def promise_of(receipt: Receipt) -> str:
 
 
 def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[str]:
+    """Return the facts at the top of the page, a line each."""
     public = release.receipt.adjacency.rows_are_public
     columns = len(model.schema.outputs)
     return [

@@ -251,9 +251,11 @@ class Relations:
 
     @property
     def _total(self) -> float:
+        """Return the number of rows, at least 1."""
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
+        """Add evidence about a pair of columns."""
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:
@@ -385,6 +387,7 @@ def centred(table: FloatArray) -> FloatArray:
 
 
 def _plain(places: IntArray) -> list[int]:
+    """Return an array as a list of ints."""
     return [int(place) for place in places]
 
 

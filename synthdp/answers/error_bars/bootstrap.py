@@ -250,15 +250,25 @@ class Bootstrap:
 
     @property
     def _tables(self) -> list[NoisyTable]:
-        """The tables that the release's model was fitted to: coarse one-ways, then the measured ones."""
+        """The tables that the release's model was fitted to: coarse one-ways, then the measured ones.
+
+        Estimated rows are what a model follows in a single column, noisy counts in releases of old: the nearer ones are it.
+        """
         found = []
+        total = max(1.0, self.direct.total[0])
         for column, refinement in enumerate(self.direct.model.refinements):
             first = self.direct.first_level(column)
             leaves = self.direct.leaves(column)
             if first is None or leaves is None:
                 continue
             groups = self.direct.model.domain.shape[column]
-            counts = np.bincount(refinement.coarse_cell, weights=leaves.counts, minlength=groups).astype(np.float64)
+            noisy, estimated = (
+                np.bincount(refinement.coarse_cell, weights=rows, minlength=groups).astype(np.float64)
+                for rows in (leaves.counts, refinement.weights)
+            )
+            estimated *= total / max(float(estimated.sum()), 1e-300)
+            model = self.direct.model.distribution.marginal((column,)) * total
+            counts = min(estimated, noisy, key=lambda rows: float(np.abs(rows - model).sum()))
             stddev = first[2] * max(1.0, first[0].size / groups) ** 0.5
             found.append(NoisyTable(clique=(column,), counts=counts, stddev=stddev))
         return found + self.direct.fitting

@@ -171,6 +171,7 @@ class ColumnGeneration:
         return GridFit(support=master.support[carry], fit=fit)
 
     def _start(self, problem: GridProblem, start: Codes | None, *, rng: Generator) -> IntArray:
+        """Return the numbers of the first grid points: given ones, or some drawn evenly."""
         shape = problem.basis.shape
         if start is None:
             return uniform_codes(shape, self.initial_points, rng=rng)
@@ -242,6 +243,7 @@ class _Master:
 
 
 def _empty_program(dual: L1Dual) -> highspy.Highs:
+    """Return a HiGHS program with the dual's rows, without columns."""
     import highspy
 
     solver = highspy.Highs()

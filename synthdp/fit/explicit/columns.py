@@ -133,6 +133,7 @@ class Columns:
         return answers, log_total
 
     def _tilted(self, scores: FloatArray, temperature: float) -> tuple[Weights, float]:
+        """Return weights in proportion to the prior times exp(scores / temperature), and the logarithm of their sum."""
         exponents = self._logs + scores / temperature
         largest = float(exponents.max())
         weights = np.exp(exponents - largest)
@@ -140,6 +141,7 @@ class Columns:
         return weights / total, largest + math.log(total)
 
     def _add(self, weights: Weights, answers: FloatArray, entropy: float, *, made: tuple[FloatArray, float]) -> None:
+        """Add a column of answers, with its entropy and what made it."""
         self._answers.append(answers)
         self._entropies.append(entropy)
         self._made.append(made)

@@ -98,6 +98,7 @@ class L1Program:
             return self._solve(problem)
 
     def _solve(self, problem: FitProblem) -> FitResult:
+        """Return the best weights of a descent, or, for "lp", of a linear program over the columns that it visited."""
         limit = self.evaluations or int(np.clip(MAX_PRODUCTS / problem.nonzeros, MIN_EVALUATIONS, MAX_EVALUATIONS))
         rounding = ROUNDING * problem.k * problem.magnitude
         enough = max(self.gap * problem.noise_level, rounding)
@@ -202,6 +203,7 @@ def told(error: Exception) -> str:
 
 
 def _reason(failure: str, objective_mw: float, objective_lp: float) -> str:
+    """Return the sentence on why a linear program failed, and which weights are released."""
     by_program = objective_lp < objective_mw
     least, most = sorted((objective_lp, objective_mw))
     against = f" against {most:.4g}" if math.isfinite(most) else ""

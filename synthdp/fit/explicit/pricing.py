@@ -140,6 +140,7 @@ class CoordinateAscent:
         return Priced(codes=found[top], scores=scores[top], bound=math.inf)
 
     def _starts(self, basis: ProductBasis, *, incumbents: Codes, rng: Generator) -> IntArray:
+        """Return points from which coordinate ascent starts: random ones, half of them near known ones."""
         starts = uniform_codes(basis.shape, self.restarts, rng=rng)
         known = min(self.restarts // 2, incumbents.shape[0])
         redrawn = rng.integers(basis.d, size=known)

@@ -97,6 +97,7 @@ def _row_block(block: sp.coo_array[np.float64] | FloatArray, start: int, variabl
 def _program(
     rewards: FloatArray, matrix: sp.csc_array, right: FloatArray, *, binaries: int, seconds: float
 ) -> highspy.Highs:
+    """Return the mixed-integer program of the best point."""
     model = highspy.HighsModel()
     lp = model.lp_
     lp.num_col_, lp.num_row_ = rewards.size, right.size

@@ -280,6 +280,7 @@ def log_total(exponents: FloatArray, prior: Weights) -> float:
 
 
 def _checked_features(A: FeatureMatrix) -> FeatureMatrix:
+    """Return a finite matrix of floats, dense or sparse; raise ParameterError for any other."""
     if sp.issparse(A):
         sparse = sp.csc_array(A, dtype=np.float64)
         _check_matrix(sparse.shape, finite=bool(np.isfinite(sparse.data).all()))
@@ -290,6 +291,7 @@ def _checked_features(A: FeatureMatrix) -> FeatureMatrix:
 
 
 def _check_matrix(shape: tuple[int, ...], *, finite: bool) -> None:
+    """Raise ParameterError unless a matrix is finite, with a query and a support point."""
     if len(shape) != 2 or 0 in shape:
         raise ParameterError(f"A must be a matrix of at least one query and one support point, not of shape {shape}")
     if not finite:
@@ -297,6 +299,7 @@ def _check_matrix(shape: tuple[int, ...], *, finite: bool) -> None:
 
 
 def _checked_prior(prior: Weights, *, m: int) -> Weights:
+    """Return a prior that sums to 1; raise ParameterError unless it is finite, not negative and not all zero."""
     weights = np.array(prior, dtype=np.float64)
     if weights.shape != (m,):
         raise ParameterError(f"prior must have one weight per support point ({m}), not shape {weights.shape}")
@@ -306,6 +309,7 @@ def _checked_prior(prior: Weights, *, m: int) -> Weights:
 
 
 def _checked_insensitive(insensitive: FloatArray | float, *, k: int) -> FloatArray:
+    """Return the widths without a cost, (k,); raise ParameterError unless they are finite and not negative."""
     if np.shape(insensitive) not in {(), (k,)}:
         raise ParameterError(f"insensitive must have one value per answer ({k}), not shape {np.shape(insensitive)}")
     widths = np.array(np.broadcast_to(np.asarray(insensitive, dtype=np.float64), (k,)))

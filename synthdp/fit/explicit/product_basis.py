@@ -49,6 +49,7 @@ class ProductBasis:
         object.__setattr__(self, "terms", tuple(self._checked(i, term) for i, term in enumerate(self.terms)))
 
     def _checked(self, i: int, term: Term) -> Term:
+        """Return a term with float tables; raise ParameterError unless they fit the axes."""
         tables = {j: frozen(np.array(table, dtype=np.float64)) for j, table in sorted(term.items())}
         for j, table in tables.items():
             if not 0 <= j < self.d:
@@ -93,6 +94,7 @@ class ProductBasis:
         return tuple(self._partners_of(j) for j in range(self.d))
 
     def _partners_of(self, j: int) -> tuple[tuple[int, IntArray, FloatArray], ...]:
+        """Return for each other column that shares terms with column j the terms and both columns' values."""
         rows, _ = self.tables[j]
         partners = []
         for column, (used_by, values) in enumerate(self.tables):
@@ -102,6 +104,7 @@ class ProductBasis:
         return tuple(partners)
 
     def _tables_of(self, j: int) -> tuple[IntArray, FloatArray]:
+        """Return the terms that name column j, and their (terms, cells) tables of it."""
         rows = np.array([i for i, term in enumerate(self.terms) if j in term], dtype=np.int64)
         tables = [self.terms[i][j] for i in rows]
         return frozen(rows), frozen(np.array(tables).reshape(rows.size, self.shape[j]))

@@ -80,7 +80,7 @@ def solved(problem: FitProblem, name: str) -> FitResult:
 
 
 def _warn(message: str) -> None:
-    """Warn of a fit; where a filter makes errors of warnings, the receipt says it alone."""
+    """Warn of a fit; never raise, for the weights are paid for."""
     with suppress(FitWarning):  # a filter that makes errors of warnings must not take away weights that are paid for
         warnings.warn(message, FitWarning, stacklevel=4)
 

@@ -145,6 +145,7 @@ def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
 
 
 def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntArray:
+    """Return the rows that are violated most, at most ``count``."""
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows

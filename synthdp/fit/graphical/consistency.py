@@ -218,6 +218,7 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> 
 
 
 def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
+    """Return a table with the pooled total and margins, its interaction unchanged."""
     shape = table.shape(pooled.shape)
     counts = table.counts.reshape(shape)
     counts = counts + (pooled.total - counts.sum()) / counts.size

@@ -159,6 +159,7 @@ def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
 
 
 def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
+    """Return the logarithms of all products of margins, flat."""
     logs = np.zeros(1)
     for margin in margins:
         logs = np.add.outer(logs, np.log(margin)).ravel()
@@ -253,6 +254,7 @@ class _Observed:
 
     @classmethod
     def of(cls, effects: GLSEffects, basis: _Basis) -> _Observed:
+        """Return the observed contrasts with their variances and orders."""
         values, variance, order = (np.zeros(basis.shape) for _ in range(3))
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():
@@ -307,11 +309,13 @@ class _Problem:
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:
+        """Return the logarithms of all cells' weights, up to a constant."""
         every = np.zeros(self.basis.cells)
         every[self.at] = potentials
         return self.basis.combined(every) + self.log_base
 
 
 def _softmax(log_weights: FloatArray) -> FloatArray:
+    """Return exp of logarithms, with sum 1."""
     weights = np.exp(log_weights - log_weights.max())
     return np.asarray(weights / weights.sum(), np.float64)

@@ -382,6 +382,7 @@ class MaxEntropy:
         )
 
     def _dual(self, tables: list[NoisyTable], shape: Shape, total: float, allowed: Mapping[Clique, BoolArray]) -> Dual:
+        """Return the dual problem on a junction tree; raise ParameterError if tables or masks do not fit."""
         check_tables(tables, shape)
         cliques = [table.clique for table in tables]
         if len(set(cliques)) < len(cliques):
@@ -413,6 +414,7 @@ def _start(table: NoisyTable, total: float) -> FloatArray:
 
 
 def _log_mask(clique: Clique, mask: BoolArray, shape: Shape) -> FloatArray:
+    """Return 0 where a cell is possible and -inf elsewhere, (cells,)."""
     check_clique(clique, shape)
     cells = table_size(shape, clique)
     mask = np.asarray(mask)

@@ -83,12 +83,15 @@ class _FewProducts(NamedTuple):
     products: AnyArray
 
     def of_rows(self, rows: slice) -> AnyArray:
+        """Return the clipped products of some rows, (rows, pairs)."""
         return self.products[rows]
 
     def means(self, weights: FloatArray) -> FloatArray:
+        """Return the weighted means of all products, (pairs,)."""
         return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return each row's products times coefficients, added up, (rows,)."""
         return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
 
 
@@ -100,14 +103,17 @@ class _EveryProduct(NamedTuple):
     pairs: tuple[IntArray, IntArray]
 
     def of_rows(self, rows: slice) -> AnyArray:
+        """Return the clipped products of some rows, (rows, pairs)."""
         left, right = self.pairs
         return self.scores[rows, left] * self.scores[rows, right] * self.clipping[rows, None]
 
     def means(self, weights: FloatArray) -> FloatArray:
+        """Return the weighted means of all products, (pairs,)."""
         weighted = self.scores * (weights / weights.sum() * self.clipping).astype(np.float32)[:, None]
         return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
+        """Return each row's products times coefficients, added up, (rows,)."""
         matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
         matrix[self.pairs] = coefficients
         sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)

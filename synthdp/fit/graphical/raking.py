@@ -291,6 +291,7 @@ def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
 
 
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
+    """Return a table's potential in the model, 0 where it has none or the cell is impossible."""
     known = model.potentials.get(table.clique)
     if known is None:
         return np.zeros(table.counts.size)

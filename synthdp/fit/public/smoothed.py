@@ -199,6 +199,7 @@ def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shap
 
 
 def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
+    """Return a table of public rows as raking takes it."""
     cells = cell_index(rows, shape, clique)
     return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
 

@@ -9,13 +9,13 @@ learned.  The rest is post-processing.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from synthdp.arrays import Clique
 from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator.curator import Curator
 from synthdp.distribution.explicit import Explicit
@@ -29,17 +29,17 @@ from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, tri
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
+from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, NothingPublic, Public
 from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
-from synthdp.mechanisms.adaptive.places import check_places, exact_places, measure_places
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
-from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate, Planner
+from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
+from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
@@ -50,7 +50,6 @@ from synthdp.mechanisms.adaptive.shares import (
     gain_of_one_ways,
     one_way_share,
     parts_of_rounds,
-    scores_say_something,
     screening_part,
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
@@ -74,9 +73,6 @@ MODEL_SAMPLE = 300_000
 
 MODEL_SWEEPS = 8
 """Most sweeps of the fit that these rows are drawn from."""
-
-OF_MARGINS = 0.5
-"""Squared error of estimated one-ways, in parts of what noise would make it: estimates are nearer than noisy counts."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
 """Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.
@@ -216,7 +212,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             schema=curator.schema, domain=known.domain, distribution=distribution, refinements=known.refinements,
             total=known.total, format=TableFormat.default(curator.schema), exact=exact,
         )  # fmt: skip
-        receipt = curator.receipt(notes=(*model.notes, *self.public.notes(curator.schema)))
+        said = [known.relations] * (len(known.domain) > 1)
+        receipt = curator.receipt(notes=(*model.notes, *said, *self.public.notes(curator.schema)))
         release = Release(
             mechanism="adaptive marginals", output=model, loss=loss, receipt=receipt, measurements=known.measured
         )
@@ -232,6 +229,8 @@ class AdaptiveMarginals(HasPrivacyCost):
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
         if self.places is not None and known.places:
+            from synthdp.mechanisms.adaptive.places import exact_places
+
             place = known.domain.names.index(self.places)
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
@@ -243,7 +242,10 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
         workload = workload_of(self.workload, schema.names, target=self.target)
-        check_places(self.places, schema)
+        if self.places is not None:
+            from synthdp.mechanisms.adaptive.places import check_places
+
+            check_places(self.places, schema)
         check_rules(schema)
         return weighted_too(workload, schema).with_rest()
 
@@ -262,6 +264,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             yield measure_interactions(known, account, best)
             return
         if rounds and self.places is not None:
+            from synthdp.mechanisms.adaptive.places import measure_places
+
             self._tell("pairs")
             place = known.domain.names.index(self.places)
             known = measure_places(known, account, workload, place=place, tree_cells=self.planner.tree_cells)
@@ -278,37 +282,42 @@ class AdaptiveMarginals(HasPrivacyCost):
         triples = triples_that_matter(known, workload) if rounds else []
         if triples and len(rounds) > 1 and self.second_stage is None:
             rounds = ROUNDS_WITH_TRIPLES
+        related: dict[Clique, Relation] = {}
         limits = [known.left.share * part for part in rounds]
         pairs = sum(workload.weight(pair) > 0 for pair in itertools.combinations(range(len(known.domain)), 2))
         last = len(limits) - 1 + bool(known.places)
         for number, limit in enumerate(limits, start=int(bool(known.places))):
             self._tell("second stage" if number else "pairs")
             # SELECT
-            screening = limit * (screening_part(known.left, number) if self.screen is None else self.screen)
-            if not scores_say_something(known.left, share=screening, pairs=pairs, total=known.total):
+            part = screening_part(known.left, number, share=limit, pairs=pairs, total=known.total)
+            screening = limit * (part if self.screen is None else self.screen)
+            if screening == 0:
                 break
             candidates, known = self._screen(known, account, workload, rng, number=number, share=screening)
+            if number == 0:
+                related = {one.clique: one.relation for one in candidates}
             candidates = as_interactions(candidates, known.noise_of_pair)
             if number == last:  # a pair whose whole table may still be measured waits for it
                 done = {*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)}
                 candidates = with_merged(candidates, known.groups, known.noise_of_pair, done)
-            if number == 0:
-                candidates = without_noise_of_margins(candidates, known)
             batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape, wished=None if known.places else workload.wishes,
+                beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
-            if number == 0 and batch.gain < self._gain_of_one_ways(known, workload):
+            if number == 0 and not batch.shares and not triples:
                 break
             # MEASURE
-            if triples and batch.shares and number == last:
+            if triples and number == last:
                 known = measure_with_triples(
-                    known, account, workload, batch, candidates, triples=triples, planner=self.planner,
-                    model=lambda known: self._rows_of_model(known, rng),
+                    known, account, workload, batch, candidates, share=limit - screening, triples=triples,
+                    planner=self.planner, model=lambda known: self._rows_of_model(known, rng),
                 )  # fmt: skip
             else:
                 known = measure_tables(known, account, batch, candidates)
             yield known
+        unknown = before_scores(known.total, len(known.domain))
+        known = replace(known, products=likely_products(known.products, related, unknown, total=known.total))
         yield measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
@@ -357,12 +366,19 @@ class AdaptiveMarginals(HasPrivacyCost):
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
-    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> float:
-        """Return what it would bring to measure the one-ways again instead of tables, with all that is left."""
+    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
+        """Return what it would bring to measure the one-ways again instead of tables, by its share of the budget."""
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
-        stddev = known.left.table_stddev(known.left.share / len(columns))
-        return ONE_WAYS_IN_TABLES * gain_of_one_ways(known.columns, weights, stddev)
+
+        def gain(share: float) -> float:
+            if share <= 0:
+                return 0.0
+            return ONE_WAYS_IN_TABLES * gain_of_one_ways(
+                known.columns, weights, known.left.table_stddev(share / len(columns))
+            )
+
+        return gain
 
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float
@@ -383,20 +399,3 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _tell(self, stage: str) -> None:
         """Tell that a stage begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
-
-
-def without_noise_of_margins(candidates: Sequence[Candidate], known: Knowledge) -> list[Candidate]:
-    """Return candidates whose distance from independent columns is that of their relation, where it alone is measured.
-
-    Such a distance is scored against noisy one-ways, whose own error is part of it: a table corrects that, too, an
-    interaction does not.  Errors of independent sources add like their squares.
-    """
-    tables = zip(known.one_way_tables, known.margins, strict=True)
-    noise = [float(np.minimum(MEAN_ABS * table.stddev, margin).sum()) for table, margin in tables]
-    squares = [OF_MARGINS * one**2 for one in noise]
-    return [
-        replace(one, error=math.sqrt(max(max(one.error, 0.0) ** 2 - sum(squares[j] for j in one.clique), 0.0)))
-        if one.noise < 1
-        else one
-        for one in candidates
-    ]

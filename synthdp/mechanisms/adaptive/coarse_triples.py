@@ -22,11 +22,12 @@ from synthdp.distribution.contingency import cell_index
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import LEVELS, merged_groups
-from synthdp.mechanisms.adaptive.screening import MAX_TRIPLES, Screening, distances_from, shrunk
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Batch, Candidate, Planner
+from synthdp.mechanisms.adaptive.screening import MAX_TRIPLES, Screening, distances_from
+from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.marginals import Marginals
@@ -114,13 +115,14 @@ def measure_with_triples(
     batch: Batch,
     candidates: Sequence[Candidate],
     *,
+    share: float,
     triples: Sequence[Clique],
     planner: Planner,
     model: Callable[[Knowledge], Explicit],
 ) -> Knowledge:
     """Measure a batch of tables, and beside it those triples that are worth their noise.
 
-    Costs the shares of the batch, for the curator's neighbours.
+    Costs the shares of the batch, or of an empty one at most ``share``, for the curator's neighbours.
 
     Parameters
     ----------
@@ -128,6 +130,8 @@ def measure_with_triples(
         As in `measure_tables`.
     workload
         What matters.
+    share
+        What triples may cost where no pair tells anything.
     triples
         Those that may be measured.
     planner
@@ -135,7 +139,7 @@ def measure_with_triples(
     model
         Fits weighted rows to what is known.
     """
-    whole = sum(batch.shares.values())
+    whole = sum(batch.shares.values()) or share
     known = measure_tables(known, account, batch.times(1 - RESERVE), candidates)
     triples = [triple for triple in triples if triple not in known.tree]
     if not triples:
@@ -194,8 +198,8 @@ def _screen(
 ) -> Screening:
     """Score triples over their groups by their distance from weighted rows; costs ``share`` of the whole budget.
 
-    From a score is deducted, as squares, by how much rows of the model would scatter, and what is left over of the errors of
-    the triple's pairs, which its interaction would not take away.
+    What rows of the model would scatter, and what is left over of the errors of the triple's pairs, which its interaction
+    would not take away, explain a part of a score.
     """
     domain = known.axes(LEVEL)
     every = tuple(range(len(domain)))
@@ -211,18 +215,20 @@ def _screen(
     )
     # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)
+    explained = []
+    for triple, likely, c in zip(triples, expected, cells, strict=True):
+        chance = explained_by_chance(likely, np.bincount(c, weights**2, minlength=len(likely)).astype(np.float64))
+        pairs = itertools.combinations(triple, 2)
+        explained.append(math.sqrt(chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in pairs)))
+    said = energies(
+        found.answers, np.array(explained), found.stddev, total=known.total, columns=len(domain), order=3
+    )  # fmt: skip
     candidates = []
-    for triple, score, likely, c in zip(
-        triples, shrunk(found.answers, found.stddev), expected, cells, strict=True
-    ):  # fmt: skip
-        variance = likely + np.bincount(c, weights**2, minlength=len(likely))
-        chance = float(np.minimum(MEAN_ABS * np.sqrt(variance), likely).sum())
-        others = chance**2 + sum(left_over.get(pair, 0.0) ** 2 for pair in itertools.combinations(triple, 2))
-        error = math.sqrt(max(max(float(score), 0.0) ** 2 - others, 0.0))
+    for triple, one, likely in zip(triples, said, expected, strict=True):
         noise = math.sqrt(math.prod(1 - 1 / int(domain.axes[j].releasable.sum()) for j in triple))
         if noise > 0:  # else a column has one group
-            most = np.maximum(likely, LEAST_EXPECTED)
-            candidates.append(Candidate(triple, error, most, weight * workload.weight(triple), LEVEL, noise))
+            most, matters = np.maximum(likely, LEAST_EXPECTED), weight * workload.weight(triple)
+            candidates.append(Candidate(triple, one, most, matters, LEVEL, noise))
     # Not stored with the release: its readers take stored distances for distances from independence.
     return Screening(candidates, replace(known, left=left))
 
@@ -253,5 +259,5 @@ def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -
                 MEAN_ABS * stddev * math.sqrt(cells * min(cells, math.prod(shape[j] for j in one.clique)))
             )
         elif one.clique not in batch.shares and one.level == 0:
-            found[one.clique] = MERGED_PART * max(0.0, one.error)
+            found[one.clique] = MERGED_PART * one.relation.expected
     return found

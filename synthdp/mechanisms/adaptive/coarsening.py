@@ -89,10 +89,10 @@ def coarsen_columns(
 
 
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
-    """Return the noisy counts of a column's groups.
+    """Return the estimated rows of a column's groups, misfits among them, and how noisy they are at most.
 
-    The unbiased count of each bin of the first histogram is divided among the groups that it overlaps, in proportion to
-    the estimated rows of the leaves.
+    Estimates by the counts of all bins, not the sums of noisy ones: in a group of many empty bins a sum is mostly noise,
+    and a fit would take it for a relation of this column with every other.
 
     Parameters
     ----------
@@ -103,17 +103,20 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
     column
         Its position among all columns.
     """
-    cell, first = one_way.first_bin, one_way.first.size
-    mass = np.bincount(cell, weights=one_way.weights, minlength=first)
-    size = np.bincount(cell, minlength=first)
-    share = np.where(mass[cell] > 0, one_way.weights / np.maximum(mass[cell], 1e-9), 1 / size[cell])
-    groups = int(refinement.coarse_cell.max()) + 1
-    counts = np.bincount(refinement.coarse_cell, weights=one_way.counts[cell] * share, minlength=groups)
+    rows = np.bincount(refinement.coarse_cell, weights=one_way.weights + _misfits_in(one_way))
     return NoisyTable(
         clique=(column,),
-        counts=np.asarray(counts, np.float64),
-        stddev=one_way.stddev * math.sqrt(max(1.0, first / groups)),
+        counts=np.asarray(rows, np.float64),
+        stddev=one_way.stddev * math.sqrt(max(1.0, one_way.first.size / len(rows))),
     )
+
+
+def _misfits_in(one_way: OneWay) -> FloatArray:
+    """Return the estimated rows that are misfits, by leaf: all in the first that no released row has."""
+    found = np.zeros(one_way.axis.size)
+    if one_way.misfits > 0:
+        found[int(np.argmin(one_way.axis.releasable))] = one_way.misfits
+    return found
 
 
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:

@@ -15,8 +15,8 @@ from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.adaptive.wide import related
 from synthdp.randomness import Generator
 

@@ -28,15 +28,7 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
         *known.out_of_domain.consistent(measured, known.effects),
         *consistent_merged(measured, known.merged, known.out_of_domain),
     ]
-    estimated = known.estimates_alone
-    return [
-        replace(
-            table,
-            counts=estimated.get(table.clique, table.counts),
-            stddev=table.stddev * known.ridges.get(table.clique, 1.0),
-        )
-        for table in tables
-    ]
+    return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]
 
 
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:

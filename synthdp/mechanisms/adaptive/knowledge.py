@@ -29,6 +29,11 @@ from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
 
+OF_MARGINS = 0.5
+"""Squared error of estimated rows, in parts of what noise would make it: estimates are nearer than noisy counts.
+
+Of Adult's columns at epsilon .1 it is .01 to 1.5 of it, .3 in the median."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaceLevel:
@@ -173,16 +178,13 @@ class Knowledge:
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
-    def estimates_alone(self) -> dict[Clique, FloatArray]:
-        """The estimated rows in the groups of each column that was measured with no other, by its clique."""
-        asked = [table.clique for table in (*self.tables, *self.merged)] + [effect.clique for effect in self.effects]
-        related = {j for clique in asked for j in clique if len(clique) > 1}
-        related |= {j for products in self.products for j in products.columns}
-        found: dict[Clique, FloatArray] = {}
-        for j, (column, refinement) in enumerate(zip(self.columns, self.refinements, strict=True)):
-            rows = np.bincount(refinement.coarse_cell, weights=column.weights)
-            if j not in related and rows.sum() > 0:
-                found[j,] = rows * (self.total / rows.sum())
+    def margin_variances(self) -> list[FloatArray]:
+        """The variance of the error of `margins`: noise of the bins, which hurts a group by no more than the rows in it."""
+        found = []
+        for column, refinement, rows in zip(self.columns, self.refinements, self.margins, strict=True):
+            leaves = np.bincount(column.first_bin)
+            bins = np.bincount(refinement.coarse_cell, weights=1 / leaves[column.first_bin], minlength=len(rows))
+            found.append(OF_MARGINS * np.minimum(bins * column.stddev**2, np.maximum(rows, 1.0) ** 2))
         return found
 
     @property
@@ -190,6 +192,25 @@ class Knowledge:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
         tables = (*self.one_way_tables, *self.tables)
         return self.out_of_domain.pooled(tables, self.effects)
+
+    @property
+    def relations(self) -> str:
+        """What was measured of several columns together, and how noisy it is, in a sentence for the receipt."""
+        tables: list[NoisyTable | NoisyEffect] = [*self.tables, *self.merged]
+        tables += [effect for effect in self.effects if len(effect.clique) > 1]
+        said = []
+        for order, word in ((2, "pair"), (3, "triple")):
+            noise = {one.clique: one.stddev for one in tables if len(one.clique) == order}
+            if noise:
+                low, high = min(noise.values()), max(noise.values())
+                spread = f"{low:,.3g}" if high < 1.05 * low else f"{low:,.3g} to {high:,.3g}"
+                said.append(f"relations of {len(noise)} {word}{'s' * (len(noise) > 1)}, ± {spread} rows a cell")
+        if self.products:
+            least = min(one.stddev for one in self.products)
+            said.append(f"rank correlations of numbers, ± {least:.2g}")
+        if not said:
+            return "no relation between columns was measured: synthetic columns have nothing to do with each other"
+        return "measured of several columns: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""

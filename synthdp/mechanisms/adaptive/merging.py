@@ -76,7 +76,9 @@ def with_merged(
                 continue
             expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
             size = len(expected)
-            one = replace(candidate, error=part * candidate.error, expected=expected, level=level)
+            relation = candidate.relation._replace(distance=part * candidate.relation.distance)
+            margins = np.bincount(cells, weights=np.broadcast_to(candidate.margins, cells.shape)).astype(np.float64)
+            one = replace(candidate, relation=relation, expected=expected, level=level, margins=margins)
             merged.append(replace(one, noise=loudness))
     return [*candidates, *merged]
 

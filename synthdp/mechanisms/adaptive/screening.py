@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from synthdp.arrays import Codes, FloatArray, IntArray
+from synthdp.arrays import Clique, Codes, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.distribution.contingency import table_size
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS, Candidate
+from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.distances import MarginalDistances
@@ -70,19 +71,44 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
     tables = (np.outer(margins[a], margins[b]).ravel() / total for a, b in pairs)
     asked = Marginals(known.domain, tuple(pairs))
     found, expected, left = distances_from(known, account, asked, tables, share=share, step="screening of pairs")
+    variances = known.margin_variances
+    noise = [variance_of_product(pair, margins, variances, total=total) for pair in pairs]
+    chance = [explained_by_chance(table, margins=one) for table, one in zip(expected, noise, strict=True)]
+    said = energies(found.answers, np.array(chance), found.stddev, total=total, columns=len(known.domain))
     candidates = [
-        Candidate(pair, float(error), table, workload.weight(pair))
-        for pair, error, table in zip(pairs, shrunk(found.answers, found.stddev), expected, strict=True)
+        Candidate(pair, one, table, workload.weight(pair), margins=variance)
+        for pair, one, table, variance in zip(pairs, said, expected, noise, strict=True)
     ]
     return Screening(candidates, known.with_answers(found, left=left))
+
+
+def variance_of_product(
+    clique: Clique, margins: Sequence[FloatArray], variances: Sequence[FloatArray], *, total: float
+) -> FloatArray:
+    """Return the variance, by noise in the margins, of each cell of a table of independent columns, (cells,).
+
+    Parameters
+    ----------
+    clique
+        Its columns.
+    margins, variances
+        The estimated rows in the groups of every column, and the variance of their errors.
+    total
+        Number of rows.
+    """
+    found: FloatArray = np.zeros(())
+    for noisy in clique:
+        one = np.ones(1)
+        for j in clique:
+            one = np.outer(one, variances[j] if j == noisy else (margins[j] / total) ** 2).ravel()
+        found = found + one
+    return found
 
 
 def screen_against_model(
     known: Knowledge, account: Curator, workload: Workload, *, share: float, sample: Codes
 ) -> Screening:
     """Score all pairs and, if they are not too many, triples by their distance from rows drawn from a model.
-
-    Half of the L1 distance that the finite sample alone would cause is deducted.
 
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate matters.
 
@@ -109,13 +135,22 @@ def screen_against_model(
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening against the model"
     )
-    sampling = [np.minimum(MEAN_ABS * np.sqrt(table * ratio), table).sum() for table in expected]
-    candidates = [
-        Candidate(clique, float(error - noise / 2), np.maximum(table, 0.02), workload.weight(clique))
-        for clique, error, table, noise in zip(
-            cliques, shrunk(found.answers, found.stddev), expected, sampling, strict=True
-        )
-    ]
+    measured = [{*table.clique} for table in known.tables] + [{*effect.clique} for effect in known.effects]
+    candidates = []
+    for order in ways:
+        some = [i for i, clique in enumerate(cliques) if len(clique) == order]
+        chance = np.array([explained_by_chance(expected[i], expected[i] * ratio) for i in some])
+        said = energies(found.answers[some], chance, found.stddev, total=known.total, columns=len(shape), order=order)
+        candidates += [
+            Candidate(
+                cliques[i],
+                one,
+                np.maximum(expected[i], 0.02),
+                workload.weight(cliques[i]),
+                fresh=not any(set(cliques[i]) <= inside for inside in measured),
+            )
+            for i, one in zip(some, said, strict=True)
+        ]
     # Not stored with the release: its readers take stored distances for distances from independence.
     return Screening(candidates, replace(known, left=left))
 
@@ -145,20 +180,3 @@ def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
     for part, table in zip(tables.split(whole), expected, strict=True):
         part[:] = np.rint(table * DENOMINATOR)
     return whole
-
-
-def shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Draw noisy scores towards their mean, by the share of their variance that is noise (James and Stein 1961).
-
-    Without it the best of many candidates would be the one with the most favourable noise.
-
-    Parameters
-    ----------
-    scores
-        (k,) noisy scores.
-    stddev
-        Standard deviation of their noise.
-    """
-    mean = float(scores.mean())
-    signal = max(0.0, float(scores.var()) - stddev**2)
-    return mean + (scores - mean) * (signal / (signal + stddev**2))

@@ -8,16 +8,19 @@ clipped by itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import expit
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.curator.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.measurements import Measurements
+from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
@@ -82,6 +85,43 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     products = _mean_products(known, queries, answers)
     known = replace(known.with_answers(answers, left=left), products=(products,))
     return _measure_strongest(known, account, products)
+
+
+def likely_products(
+    products: Sequence[NoisyProducts], related: Mapping[Clique, Relation], unknown: Relation, *, total: float
+) -> tuple[NoisyProducts, ...]:
+    """Return products times how likely it is that the columns are related: a product of noise alone relates columns, too.
+
+    Parameters
+    ----------
+    products
+        Noisy means, the same pair perhaps by several questions.
+    related
+        What scores say of pairs.
+    unknown
+        What to think of other pairs.
+    total
+        Number of rows.
+    """
+    log_odds: dict[Clique, float] = {}
+    for asked in products:
+        for pair, mean in zip(_pairs(asked), asked.means, strict=True):
+            one = related.get(pair, unknown)
+            start = math.log(max(1 - one.none, 1e-300)) - math.log(max(one.none, 1e-300))
+            ratio = 1 + (one.distance / total / asked.stddev) ** 2  # a correlation is about the distance it makes
+            evidence = 0.5 * (mean / asked.stddev) ** 2 * (1 - 1 / ratio) - 0.5 * math.log(ratio)
+            log_odds[pair] = log_odds.get(pair, start) + evidence
+    return tuple(
+        replace(asked, means=asked.means * np.array([expit(log_odds[pair]) for pair in _pairs(asked)]))
+        for asked in products
+    )
+
+
+def _pairs(products: NoisyProducts) -> list[Clique]:
+    """Return the columns of each product, in order."""
+    left, right = products.queries.pairs
+    both = (sorted((products.columns[a], products.columns[b])) for a, b in zip(left, right, strict=True))
+    return [(a, b) for a, b in both]
 
 
 def _mean_products(known: Knowledge, queries: Products, answers: Measurements) -> NoisyProducts:

@@ -19,8 +19,8 @@ from synthdp.distribution.contingency import NoisyTable, table_size
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.selection import MEAN_ABS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload

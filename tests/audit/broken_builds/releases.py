@@ -474,8 +474,8 @@ if noise >= 1:
     Mutation(
         "pairs are chosen by scores that are noise",
         "–",
-        "scores_say_something",
-        "pairs < 2 or budget.table_stddev(share / pairs) < LOUDEST_SCORE * total",
+        "shares.screening_part",
+        "noise * part**-budget.exponent < LOUDEST_SCORE",
         "True",
         (
             "tests/unit/mechanisms/adaptive/test_stages.py::test_where_scores_would_be_noise_alone_single_columns_get_everything",
@@ -490,14 +490,12 @@ if noise >= 1:
         ("tests/unit/mechanisms/adaptive/test_stages.py::test_a_noisy_count_of_rows_does_not_outweigh_the_histograms",),
     ),
     Mutation(
-        "lone columns are fitted to raw counts",
+        "unrelated columns count as related",
         "–",
-        "Knowledge.estimates_alone",
-        "j not in related and rows.sum() > 0",
-        "False",
-        (
-            "tests/unit/mechanisms/adaptive/test_stages.py::test_a_column_that_no_table_has_is_fitted_as_it_was_estimated",
-        ),
+        "energies",
+        "none = (posterior * NONE[:, None] * nothing[:, None, None] / either).sum(axis=(1, 2))",
+        "none = np.zeros(len(scores))",
+        ("tests/unit/mechanisms/adaptive/test_energies.py::test_where_nothing_is_related_nothing_is_expected",),
     ),
     Mutation(
         "a node of a hierarchy is split into others' children",

@@ -13,6 +13,7 @@ from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.merged import merged_tables
 from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, measure_with_triples, triples_that_matter
+from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
@@ -93,10 +94,19 @@ def independent(known: Knowledge) -> Explicit:
 def measured(mu: float, parity: bool) -> tuple[sd.Curator, Knowledge, Knowledge]:
     """Measure one pair that tells nothing beside the triples of the class."""
     account, known = known_of(sd.GaussianDP(mu), table(parity))
-    candidates = [Candidate((0, 1), 3000.0, np.full(36, ROWS / 36), level=1, noise=known.noise_of_pair((0, 1), 1))]
+    expected, noise = np.full(36, ROWS / 36), known.noise_of_pair((0, 1), 1)
+    candidates = [Candidate((0, 1), Relation(0.0, 3000.0), expected, level=1, noise=noise)]
     batch = Batch({(0, 1): 0.5}, {}, 3000.0, {(0, 1): 1})
     after = measure_with_triples(
-        known, account, Workload(None, 3), batch, candidates, triples=WITH_CLASS, planner=Planner(), model=independent
+        known,
+        account,
+        Workload(None, 3),
+        batch,
+        candidates,
+        share=0.5,
+        triples=WITH_CLASS,
+        planner=Planner(),
+        model=independent,
     )
     return account, known, after
 

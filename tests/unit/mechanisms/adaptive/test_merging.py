@@ -13,6 +13,7 @@ from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.merged import merged_tables
 from synthdp.mechanisms.adaptive import merging
+from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
@@ -107,7 +108,7 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
 def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fewer_cells(monkeypatch):
     monkeypatch.setattr(merging, "LEVELS", ((6, 0.8), (3, 0.6)))
     sizes = {(0, 1): 100, (0, 2): 20, (1, 2): 100, (0, 1, 2): 500}
-    candidates = [Candidate(c, 100.0, np.full(k, 5.0)) for c, k in sizes.items()]
+    candidates = [Candidate(c, Relation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
     merged = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10))}
     least = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10) // 5)}
     found = with_merged(
@@ -119,7 +120,7 @@ def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fe
     assert found[: len(candidates)] == candidates
     new = found[len(candidates) :]
     assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1), ((1, 2), 2)]
-    assert all(0 < candidate.error < 100.0 for candidate in new)
+    assert all(0 < candidate.relation.distance < 100.0 for candidate in new)
     assert [candidate.noise for candidate in new] == [1.0, 1.0, 0.5]
     assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [25.0] * 20, [125.0] * 4]
 
@@ -128,8 +129,8 @@ def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fe
 def test_a_pair_gets_one_table_the_whole_one_where_that_pays(scale):
     """With little noise both pay, with much only few cells do."""
     budget = BudgetAllocation(sd.GaussianDP(scale), Adjacency(Neighbors.ADD_REMOVE, None, 1))
-    whole = Candidate((0, 1), 4000.0, np.full(400, 25.0))
-    merged = Candidate((0, 1), 3400.0, np.full(36, 10_000 / 36), level=1)
+    whole = Candidate((0, 1), Relation(0.0, 4000.0), np.full(400, 25.0))
+    merged = Candidate((0, 1), Relation(0.0, 3400.0), np.full(36, 10_000 / 36), level=1)
     batch = Planner().choose_next_tables([whole, merged], budget, share=0.5, base=[], shape=(20, 20))
     assert list(batch.shares) == [(0, 1)]
     assert batch.levels == {1.0: {}, 0.05: {(0, 1): 1}}[scale]
@@ -141,7 +142,9 @@ def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_say
     known = columns_known(account)
     asked = [((0, 1), known.coarser[0]), ((2, 3), known.domain), ((1, 3), known.domain)]
     candidates = [
-        Candidate(c, 1.0, np.ones(np.prod([domain.shape[j] for j in c])), level=int(domain is known.coarser[0]))
+        Candidate(
+            c, Relation(0.0, 1.0), np.ones(np.prod([domain.shape[j] for j in c])), level=int(domain is known.coarser[0])
+        )
         for c, domain in asked
     ]
     batch = Batch({(0, 1): 0.05, (2, 3): 0.05}, {(1, 3): 0.05}, 1.0, {(0, 1): 1})
@@ -214,12 +217,16 @@ def test_interactions_alone_are_measured_where_noise_is_gaussian_and_no_column_h
 
 
 def test_less_noise_for_the_same_share_is_more_gain():
-    loud, quiet = (Candidate((0, 1), 900.0, np.full(36, 50.0), level=1, noise=noise) for noise in (1.0, 0.5))
-    assert quiet.gain(30.0) - loud.gain(30.0) == pytest.approx((loud.error - loud.gain(30.0)) / 2)
+    loud, quiet = (
+        Candidate((0, 1), Relation(0.0, 900.0), np.full(36, 50.0), level=1, noise=noise, fresh=False)
+        for noise in (1.0, 0.5)
+    )
+    assert quiet.gain(30.0) == pytest.approx(loud.gain(15.0))
+    assert quiet.gain(30.0) > loud.gain(30.0)
 
 
 def test_a_pair_of_which_one_column_has_one_group_left_is_no_candidate():
-    whole = Candidate((0, 1), 100.0, np.full(100, 5.0))
+    whole = Candidate((0, 1), Relation(0.0, 100.0), np.full(100, 5.0))
     groups = (np.zeros(10, int), np.arange(10) // 5)
     assert with_merged([whole], lambda *_: groups, lambda *_: 0.0, []) == [whole]
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import domain_of
-from synthdp.mechanisms.adaptive.screening import DENOMINATOR, shrunk
+from synthdp.mechanisms.adaptive.energies import explained_by_chance
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR, variance_of_product
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.schema.columns import Categorical
@@ -45,10 +46,15 @@ def test_the_bound_of_one_row_is_reached():
     assert (step == DENOMINATOR).all()
 
 
-def test_scores_that_are_noise_become_their_mean_and_clear_ones_stay():
+def test_independence_explains_a_table_by_chance_and_by_noise_in_its_margins():
+    """What is said of both is what simulated tables have."""
     rng = np.random.default_rng(0)
-    noise = rng.normal(size=400)
-    assert np.abs(shrunk(10 + noise, 1.5) - (10 + noise).mean()).max() < 1e-9
-    clear = 100 * noise
-    assert shrunk(clear, 1.0) == pytest.approx(clear, rel=1e-2, abs=1)
-    assert shrunk(np.array([7.0]), 3.0) == pytest.approx([7.0])
+    margins = [np.array([500.0, 300.0, 200.0]), np.array([700.0, 250.0, 50.0])]
+    variances = [np.full(3, 100.0), np.full(3, 400.0)]
+    expected = np.outer(*margins).ravel() / 1000
+    variance = variance_of_product((0, 1), margins, variances, total=1000.0)
+    noisy = [m + rng.normal(size=(4000, 3)) * np.sqrt(v) for m, v in zip(margins, variances, strict=True)]
+    products = np.einsum("ri,rj->rij", *noisy).reshape(4000, 9) / 1000
+    assert products.var(axis=0) == pytest.approx(variance, rel=0.1)
+    distances = np.abs(rng.poisson(expected, (4000, 9)) - products).sum(axis=1)
+    assert explained_by_chance(expected, margins=variance) == pytest.approx(distances.mean(), rel=0.05)

@@ -10,15 +10,14 @@ from synthdp import AdaptiveMarginals, Continuous, Curator, GaussianDP, Integer,
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.mechanisms.adaptive.adaptive_marginals import without_noise_of_margins
 from synthdp.mechanisms.adaptive.fitting import consistent_tables, fit_distribution, fit_tree
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_one_ways_again, measure_tables
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.screening import screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
-from synthdp.mechanisms.adaptive.shares import gain_of_one_ways
+from synthdp.mechanisms.adaptive.selection import Batch, Planner
+from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREENS, gain_of_one_ways, screening_part
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
@@ -111,17 +110,23 @@ def test_an_exact_count_of_rows_is_kept(account):
     assert [column.weights.sum() for column in columns] == pytest.approx([5000.0] * 4)
 
 
-def test_a_column_that_no_table_has_is_fitted_as_it_was_estimated(known, account):
-    first = one_batch(known, account)
-    batch = Batch({(0, 1): 0.1}, {}, 1.0)
-    candidates, after = screen_against_independence(known, account, ALL, share=0.01)
-    after = measure_tables(after, account, batch, candidates)
-    assert set(known.estimates_alone) == {(0,), (1,), (2,), (3,)}
-    assert set(after.estimates_alone) == {(2,), (3,)}
-    assert not set(first.estimates_alone) & {(j,) for table in first.tables for j in table.clique}
-    fitted = {t.clique: t.counts for t in consistent_tables(after) if len(t.clique) == 1}
-    expected = np.bincount(after.refinements[2].coarse_cell, weights=after.columns[2].weights)
-    np.testing.assert_allclose(fitted[2,], expected * after.total / expected.sum())
+def test_a_column_is_fitted_as_it_was_estimated_not_as_it_was_counted(known, account):
+    """Sums of many noisy bins would be taken for relations."""
+    first = replace(known.columns[2], counts=known.columns[2].counts + 50.0)
+    other = replace(known, columns=(*known.columns[:2], first, known.columns[3]))
+    fitted = {t.clique: t.counts for t in consistent_tables(other)}
+    expected = np.bincount(known.refinements[2].coarse_cell, weights=known.columns[2].weights)
+    np.testing.assert_allclose(fitted[2,], expected * other.total / expected.sum())
+
+
+def test_errors_of_margins_are_those_of_their_bins_and_no_larger_than_the_rows(known):
+    for column, refinement, variance, rows in zip(
+        known.columns, known.refinements, known.margin_variances, known.margins, strict=True
+    ):
+        assert (variance <= np.maximum(rows, 1.0) ** 2).all()
+        assert (variance <= column.first.size * column.stddev**2 + 1e-9).all()
+        filled = np.bincount(refinement.coarse_cell, minlength=len(rows)) > 0
+        assert (variance[filled] > 0).all()
 
 
 def test_single_columns_gain_nothing_from_noise_and_more_from_less_of_it(known):
@@ -171,11 +176,29 @@ def test_the_fit_repeats_what_was_measured(known, account):
         np.testing.assert_allclose(fitted.marginal((column,)), margin / margin.sum(), atol=0.02)
 
 
-def test_what_noise_in_single_columns_explains_is_no_relation(known):
-    """An interaction alone leaves that noise where it is; a table corrects it, too."""
-    whole = Candidate((0, 1), 400.0, known.margins[0], noise=1.0)
-    alone = Candidate((0, 1), 400.0, known.margins[0], noise=0.9)
-    noisy = replace(known, columns=tuple(replace(column, stddev=10 * column.stddev) for column in known.columns))
-    assert without_noise_of_margins([whole], noisy)[0].error == 400.0
-    little, much = (without_noise_of_margins([alone], one)[0].error for one in (known, noisy))
-    assert 400.0 > little > much >= 0.0
+def test_loud_scores_cost_more_up_to_where_they_say_nothing():
+    curator = Curator(table(), schema=SCHEMA, budget=GaussianDP(1.0))
+    whole = BudgetAllocation.of(curator)
+    for number in (0, 1):
+        rows = (1e6, 700.0, 400.0, 60.0, 1.0)
+        parts = [screening_part(whole, number, share=0.5, pairs=50, total=total) for total in rows]
+        assert parts[0] == SCREENS[number]
+        assert parts[:3] == sorted(parts[:3])
+        assert max(parts) == MOST_SCREEN
+        assert parts[3:] == [0.0, 0.0]
+    assert screening_part(whole, 0, share=0.5, pairs=1, total=1.0) == SCREENS[0]
+
+
+def test_the_receipt_says_what_was_measured_of_several_columns_and_how_noisy_it_is(known, account):
+    assert "no relation" in known.relations
+    after = one_batch(known, account)
+    measured = {one.clique for one in (*after.tables, *after.effects)}
+    assert f"relations of {len(measured)} pair" in after.relations
+    noise = min(one.stddev for one in (*after.tables, *after.effects))
+    assert f"{noise:,.3g}" in after.relations
+
+
+def test_a_release_of_one_way_marginals_alone_says_so():
+    curator = Curator(table()[:300], schema=SCHEMA, budget=GaussianDP(0.02))
+    notes = AdaptiveMarginals().release(curator, random_state=0).receipt.notes
+    assert any("no relation between columns was measured" in note for note in notes)
