@@ -85,7 +85,7 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
         )
         if found := _settings(one.column):
             click.echo(f"    settings: {', '.join(f'{name} {_shown(value)}' for name, value in found.items())}")
-        click.echo(f"    seen: {one.seen or 'nothing is known'}")
+        _say(f"seen: {one.seen or 'nothing is known'}")
         new = [sentence for sentence in _sentences(one.comment) if sentence not in said]
         said.update(new)
         _say(" ".join(new))
