@@ -151,5 +151,5 @@ def design(queries: LinearQueries, codes: Codes) -> Any:
     if not isinstance(queries, Marginals):
         return queries.features(codes).T / queries.denominator
     cells = queries.cells(codes)
-    column = np.repeat(np.arange(len(codes)), cells.shape[1])
-    return sparse.csr_array((np.ones(cells.size), (cells.ravel(), column)), shape=(queries.k, len(codes)))
+    starts = np.arange(0, cells.size + 1, cells.shape[1])  # each point lies in one cell of each table
+    return sparse.csc_array((np.ones(cells.size), cells.ravel(), starts), shape=(queries.k, len(codes)))

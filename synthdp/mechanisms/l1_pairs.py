@@ -88,7 +88,7 @@ class NoisyAverages:
         blocks = [
             sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
         ]
-        features = sparse.csc_array(sparse.vstack(blocks))
+        features = sparse.csc_array(sparse.vstack(blocks) if len(blocks) > 1 else blocks[0])
         return features if features.nnz <= DENSE * features.shape[0] * features.shape[1] else features.toarray()
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from synthdp.checks import whole
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
@@ -28,6 +30,9 @@ ASSUMED_PERSONS = 10_000
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable."""
+
+WIDE = 0.01
+"""Part of a column's range by which noise makes its mean uncertain from which on the plan warns of a heavy tail."""
 
 NOISY = 0.1
 """Total variation distance from which on the plan warns of a column."""
@@ -119,16 +124,28 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
     made = calibrate(adjacency.sensitivity(queries), part.loss, k=queries.k)
     stddevs = made.noise.stddev / made.resolution / queries.ones
     by_column: dict[str, dict[str, float]] = {name: {} for name in layout.schema.names}
+    wide: list[str] = []
     for one, stddev in zip(tables, stddevs, strict=True):
         if one.kind is Kind.ONE and not one.attribute.startswith("#"):
             name = layout.schema.names[one.table]
             error = 0.5 * math.prod(one.sizes(layout)) * MEAN_ABS * float(stddev) / min(persons, guessed[name])
             by_column[name][one.attribute] = min(1.0, error)
+            points = layout.axis(one.table, one.attribute).points
+            off = 0.5 * float(np.sqrt(np.nansum(points**2))) * float(stddev) / min(persons, guessed[name])
+            if off > WIDE and np.isfinite(points).any():
+                wide.append(f"{name}.{one.attribute} ({off:.0%})")
     cells = sum(layout.axis(i, name).size for i, table in enumerate(layout.tables) for name in table.axes)
     drawn = min(persons, 12_000) / persons * sum(guessed.values())
     record = sum(layout.schema.slots(table.name) * (len(table.axes) + 1) for table in layout.tables)
     noisy = [f"{name}.{column}" for name, some in by_column.items() for column, error in some.items() if error > NOISY]
     advice = [f"noise alone moves {', '.join(noisy)} by more than {NOISY:.0%}: declare fewer levels or spend more"]
+    if not noisy:
+        advice = []
+    if wide:
+        advice.append(
+            f"means are uncertain by a part of the range of {', '.join(wide)}: where most values are far below the upper "
+            "bound, noise in the tail hides the mean; declare narrower bounds"
+        )
     return DatabasePlan(
         rows={name: guessed[name] for name in layout.schema.tables}, loss=str(loss), neighbors=str(adjacency),
         persons_stddev=float(stddevs[0]) * math.sqrt(2), by_column=by_column,
@@ -138,5 +155,5 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
         memory_mb=150 + 2 * persons * record / 2**20 + 40 * sum(guessed.values()) / 2**20 + 6 * drawn * cells / len(
             layout.tables
         ) / 2**20,
-        seconds=2 + 3e-6 * drawn * cells + 2e-5 * sum(guessed.values()), advice=tuple(advice) if noisy else (),
+        seconds=2 + 3e-6 * drawn * cells + 2e-5 * sum(guessed.values()), advice=tuple(advice),
     )  # fmt: skip

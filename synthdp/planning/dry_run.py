@@ -42,6 +42,7 @@ from synthdp.queries.interactions import Interactions
 from synthdp.queries.marginals import Marginals
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
+from synthdp.schema.column import Interval
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import DraftedSchema, Schema
 from synthdp.tables.format import TableFormat
@@ -375,7 +376,7 @@ def _compared(
         independent=independent,
         by_column={name: _distance(real, synthetic, domain.shape, (j,)).error for j, name in enumerate(domain.names)},
         like_rows=round((pairs.sample / max(pairs.error, 1e-9)) ** 2),
-        advice=_advice(known["epsilon"], known["rows"], errors, independent),
+        advice=(*_wide_ranges(domain), *_advice(known["epsilon"], known["rows"], errors, independent)),
     )
 
 
@@ -467,6 +468,30 @@ def _why(mechanism: str, *, automatic: bool) -> str:
     if mechanism == "adaptive marginals":
         return "a table of several kinds of columns, or rich in rows for its budget"
     return "a table of numbers that is small for its budget: averages of smooth functions say more than histograms"
+
+
+MOST_NAMED = 5
+"""Columns that one sentence names.  A convention."""
+
+WIDE = 10_000.0
+"""A tolerance: a range of real numbers so wide is usually empty for the most part, and hundredths are not told apart."""
+
+
+def _wide_ranges(domain: Domain) -> tuple[str, ...]:
+    """Return what to say of wide ranges of real numbers of which nobody says how many decimals they have."""
+    wide = [
+        axis.name
+        for axis in domain.axes
+        if isinstance(found := axis.column.support(), Interval) and found.upper - found.lower > WIDE
+    ]
+    if not wide:
+        return ()
+    named = ", ".join(map(repr, wide[:MOST_NAMED]))
+    said = (
+        f"99 % of a range like that of column {named} is usually empty: declare decimals= or step=, and numbers near 0 "
+        "0 are told apart however wide it is; without, it has a million places of one width"
+    )
+    return (said,)
 
 
 def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent: dict[int, float]) -> tuple[str, ...]:

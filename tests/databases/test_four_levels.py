@@ -94,3 +94,15 @@ def test_synthetic_tables_of_four_levels_are_joined() -> None:
     joined = found["payments"].merge(found["claims"], on="claim").merge(found["policies"], on="policy")
     assert len(joined) == len(found["payments"])
     assert (joined["id"] == joined["id_x"]).all()
+
+
+def test_a_plan_warns_of_means_that_a_heavy_tail_hides() -> None:
+    """Of few persons and of many, from public facts alone."""
+    schema = sd.DatabaseSchema(
+        {"persons": sd.Schema({"pay": sd.Continuous(0, 1e6)}), "visits": sd.Schema({"cost": sd.Continuous(0, 1e6)})},
+        [sd.Relation("persons", "visits", key="id", at_most=5)],
+    )
+    release = sd.DatabaseRelease(schema=schema, epsilon=1.0)
+    few, many = (release.plan(rows={"persons": n, "visits": 2 * n}).advice for n in (500, 1_000_000))
+    assert any("declare narrower bounds" in line and "visits.cost" in line for line in few)
+    assert not any("narrower bounds" in line for line in many)

@@ -18,10 +18,6 @@ MOST_STEP = 1.0
 LAST = 0.25
 """Part of the sweeps, the last ones, in which all persons are drawn."""
 
-MOMENTUM = 0.5
-"""Part of its last move that a logarithm moves on, but in the last sweeps: attributes that say much of each other are fitted
-in fewer sweeps (tuned with the sweeps on the insurer; 0 is plain scaling)."""
-
 FEW = 5_000
 """Persons that are drawn in each of the first sweeps, where there are so many: chance moves a share of .1 by .004."""
 
@@ -87,27 +83,19 @@ def fit_histories(
     last
         Part of the sweeps in which all persons are drawn.
     """
-    going = {key: [np.zeros(1)] * (1 + len(one.factors)) for key, one in model.conditionals.items()}
     for sweep in range(sweeps):
         drawn = persons if sweep >= sweeps * (1 - last) else min(persons, FEW)
         scale = drawn / total
         expected = Expectations.of(model)
         model.draw(drawn, rng, expected=expected)
         moved = {}
-        faster = MOMENTUM if sweep < sweeps * (1 - last) else 0.0  # the last sweeps come to rest
         for key, one in model.conditionals.items():
             step = min(1.0, rate / (1 + len(one.factors)))
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
-            moves = [
-                _move_of_base(ones[key] * scale, expected.ones[key], step=step),
-                *(_move(f, target, now, scale=scale, step=step) for f, target, now in factors),
-            ]
-            going[key] = [move + faster * before for move, before in zip(moves, going[key], strict=True)]
-            base, *thetas = going[key]
             moved[key] = replace(
                 one,
-                base=one.base + base,
-                factors=tuple(_moved(f, theta) for f, theta in zip(one.factors, thetas, strict=True)),
+                base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], step=step),
+                factors=tuple(_moved(f, _move(f, target, now, scale=scale, step=step)) for f, target, now in factors),
             )
         model = Histories(model.layout, moved)
     return model

@@ -36,7 +36,6 @@ from synthdp.mechanisms.adaptive.measuring import measure_interactions, measure_
 from synthdp.mechanisms.adaptive.merging import as_interactions, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
-from synthdp.mechanisms.adaptive.places import check_places, exact_places, measure_places
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
@@ -230,6 +229,8 @@ class AdaptiveMarginals(HasPrivacyCost):
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
         if self.places is not None and known.places:
+            from synthdp.mechanisms.adaptive.places import exact_places
+
             place = known.domain.names.index(self.places)
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
@@ -241,7 +242,10 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _checked(self, schema: Schema) -> Workload:
         """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
         workload = workload_of(self.workload, schema.names, target=self.target)
-        check_places(self.places, schema)
+        if self.places is not None:
+            from synthdp.mechanisms.adaptive.places import check_places
+
+            check_places(self.places, schema)
         check_rules(schema)
         return weighted_too(workload, schema).with_rest()
 
@@ -260,6 +264,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             yield measure_interactions(known, account, best)
             return
         if rounds and self.places is not None:
+            from synthdp.mechanisms.adaptive.places import measure_places
+
             self._tell("pairs")
             place = known.domain.names.index(self.places)
             known = measure_places(known, account, workload, place=place, tree_cells=self.planner.tree_cells)

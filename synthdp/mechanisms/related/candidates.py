@@ -67,8 +67,7 @@ def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
     """Return the table of an attribute, by group of periods where it has few cells."""
     table, axis = layout.tables[attribute.table], layout.axis(attribute.table, attribute.name)
     few = axis.grid.ordered or axis.size <= MANY_LEVELS
-    plain = attribute.counts < 0 and attribute.name not in (table.period, *layout.days(attribute.table))
-    by_period = table.groups > 1 and few and plain  # which days may lie between depends on the period: a pair says it
+    by_period = table.groups > 1 and few and attribute.name != table.period and attribute.counts < 0
     return PersonTable(
         Kind.ONE, attribute.table, attribute.name, cells_of(layout, attribute), other="period" if by_period else ""
     )

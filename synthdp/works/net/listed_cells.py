@@ -146,7 +146,7 @@ class CellFit:
     rows
         Number of rows, public or estimated.
     replay
-        Evaluations of the fit by multiplicative weights to all answers so far, after each new one; 0 for a single
+        Evaluations of the L1 fit to all answers so far, after each new one; 0 for a single
         multiplicative update with the newest.
     """
 
@@ -189,11 +189,11 @@ class CellFit:
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
-        """Return weights fitted anew to all measured answers by multiplicative weights."""
+        """Return weights fitted anew to all measured answers, by the L1 program."""
         sizes = [len(answers) for answers in self._answers]
         problem = FitProblem.of_noisy(
             sp.csc_array(sp.vstack(self._features)),
             np.concatenate(self._answers) / self._rows,
             np.repeat(self._stddev, sizes) / self._rows,
         )
-        return L1Program(name="mw", evaluations=self._replay).solve(problem).weights
+        return L1Program(evaluations=self._replay).solve(problem).weights

@@ -99,7 +99,7 @@ class MWEM(HasPrivacyCost):
     rounds
         T.
     replay
-        Evaluations of the fit by multiplicative weights to all measurements so far, after each round; 0 for the paper's
+        Evaluations of the L1 fit to all measurements so far, after each round; 0 for the paper's
         single multiplicative update with the newest measurement.
     average
         Release the average of all rounds' tables, as the paper proves its bound for, instead of the last.

@@ -185,7 +185,7 @@ class PrivateBoosting(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     replay
-        Evaluations of the fit by multiplicative weights each time.
+        Evaluations of the L1 fit each time.
     spend
         What it may cost.
     """

@@ -50,7 +50,7 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     queries
         For that default: about how many queries will be asked.
     replay
-        Evaluations of the fit by multiplicative weights to all noisy answers, after each; 0 for the paper's single update.
+        Evaluations of the L1 fit to all noisy answers, after each; 0 for the paper's single update.
     total_share
         Share of the spend for the number of rows, where it is private.
     alarm_share

@@ -188,3 +188,11 @@ def test_the_noise_of_single_columns_is_foretold_and_that_of_a_large_table_scale
     })  # fmt: skip
     release = sd.SyntheticRelease(schema=SCHEMA, epsilon=0.5, delta=1e-9).fit(table).release_
     assert planned.noise[1] == pytest.approx(noise_of_counts(release.measurements)[1], rel=0.1)
+
+
+def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
+    wide = sd.Schema({"a": sd.Continuous(0, 1e7), "b": sd.Integer(0, 9)})
+    known = sd.Schema({"a": sd.Continuous(0, 1e7, decimals=2), "b": sd.Integer(0, 9)})
+    said = [" ".join(sd.plan(schema, rows=500, epsilon=1.0).advice) for schema in (wide, known)]
+    assert "column 'a' is usually empty: declare decimals=" in said[0]
+    assert "usually empty" not in said[1]
