@@ -24,6 +24,7 @@ from synthdp.errors import (
     tell_of_budget,
 )
 from synthdp.figures import in_figures
+from synthdp.mechanisms.adaptive.knowledge import NO_RELATION
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import PrivacyLoss, PureDP
@@ -139,12 +140,6 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-NO_RELATION = (
-    "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
-    "rows or fewer columns would tell some"
-)
-"""What a receipt says where all noisy answers are about single columns; a plan foretells it as weak or poor."""
-
 MOSTLY_EMPTY = 0.75
 """A tolerance: where more of a range than this lies beyond all rows that come out, at one end, the receipt says so."""
 
@@ -155,6 +150,7 @@ def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
     asked = [one for measured in release.measurements for one in getattr(measured.queries, "cliques", ())]
     moments = any(hasattr(measured.queries, "pairs") for measured in release.measurements)
     lonely = len(model.schema) > 1 and bool(asked) and not moments and max(map(len, asked)) < 2
+    lonely = lonely and NO_RELATION not in release.receipt.notes
     ends = [said for name, one in zip(model.domain.names, model.refinements, strict=True) if (said := _ends(name, one))]
     return (*[NO_RELATION] * lonely, *ends[:SHOWN])
 

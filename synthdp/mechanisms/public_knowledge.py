@@ -63,13 +63,11 @@ class PublicKnowledge:
         return target if self.rows is None else min(target, total / PUBLIC_GROUPS)
 
     def pinned(self, columns: Sequence[OneWay]) -> list[frozenset[int]]:
-        """Return for each column the leaves that must stay groups of their own: totals of several columns name them."""
+        """Return for each column the leaves that must stay groups of their own, for rows have totals exactly by group."""
         found: list[frozenset[int]] = []
         for column in columns:
             points = [
-                one.points[:, one.names.index(column.axis.name)]
-                for one in self.totals
-                if len(one.names) > 1 and column.axis.name in one.names
+                one.points[:, one.names.index(column.axis.name)] for one in self.totals if column.axis.name in one.names
             ]
             leaves = column.axis.cells_of(np.concatenate(points).astype(np.uint32)) if points else np.zeros(0, np.int64)
             found.append(frozenset(int(leaf) for leaf in leaves))

@@ -35,6 +35,13 @@ OF_MARGINS = 0.5
 Of Adult's columns at epsilon .1 it is .01 to 1.5 of it, .3 in the median."""
 
 
+NO_RELATION = (
+    "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
+    "rows or fewer columns would tell some"
+)
+"""What a receipt says where all noisy answers are about single columns; a plan foretells it as weak or poor."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaceLevel:
     """Tables of the places of one step of a hierarchy.
@@ -209,7 +216,7 @@ class Knowledge:
             least = min(one.stddev for one in self.products)
             said.append(f"rank correlations of numbers, ± {least:.2g}")
         if not said:
-            return "no relation between columns was measured: synthetic columns have nothing to do with each other"
+            return NO_RELATION
         return "measured of several columns: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:

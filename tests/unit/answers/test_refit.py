@@ -62,7 +62,7 @@ def test_without_noise_a_fit_is_that_of_maximum_entropy_to_the_drawn_tables() ->
             for t in released()
         ]
         wanted = MaxEntropy().fit(make_consistent(exact, SHAPE, total=TOTAL), SHAPE, total=TOTAL).model
-        assert found[:, r] == pytest.approx(TOTAL * wanted.marginal((0, 1, 2)), rel=0.02)
+        assert found[:, r] == pytest.approx(TOTAL * wanted.marginal((0, 1, 2)), rel=0.03)  # a refit takes few sweeps
 
 
 @pytest.mark.slow
