@@ -178,7 +178,9 @@ class DatabaseAsker:
         """Return standard errors that know of rows which no person drawn has: rare levels drown in the noise."""
         sums = features.sums(self.weights)
         counted = sums[1] if isinstance(asked.question, Share) else sums[0]
-        unseen = self.known.unseen([*asked.terms.values()]) * float(self.weights @ self._rows_of(asked.of))
+        rows = self._rows_of(asked.of)  # noise of one person is noise of all the rows that such a person has
+        each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
+        unseen = self.known.unseen([*asked.terms.values()]) * self.known.total * each
         unseen *= np.exp(-counted / max(unseen, 1e-9))
         drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
         scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0

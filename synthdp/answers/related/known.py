@@ -28,10 +28,6 @@ CHANCE = 0.8
 """Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n.
 Derived: sqrt(2 / pi), rounded up."""
 
-ROOM = 2.0
-"""Standard deviations by which the variance of scores, that of J scores being known to sqrt(2 / J), may be larger than it
-looks: where noise drowns all scores, relations may be as strong as this, and bars know it."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
@@ -186,9 +182,7 @@ def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> li
     if not left:
         return []
     some = beyond[left]
-    chance_of_score = max(float((noise[left] ** 2).mean()), 1e-18)
-    room = max(float(some.var()) - chance_of_score, 0.0) + ROOM * chance_of_score * math.sqrt(2 / len(left))
-    varied = room / (room + chance_of_score)
+    varied = max(float(some.var()) - float((noise[left] ** 2).mean()), 0.0) / max(float(some.var()), 1e-9)
     shrunk = np.maximum(some.mean() + varied * (some - some.mean()), 0.0)
-    likely = np.hypot(shrunk, math.sqrt(varied * chance_of_score))  # what noise leaves room for, too
+    likely = np.hypot(shrunk, math.sqrt(varied) * noise[left])  # what noise leaves room for, too
     return [Scored(queries.tables[i], float(value)) for i, value in zip(left, likely, strict=True)]
