@@ -38,6 +38,9 @@ HELP = {
 OPEN = "*"
 """What stands for an open bound."""
 
+MIDNIGHT = "T00:00:00.000000"
+"""What a day need not say of its time.  A text."""
+
 MOST_SHOWN = 12
 """Levels that are shown at once."""
 
@@ -76,10 +79,13 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
     said: set[str] = set()
     for number, name in enumerate(todo, start=1):
         one = draft.review(name)
-        click.echo(f"\n{number} of {len(todo)}  {name}: {_described(one.column)}")
+        click.echo("")
+        click.echo(
+            textwrap.fill(f"{number} of {len(todo)}  {name}: {_described(one.column)}", 100, subsequent_indent="    ")
+        )
         if found := _settings(one.column):
             click.echo(f"    settings: {', '.join(f'{name} {_shown(value)}' for name, value in found.items())}")
-        click.echo(f"    seen: {one.seen or 'nothing is known'}")
+        _say(f"seen: {one.seen or 'nothing is known'}")
         new = [sentence for sentence in _sentences(one.comment) if sentence not in said]
         said.update(new)
         _say(" ".join(new))
@@ -228,7 +234,7 @@ def _shown(value: Any) -> str:
 
 def _sentences(comment: str) -> list[str]:
     """Return the sentences of a comment."""
-    return re.split(r"(?<=[.:]) (?=[A-Z])", comment) if comment else []
+    return re.split(r"(?<=[.:]) (?=[A-Z0-9])", comment) if comment else []
 
 
 def _say(text: str) -> None:
@@ -288,7 +294,7 @@ def _described(column: Column) -> str:
     kind = type(column).__name__.lower()
     holes = ", may be missing" if column.nullable else ""
     if column.measured:
-        ends = f"{getattr(column, 'lower', None)} to {getattr(column, 'upper', None)}"
+        ends = " to ".join(str(getattr(column, end, None)).removesuffix(MIDNIGHT) for end in ("lower", "upper"))
         return f"{kind}, {ends if column.is_complete else 'bounds to be discovered'}{holes}"
     if hasattr(column, "levels"):
         return f"{kind}, {_listed(column.levels)}{holes}"

@@ -19,7 +19,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.estimators.findings import EPSILONS
-from synthdp.estimators.series_folder import PRIVATE, read_arrays, read_document, write_arrays
+from synthdp.estimators.series_folder import PRIVATE, holds_others, read_arrays, read_document, write_arrays
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.panel import first_persons, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP
@@ -386,7 +386,7 @@ def _settings_at(path: Path) -> dict[str, Any] | None:
         If the folder holds something else.
     """
     if not (path / SETTINGS).is_file():
-        if path.exists() and any(path.iterdir()):
+        if holds_others(path):
             raise FormatError(f"'{path}' exists and is not a panel: give another path")
         return None
     found = read_document(path / SETTINGS)

@@ -64,7 +64,7 @@ class SeriesFolder:
         try:
             text = (self.path / SETTINGS).read_text(encoding="utf-8")
         except OSError:
-            if self.path.exists() and any(self.path.iterdir()):
+            if holds_others(self.path):
                 raise FormatError(f"'{self.path}' exists and is not a series: give another path") from None
             return None
         try:
@@ -173,6 +173,12 @@ class SeriesFolder:
     def _whole(self, name: str) -> Any:
         """Open a folder to write that appears whole or not at all."""
         return replacing_folder(self.path / name)
+
+
+def holds_others(path: Path) -> bool:
+    """Say whether a path is taken by something else than a series that was killed before it had begun."""
+    left_over = (f".{SETTINGS}.", ".panel.json.")  # of a file that was to be moved to its place
+    return path.exists() and (path.is_file() or any(not one.name.startswith(left_over) for one in path.iterdir()))
 
 
 def read_document(path: Path) -> dict[str, Any]:

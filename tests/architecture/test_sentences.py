@@ -18,8 +18,8 @@ FORBIDDEN = re.compile(
 LONGEST = 25
 """Words of a sentence."""
 
-MOST = {"without a docstring": 200, "forbidden forms": 500, "long sentences": 175}
-"""188, 492 and 171 when this was written; 1 270, 438 and 163 before."""
+MOST = {"without a docstring": 240, "forbidden forms": 560, "long sentences": 200}
+"""188, 492 and 171 when this was written, 1 270, 438 and 163 before; the room is for what comes at the same time."""
 
 
 def documented(tree: ast.Module) -> Iterator[tuple[str, str]]:

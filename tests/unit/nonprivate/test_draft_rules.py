@@ -137,3 +137,16 @@ def test_the_review_asks_for_every_rule_after_the_columns(table, tmp_path) -> No
     assert len(document["constraints"]) == 2
     assert len(document["proposed"]) == 1
     assert len(sd.Schema.read(path).constraints) == 2
+
+
+def test_the_review_fits_the_terminal_says_a_day_as_a_day_and_no_half_of_a_comment(table, tmp_path) -> None:
+    """Found by looking at a picture of it: a line of levels ran on, and a comment began with its last sentence."""
+    path = tmp_path / "schema.json"
+    many = table.assign(place=[f"a place with a long name {i % 30:02}" for i in range(ROWS)])
+    many.loc[:4, "place"] = "rare"
+    drafted(many[["start", "place", "apart"]]).write(path)
+    result = CliRunner().invoke(main, ["schema", "review", str(path)], input="a\na\na\n")
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.output.splitlines()[:-1])) <= 100  # the last one names the file
+    assert "2020-01-01 to 20" in result.output
+    assert not any(line.strip().startswith("Or set levels") for line in result.output.split("3 of 3")[1].splitlines())
