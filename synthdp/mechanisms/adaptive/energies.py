@@ -24,14 +24,14 @@ DISTANCES = np.geomspace(0.003, 1.5, 36)
 steps of a fifth are a tolerance, below what a score tells."""
 
 SIZES = np.geomspace(0.01, 0.6, 10)
-"""Means of the distances of relations that are tried, in parts of the rows.  A grid, as above."""
+"""Means of the distances of relations that are tried, in parts of the rows.  A grid: its steps are a tolerance."""
 
 TYPICAL, SPREAD = {2: 0.12, 3: 0.03}, 0.8
 """The most likely mean beforehand, of pairs and of what triples have beyond them, and the deviation of its logarithm.
 Tuned on Adult and hmeq; scores of more than a few pairs outweigh it."""
 
 NONE = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-"""Shares of unrelated candidates that are tried.  A grid, as above."""
+"""Shares of unrelated candidates that are tried.  A grid: its steps are a tolerance."""
 
 RELATIVES = 6.0
 """Columns that a column is related to beforehand, on average, but at most half of them.  Tuned."""

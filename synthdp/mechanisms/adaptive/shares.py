@@ -47,7 +47,7 @@ SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
 
 LAPLACE_SCREEN = 0.2
-"""The same with Laplace noise, for either round."""
+"""The same with Laplace noise, for either round.  Tuned; not measured."""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
