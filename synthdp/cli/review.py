@@ -97,8 +97,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
         _write(draft, path)
     else:
         _review_rules(draft, path)
-    left = len(draft.unreviewed)
-    done = "all columns are reviewed" if not left else f"{left} of {total} columns are not reviewed yet: run it again"
+    open_ = len(draft.unreviewed)
+    done = "all columns are reviewed" if not open_ else f"{open_} of {total} columns are not reviewed yet: run it again"
     click.echo(f"\n{done}: {path}")
 
 
