@@ -110,7 +110,9 @@ class SpillBuffer:
     def _read(self, piece: _Piece) -> AnyArray:
         """Return an array of the file, mapped into memory."""
         if self._file is None:
-            raise DataError("encoded rows were forgotten while they were read")
+            raise DataError(
+                "the temporary file of encoded rows was closed while it was read: keep the curator open until the release is made"
+            )
         if 0 in piece.shape:
             return np.zeros(piece.shape, piece.dtype)
         return np.memmap(self._file, piece.dtype, "r", piece.offset, piece.shape, "F")  # only what is used is read

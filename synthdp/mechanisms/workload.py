@@ -230,7 +230,7 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema:
 
     asked: list[Any] = list(combinations(schema.names, min(2, len(schema)))) if wish is None else _listed(wish)
     if not asked:
-        raise ParameterError("queries must hold at least one sparse query, or name at least one set of columns")
+        raise ParameterError("queries is empty: give at least one sparse query, or one set of column names")
     if all(isinstance(one, SparseQuery) for one in asked):
         return asked
     if any(isinstance(one, Marginal) and one.bins for one in asked):

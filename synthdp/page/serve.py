@@ -30,7 +30,7 @@ from synthdp.page.site import Screen, Site, answered
 
 
 async def _first(site: Site, _: Request) -> Response:
-    """Go to where the answers end: after a crash, to the same card."""
+    """Go to the first card without an answer; after a crash this is the card that was open."""
     project = site.project
     if project.current is None or project.state["columns"] is None:
         return site.go("table")

@@ -292,7 +292,7 @@ def curve(plans: Sequence[Plan]) -> str:
     ]  # fmt: skip
     lines = [f"Plan: {first.rows:,} rows, {first.columns} columns, at several ε, δ = {first.delta:g}"]
     lines += text_table(heads, rows, left=(len(heads) - 1,))
-    lines += entry("errors", "of 100 rows, how many are expected in a wrong cell of a table of so many columns")
+    lines += entry("errors", "expected in tables of 1, 2 or 3 columns: how many of 100 rows are in a wrong cell")
     for word in dict.fromkeys(plan.verdict for plan in plans):
         lines += entry(word, VERDICTS[word])
     for i, reason in enumerate((f"ε = {chosen.epsilon:g}", *reasons)):

@@ -83,7 +83,7 @@ def office_words(release: Release[Any]) -> list[str]:
     """Return the answer to "what is epsilon in our terms?", with how its figure was found; each a sentence or two."""
     sizes, receipt = cell_sizes(release), release.receipt
     if not sizes:
-        return ["No table of counts was measured: there is no size of a cell below which this release hides one."]
+        return ["No table of counts was measured, so that no least size of a cell can be stated for this release."]
     who, least = who_counts(receipt), min(sizes, key=lambda size: size.k)
     found = (
         f"Counts were published with noise. In the table with the least noise, {' × '.join(least.columns)}, its standard "

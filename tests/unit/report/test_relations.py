@@ -118,7 +118,7 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
         errors.append(np.mean([one.error for one in verdicts]))
     assert errors[1] < errors[0] / 5
     assert ColumnVerdict(name="a", word="poor", error=0.3, lost=0.49).in_words() == (
-        "shares off by about 30 of 100 rows; about 49 % of the values were outside what was declared"
+        "about 30 of 100 rows have a wrong value; about 49 % of the values were outside what was declared"
     )
     assert "does not say" in ColumnVerdict(name="a", word="unknown", error=math.nan, lost=0.0).in_words()
 
