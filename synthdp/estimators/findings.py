@@ -146,7 +146,7 @@ MOSTLY_EMPTY = 0.75
 
 def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
     """Return what a receipt says, by noisy answers, of relations that were not measured and tails that noise hides."""
-    model = release.output
+    model = release.model
     asked = [one for measured in release.measurements for one in getattr(measured.queries, "cliques", ())]
     moments = any(hasattr(measured.queries, "pairs") for measured in release.measurements)
     lonely = len(model.schema) > 1 and bool(asked) and not moments and max(map(len, asked)) < 2

@@ -119,6 +119,7 @@ def test_a_file_and_a_codebook_become_a_folder_to_publish(walked):
         "report.html",
         "receipt.json",
         "card.html",
+        "for-the-board",
         "release",
     }
     lines = (folder / "synthetic.csv").read_text().splitlines()

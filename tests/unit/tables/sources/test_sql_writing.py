@@ -42,6 +42,7 @@ def written_to(postgres: Server) -> Server:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("CREATE TYPE feeling AS ENUM ('good', 'bad')")
         for name in ("by_url", "by_psycopg", "visits", "bills"):
+            connection.execute(f"DROP TABLE IF EXISTS {name} CASCADE")  # another file's
             connection.execute(f"CREATE TABLE {name} ({COLUMNS})")
     return postgres
 
