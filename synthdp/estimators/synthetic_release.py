@@ -131,6 +131,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Rows of ``fit_transform``'s result; default: the noisy estimate of the table's.
     workload
         Marginals or sets of column names that should come out right, or a mapping from them to weights; default: all alike.
+        Pairs outside of it keep a fifth of what is spent on pairs, if the mechanism is `AdaptiveMarginals`.
     target
         Name of a column whose relations matter most.
     mechanism
