@@ -91,8 +91,8 @@ class AdaptiveMarginals(HasPrivacyCost):
     Parameters
     ----------
     workload
-        Marginals or sets of column names, perhaps with weights, that should come out right; default: all alike.  Pairs outside
-        of it keep a fifth of what is spent on pairs (`selection.KEPT`).
+        Marginals or sets of column names, perhaps with weights, that should come out right; default: all alike.  Pairs
+        outside of it keep a fifth of what is spent on pairs (`selection.KEPT`).
     target
         Name of a column whose relations matter most.
     spend
