@@ -16,8 +16,9 @@ SCHEMA = sd.Schema({"job": sd.Categorical(["none", "part", "full"])})
 PERSONS, PERIODS = 3000, 6
 
 
-def panel_of(rng):
+def panel_of():
     """Who has a job mostly keeps it; some stay away in a period."""
+    rng = np.random.default_rng(0)
     job = rng.choice(3, PERSONS, p=[0.3, 0.2, 0.5])
     found = []
     for _ in range(PERIODS):
@@ -28,7 +29,7 @@ def panel_of(rng):
     return found
 
 
-MONTHS = panel_of(np.random.default_rng(0))
+MONTHS = panel_of()
 
 
 def panel_at(folder, **settings):

@@ -20,7 +20,7 @@ MUTATIONS = (
         """
 known = Knowledge.of_columns(
     schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
-    pinned=self.public.pinned(columns), measured=(*count.measurements, *answers, *counted),
+    pinned=self._pinned(columns), measured=(*count.measurements, *answers, *counted),
     rows=account.rows if account.adjacency.rows_are_public else None,
 )
 """,
