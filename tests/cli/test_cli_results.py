@@ -94,7 +94,15 @@ def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -
     shown = re.findall(r"<!-- output -->\s*```text\n(.*?)\n```", text, re.DOTALL)
     assert len(shown) == 3
     for output, printed in zip(shown, told, strict=True):
-        varies = "interactions", "of several", "of merged", "of them", "of strong", "how round"  # as noise has it
+        varies = (
+            "interactions",
+            "of several",
+            "of merged",
+            "of them",
+            "of strong",
+            "how round",
+            "rank",
+        )  # as noise has it
         column = re.compile(r"\s*[\w-]+(\s+#)*\s*")  # one of the hardest, and its levels
         lines = [
             {
