@@ -33,7 +33,7 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED, Categorical
 from synthdp.schema.schema import Schema
-from synthdp.tables.source import OneTable
+from synthdp.tables.source import CONNECTION, OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
@@ -284,9 +284,18 @@ MOST_NOISE = 1e6
 """Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
 
 
-def addresses(sources: Iterable[object]) -> tuple[str, ...]:
+class Addresses(tuple[str, ...]):
+    """Addresses of tables of databases; pickled, those of open connections stay behind: they mean nothing elsewhere."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type[Addresses], tuple[tuple[str, ...]]]:
+        return Addresses, (tuple(one for one in self if not one.startswith(CONNECTION)),)
+
+
+def addresses(sources: Iterable[object]) -> Addresses:
     """Return the addresses of tables of databases among some sources."""
-    return tuple(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
+    return Addresses(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
 
 
 def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:

@@ -75,6 +75,10 @@ class RowSink(Protocol):
         ...
 
 
+CONNECTION = "connection "
+"""How the address of a table of an open connection begins; it is that of an object, and means nothing elsewhere."""
+
+
 @runtime_checkable
 class OneTable(Protocol):
     """A source of which the address of its table is known."""

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from synthdp.errors import DataError, ParameterError
 from synthdp.tables.refusals import connecting, instead_of, place_of
+from synthdp.tables.source import CONNECTION
 from synthdp.tables.sql.links import AdbcLink, DbapiLink, DuckDBLink, Link, Mode
 from synthdp.tables.sql.types import NAMES
 
@@ -107,7 +108,7 @@ def address_of(database: Any) -> str:
         url = database.url
         port = f":{url.port}" if url.port else ""
         return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
-    return f"connection {id(database)}"
+    return f"{CONNECTION}{id(database)}"
 
 
 def _opener_of_url(url: str) -> Opener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,22 @@ def test_the_tables_that_were_read_are_not_written_to(tmp_path: Path) -> None:
     one = sd.SyntheticRelease(schema=schema.tables["persons"], epsilon=1.0).fit(database["persons"])
     with pytest.raises(ParameterError, match="the table that was just read"):
         one.sample_to(sd.SqlSource(f"sqlite:///{path}", table="persons"))
+    with pytest.raises(ParameterError, match="the table that was just read"):
+        pickle.loads(pickle.dumps(one)).sample_to(sd.SqlSource(f"sqlite:///{path}", table="persons"))
+
+
+def test_a_pickled_release_tells_nothing_of_the_connection_that_was_read() -> None:
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(TABLES[0].format(""))
+        connection.executemany("INSERT INTO persons VALUES (?, ?)", [(i, "fm"[i % 2]) for i in range(300)])
+    source = sd.SqlSource(connection, table="persons")
+    one = sd.SyntheticRelease(schema=SCHEMA.tables["persons"], epsilon=1.0).fit(source)
+    with pytest.raises(ParameterError, match="the table that was just read"):
+        one.sample_to(source)
+    assert str(id(connection)).encode() not in pickle.dumps(one)
+    database = sd.DatabaseSchema({"persons": SCHEMA.tables["persons"]}, ())
+    several = sd.DatabaseRelease(schema=database, epsilon=1.0).fit({"persons": source})
+    assert str(id(connection)).encode() not in pickle.dumps(several)
 
 
 def test_a_draft_of_a_database_has_its_relations_and_of_a_folder_its_tables(tmp_path: Path) -> None:
