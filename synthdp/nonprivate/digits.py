@@ -97,6 +97,8 @@ def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
     finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
+    if len(whole) == 1:  # one number says of its neighbours nothing
+        return Lattice(finest)
     step, wider = math.gcd(*whole), math.gcd(*(one - whole[0] for one in whole))
     if often and wider > 1 and (whole[-1] - whole[0]) // wider + 1 == len(whole):  # no place between them is left empty
         return Lattice(wider * finest, whole[0] % wider * finest)
@@ -124,7 +126,7 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
     lattice = lattice_of(values)
     room = math.inf if lattice is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / lattice.spacing
     empty = room / len(values)
-    return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) or len(values) == 1 else []
+    return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) else []
 
 
 def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:

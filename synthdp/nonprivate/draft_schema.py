@@ -109,6 +109,12 @@ OF_FEW = (
 )
 """The comment on numbers that take few values."""
 
+OF_ONE = (
+    "This number is the only one that occurs in this table, and no other is released. If others may occur, put in what is "
+    "known of their bounds without the table."
+)
+"""The comment on numbers that are all the same."""
+
 OF_MANY_DIGITS = (
     " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
     "decimals as said. If fewer are known to be right, say so."
@@ -285,9 +291,7 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return decimal_settings(_numbers(name, kind, seen), kind.decimals or 0)
         case Time():
             return clock_settings(seen.counts) | _written(kind) | {"comment": OF_BOUNDS}
-        case Integer() if len(seen.counts) == 1 and (levels := few_values(seen.counts)):
-            return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
-        case Continuous() if kind.cells is None and (levels := few_values(seen.counts)):
+        case Continuous() if len(seen.counts) > 1 and kind.cells is None and (levels := few_values(seen.counts)):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Integer() | Continuous():
             return _numbers(name, kind, seen)
@@ -385,6 +389,8 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
     whole = kind.whole or (on_whole and all(float(number).is_integer() for number in named))
     lower, upper = number_bounds(name, low, high, whole=whole, lattice=lattice)
     comment = OF_BOUNDS if (low, high) == ends else OF_BOUNDS + OF_FAR
+    if found is not None and len(rest) == 1 and rest[low] >= SHARED:
+        lower, upper, comment = (*[int(low) if whole else float(low)] * 2, OF_ONE)
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
     if lattice is not None and (digits := settings_of(lattice)):
         entry |= digits
