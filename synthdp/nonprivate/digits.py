@@ -26,6 +26,10 @@ ACCIDENT = 1e-3
 ODD_ONES = 0.01
 """Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
 
+ODD_ROWS, PLACES = 0.05, 100
+"""Share of the rows whose numbers may have more decimals than the rest, if hardly anything of them is lost by rounding: at
+least so many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
+
 MOST_VALUES, OFTEN = 100, 20
 """Few values are so many at most, and repeat so often on average."""
 
@@ -56,24 +60,43 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
     It is none where so many different numbers are all multiples, nor where the counts of a mapping say that each of them
     occurs in many rows: then a number between two of them would occur, too.  One number in a hundred may have more digits
-    than the others.  ``None`` if there is no lattice of twelve decimals.
+    than the others, or those of one row in twenty, if hardly anything is lost by rounding.  ``None`` if there is no lattice
+    of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
+    rows = np.array([*numbers.values()] if isinstance(numbers, Mapping) else np.ones(len(values)), np.float64)
     often = isinstance(numbers, Mapping) and min(numbers.values()) >= OFTEN
     for decimals in range(MOST_DECIMALS + 1):
         on = _on(values, decimals)
         if on.all():
             found = _stepped(values, decimals, often=often)
             return _of_round_numbers(values) if found == Lattice(Fraction(1)) else found
-        if (~on).mean() <= ODD_ONES:
+        if (~on).mean() <= ODD_ONES or _hardly_lose(values, rows, ~on, decimals):
             return Lattice(Fraction(1, 10**decimals))
     return None
+
+
+def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
+    """Return the share of the rows whose numbers lie on no place of a lattice of decimals, and are rounded to it."""
+    decimals = len(str(lattice.spacing.denominator)) - 1
+    if lattice.spacing.numerator != 1 or lattice.offset:
+        return 0.0
+    rows = np.array([*counts.values()], np.float64)
+    return float(rows[~_on(np.array([*counts], np.float64), decimals)].sum() / rows.sum())
 
 
 def exact_lattice(largest: float) -> Lattice | None:
     """Return the lattice of as many decimals as numbers up to some size have in a float, but twelve at most."""
     decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
     return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None
+
+
+def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
+    """Say whether the numbers of more decimals are those of few rows, and hardly differ from themselves rounded."""
+    if odd.mean() > 1 / 2 or rows[odd].sum() > ODD_ROWS * rows.sum():
+        return False
+    low, high = np.quantile(np.repeat(values[odd], rows[odd].astype(np.int64)), [0.25, 0.75])
+    return bool(high - low >= PLACES * 10.0**-decimals)
 
 
 def _on(values: FloatArray, decimals: int) -> BoolArray:

@@ -40,7 +40,9 @@ def table() -> pd.DataFrame:
 @pytest.mark.parametrize("mechanism", ["auto", "smooth_synthesis", "l1_fit"])
 def test_constants_come_out_and_are_asked_about(mechanism: str) -> None:
     options: Any = {"support": 100} if mechanism == "l1_fit" else None
-    release = sd.SyntheticRelease(schema=SCHEMA, epsilon=20.0, delta=1e-6, mechanism=mechanism, mechanism_options=options)
+    release = sd.SyntheticRelease(
+        schema=SCHEMA, epsilon=20.0, delta=1e-6, mechanism=mechanism, mechanism_options=options
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         found = release.fit_transform(table())
