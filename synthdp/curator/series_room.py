@@ -441,7 +441,7 @@ class SeriesRoom:
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
-        """Return the exact sums of all statistics in a plan's column: of all rows up to its start, or of one later period."""
+        """Return all exact sums of a plan's column: of all rows up to its start, or of one later period."""
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
         sums = self._state.read(name, starting="sums")
