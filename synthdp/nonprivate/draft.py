@@ -449,7 +449,7 @@ class ColumnReview:
 
     @property
     def instead(self) -> Column | None:
-        """Another column that it may be, such as numbers where the draft has codes; ``None`` if there is none, or once reviewed."""
+        """Another column that it may be, such as numbers where the draft has codes; ``None`` if there is none."""
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         return (
             None if entry is None else read_document(document_of([entry], comment=""), source="the draft")[0][self.name]
@@ -466,7 +466,7 @@ class ColumnReview:
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         if entry is None:
             raise SchemaError(f"the draft has no other column for {self.name!r}")
-        self._draft._replace(self.name, entry | {"reviewed": False})  # noqa: SLF001
+        self._draft._replace(self.name, entry | {"reviewed": False})
         return self.accept(by=by)
 
     @property

@@ -88,8 +88,8 @@ OF_RARE = (
 """What it adds where rare levels were left out."""
 
 OF_MANY_CODES = (
-    f"More than {MOST_LEVELS} different codes, most of them rare: frequent ones are discovered under part of the budget, and "
-    "a row with another gets one of these. A published list of codes, if there is one, is better."
+    f"More than {MOST_LEVELS} different codes, most of them rare: frequent ones are discovered under part of the budget, "
+    "and a row with another gets one of these. A published list of codes, if there is one, is better."
 )
 """The comment on a column of very many codes."""
 
@@ -326,10 +326,10 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return decimal_settings(_numbers(name, kind, seen), kind.decimals or 0)
         case Time():
             return clock_settings(seen.counts) | _written(kind) | {"comment": OF_BOUNDS}
+        case Integer() | Continuous() if kind.cells is None and _are_codes(name, seen):
+            return _codes(seen, _numbers(name, kind, seen))
         case Continuous() if len(seen.counts) > 1 and kind.cells is None and (levels := few_values(seen.counts)):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
-        case Integer() if kind.cells is None and min(seen.counts) >= 0 and _NAMES_CODES.search(name):
-            return _codes(seen, _numbers(name, kind, seen))
         case Integer() | Continuous():
             return _numbers(name, kind, seen)
         case Datetime():
@@ -357,6 +357,11 @@ def _levels(seen: Seen) -> Entry:
     if not texts or 2 * sum(seen.counts[level] for level in levels) < seen.present:
         return {"type": "categorical", "levels": None, **other, "comment": comment}
     return {"type": "categorical", "levels": levels, **other, "comment": comment}
+
+
+def _are_codes(name: str, seen: Seen) -> bool:
+    """Say whether numbers are probably codes: whole ones from 0 on in a column that is named so."""
+    return _NAMES_CODES.search(name) is not None and all(code >= 0 and code == int(code) for code in seen.counts)
 
 
 def _codes(seen: Seen, numbers: Entry) -> Entry:

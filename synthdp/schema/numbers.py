@@ -93,8 +93,8 @@ class Continuous(Known):
     Parameters
     ----------
     lower, upper
-        Public bounds, lower < upper, or lower = upper with ``decimals`` or a ``step``, for a column of one number; ``None`` if
-        they must be discovered.
+        Public bounds, lower < upper, or lower = upper with ``decimals`` or a ``step``, for a column of one number;
+        ``None`` if they must be discovered.
     nullable
         Whether a missing value is a value of its own.
     special

@@ -13,7 +13,6 @@ import pytest
 
 import synthdp as sd
 
-
 ROWS = 300
 COLUMNS = {
     "whole": sd.Integer(3, 3),
