@@ -14,6 +14,8 @@ from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.codec import file_form
+from synthdp.domain.domain import Domain
+from synthdp.queries.contingency import NoisyTable, TellsNoisyTables
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
@@ -181,6 +183,18 @@ class Measurements:
     def stddev(self) -> float:
         """Standard deviation of each answer."""
         return self.noise.stddev / (self.resolution * self.queries.denominator)
+
+    @property
+    def domain(self) -> Domain | None:
+        """The cells that the queries look at; ``None`` for queries about keys."""
+        return None if isinstance(self.queries, KeyStatistic) else self.queries.domain
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """The answers as noisy tables over the cells of the queries' domain; none where other things were asked."""
+        if not isinstance(self.queries, TellsNoisyTables):
+            return []
+        return self.queries.noisy_tables(self.answers, self.stddev)
 
     def quantile(self, miss: float) -> float:
         """Return what the error of each answer exceeds with probability ``miss``."""
