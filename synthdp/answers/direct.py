@@ -29,9 +29,8 @@ from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import merged_tables
 from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
-from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -88,15 +87,14 @@ class GLSEstimates:
     @cached_property
     def total(self) -> tuple[float, float]:
         """The number of rows and the standard deviation of its error, from all tables together."""
-        if not any(isinstance(measured.queries, Total) for measured in self.measurements):
+        if not row_counts(self.measurements):
             return self.model.total, self._noise_of_total
         sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
         for measured in self.measurements:
-            if isinstance(measured.queries, Total):
-                sums.append((float(measured.answers[0]), measured.stddev**2))
-            elif measured.domain is not self.model.domain:
+            sums += [(rows, stddev**2) for rows, stddev in row_counts([measured])]
+            if measured.domain is not self.model.domain:
                 whole = (table for table in measured.tables if not table.alone)
-                sums += [(table.counts.sum(), table.counts.size * table.stddev**2) for table in whole]
+                sums += [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in whole]
         precision = sum(1 / variance for _, variance in sums)
         return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
 

@@ -58,8 +58,8 @@ class PrivateState:
         """Return the names of all records that begin so, in order."""
         return sorted(path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"{start}*{SUFFIX}"))
 
-    def read(self, name: str) -> dict[str, AnyArray]:
-        """Return a record.
+    def read(self, name: str, *, starting: str = "") -> dict[str, AnyArray]:
+        """Return a record, or those of its arrays whose names start so.
 
         It stays on the curator's side.
 
@@ -74,7 +74,7 @@ class PrivateState:
             raise FormatError(f"the private state of the series cannot be read ({error.strerror})") from None
         try:
             with np.load(io.BytesIO(self._opened(packed)), allow_pickle=False) as arrays:
-                return {one: arrays[one] for one in arrays.files}
+                return {one: arrays[one] for one in arrays.files if one.startswith(starting)}
         except (*NO_ARRAYS, zipfile.BadZipFile):
             raise FormatError("a record of the series' private state is damaged") from None
 

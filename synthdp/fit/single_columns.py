@@ -15,9 +15,8 @@ from synthdp.arrays import FloatArray
 from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import project_to_simplex
-from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import generator
@@ -63,8 +62,7 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
     rows
         The number of rows, if it is known.
     """
-    counted = [one.answers[0] for one in measured if isinstance(one.queries, Total)]
-    total = rows or float(counted[0] if counted else 0.0)
+    total = rows or next((count for count, _ in row_counts(measured)), 0.0)
     known = {name: table for name, kind in schema.items() if (table := _table_of(name, kind, measured)) is not None}
     if total <= 0 and known:
         total = float(np.mean([counts.sum() for _, counts in known.values()]))

@@ -301,8 +301,9 @@ def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str
 
 
 def _published(about: About | None) -> list[str]:
-    """Return who publishes the table and what it is meant for, where that was said."""
-    said = [] if about is None else [("Published by", about.publisher), ("Meant for", about.use)]
+    """Return who publishes the table, what it is meant for and whom to ask, where that was said."""
+    known = about or About()
+    said = [("Published by", known.publisher), ("Meant for", known.use), ("Questions to", known.contact)]
     return [f"{what} {text}" for what, text in said if text != PUBLISHER]
 
 

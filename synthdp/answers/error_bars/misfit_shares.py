@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from synthdp.domain.grid import grid_of
-from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_alone, findings
-from synthdp.queries.linear import Total
+from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_alone, findings, row_counts
 from synthdp.queries.protocol import CellCounting
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
@@ -137,5 +136,4 @@ def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCoun
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
     """Return the number of rows and the noise in it."""
-    noise = [measured.stddev for measured in measurements if isinstance(measured.queries, Total)]
-    return max(model.total, 1.0), min(noise, default=0.0)
+    return max(model.total, 1.0), min((stddev for _, stddev in row_counts(measurements)), default=0.0)
