@@ -50,7 +50,8 @@ def test_constants_come_out_and_are_asked_about(mechanism: str) -> None:
         assert set(found["refused"]) == {-1.0, 2.5}
         assert found["missing"].isna().mean() == pytest.approx(1 / 3, abs=0.1)
         for question in (sd.mean("whole"), sd.quantile("whole", 0.5), sd.mean("refused", where="refused > 0")):
-            assert release.answer(question)["estimate"][0] in (3, 2.5)
+            estimate = release.answer(question)["estimate"][0]
+            assert min(abs(estimate - 3), abs(estimate - 2.5)) < 1e-9
         assert release.answer(sd.variance("whole"))["estimate"][0] == 0
         assert release.answer(sd.smooth(lambda x: x[:, 0] ** 2, columns=["whole"]))["estimate"][0] == 0
 
