@@ -51,7 +51,7 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
-from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
+from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -340,8 +340,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         columns = self.public.columns(with_declared_shapes(columns), total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
-        filled = group_target_of_wide if len(columns) > self.wide else group_target
-        target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
+        target = group_target(total, left.table_stddev(pairs / (2 * len(columns))), wide=len(columns) > self.wide)
         known = Knowledge.of_columns(
             schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
             pinned=self._pinned(columns), measured=(*count.measurements, *answers, *counted),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, explained_by_chance
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.loss import PureDP
@@ -53,8 +53,6 @@ LAPLACE_SCREEN = 0.2
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
 noise beyond which nothing is scored, since few tables are farther from independence than half of the rows."""
-
-OF_NOISE = 1.0
 
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
@@ -105,7 +103,8 @@ def gain_of_one_ways(columns: Sequence[OneWay], pairs: Sequence[Candidate], stdd
     """Return by how much less noise in the one-ways would decrease the errors of all pairs, in rows, by weight.
 
     A pair's table is wrong by its relation and chance, and by what is wrong in its two columns; these add in squares, since
-    they have nothing to do with each other.  Noise hurts a bin by no more than the rows in it.
+    they have nothing to do with each other.  Estimates of bins are nearer than noisy counts, and by no more wrong than the
+    rows in them.
 
     Parameters
     ----------
@@ -119,11 +118,11 @@ def gain_of_one_ways(columns: Sequence[OneWay], pairs: Sequence[Candidate], stdd
     pairs = [one for one in pairs if len(one.clique) == 2 and one.level == 0]
     if not pairs:
         return 0.0
-    wrong = []
+    wrong, part = [], MEAN_ABS * math.sqrt(OF_MARGINS)
     for column in columns:
         rows = np.bincount(column.first_bin, weights=column.weights, minlength=column.first.size)
         both = (column.stddev**-2 + stddev**-2) ** -0.5
-        wrong.append([float(np.minimum(OF_NOISE * MEAN_ABS * one, rows).sum()) for one in (column.stddev, both)])
+        wrong.append([float(np.minimum(part * noise, rows).sum()) for noise in (column.stddev, both)])
     square = np.array([[one.relation.expected**2 + explained_by_chance(one.expected) ** 2] for one in pairs])
     square = square + (np.array(wrong) ** 2)[np.array([one.clique for one in pairs])].sum(axis=1)
     before, after = np.sqrt(square).T
