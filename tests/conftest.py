@@ -4,9 +4,10 @@ import contextlib
 import gc
 import locale
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -91,14 +92,19 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the slow suite two of every three cases of a test that is marked as sampled."""
-    seen: Counter[str] = Counter()
+    """Leave to the slow suite two of every three cases of a test that is marked as sampled.
+
+    Which third stays is decided by the test's name: of one class that many tests are about, each test tries other cases.
+    """
+    cases = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % 3:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for test, found in cases.items():
+        first = crc32(test.encode()) % min(3, len(found))
+        for i, item in enumerate(found):
+            if i % 3 != first:
                 item.add_marker(pytest.mark.slow)
-            seen[test] += 1
 
 
 @pytest.hookimpl(trylast=True)
