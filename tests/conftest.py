@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import atexit
 import contextlib
 import gc
 import locale
@@ -10,6 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from postgres_server import WHY_NOT, Server, started
 from strictness import STRICT
@@ -80,6 +82,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Iterator[Any]:
+    """Look for no examples in docstrings of tests and helpers: each file would be imported once more, by another name."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect without collecting garbage: modules and tests stay, and to look through them again and again takes seconds."""
     gc.disable()
@@ -110,7 +119,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let go of the tests: what a worker's threads still hold at its end, DuckDB's bindings print as a screen of leaks."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)  # pytest will look through all that is not frozen five times, for files left open
     session.items.clear()
 
 
