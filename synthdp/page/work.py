@@ -145,7 +145,7 @@ def propose(request: Request, tell: Tell) -> Any:
 
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
-    from synthdp.curator.curator import Ledger
+    from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given

@@ -18,7 +18,7 @@ from scipy.special import betaincinv, ndtr
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.checks import check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.merged import merged_tables, pooled_repeats

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
