@@ -125,8 +125,9 @@ def main() -> None:
                 "noise": name, "rule": rule, "d": d, "K": order, "rows": rows, "t": t, "class_bound": alpha,
                 "one_query_bound": one, "worst_found": found, "beta": BETA,
             })  # fmt: skip
+            alone = "none" if one is None else f"{one:.2g}"
             lines.append(
-                f"| {name}, {rule} | {d} | {order} | {rows} | {t} | {alpha:.2g} | {'none' if one is None else f'{one:.2g}'} | {np.mean(found):.2g} "
+                f"| {name}, {rule} | {d} | {order} | {rows} | {t} | {alpha:.2g} | {alone} | {np.mean(found):.2g} "
                 f"({max(found):.2g}) | {sum(f > alpha for f in found)} of {releases} |"
             )
     if options.out is not None:
