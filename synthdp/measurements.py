@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -14,6 +14,9 @@ from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.codec import file_form
+from synthdp.domain.domain import Domain
+from synthdp.queries.contingency import NoisyTable, TellsNoisyTables
+from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
@@ -182,9 +185,26 @@ class Measurements:
         """Standard deviation of each answer."""
         return self.noise.stddev / (self.resolution * self.queries.denominator)
 
+    @property
+    def domain(self) -> Domain | None:
+        """The cells that the queries look at; ``None`` for queries about keys."""
+        return None if isinstance(self.queries, KeyStatistic) else self.queries.domain
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """The answers as noisy tables over the cells of the queries' domain; none where other things were asked."""
+        if not isinstance(self.queries, TellsNoisyTables):
+            return []
+        return self.queries.noisy_tables(self.answers, self.stddev)
+
     def quantile(self, miss: float) -> float:
         """Return what the error of each answer exceeds with probability ``miss``."""
         return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
+
+
+def row_counts(measurements: Iterable[Measurements]) -> list[tuple[float, float]]:
+    """Return each noisy number of rows that was asked for, with its standard deviation."""
+    return [(float(one.answers[0]), one.stddev) for one in measurements if isinstance(one.queries, Total)]
 
 
 def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:

@@ -91,10 +91,10 @@ class DirectAnswers:
     def _row_count(self) -> tuple[float, float]:
         """The rows that fit, by the table with the least noise in their sum."""
         tables = [
-            (float(counts.sum()), part.stddev * math.sqrt(len(counts)))
+            (float(table.counts.sum()), table.stddev * math.sqrt(table.counts.size))
             for part in self._tables
-            if isinstance(part.queries, Marginals)
-            for counts in part.queries.split(part.answers)
+            for table in part.tables
+            if not table.alone
         ]
         if not tables:
             raise ParameterError("this release measured no table: it answers the queries of its workload alone")

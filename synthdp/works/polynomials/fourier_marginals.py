@@ -25,7 +25,7 @@ from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
@@ -437,11 +437,8 @@ def _fits(axis: Axis) -> Axis:
 
 def _scales(queries: CellParities, fitting: Measurements, total: float) -> FloatArray:
     """Return how many times as large each parity would be if misfits were spread like the values that fit, (k,)."""
-    tables = fitting.queries
-    if not isinstance(tables, Marginals):
-        raise ParameterError("the rows that fit must be measured as tables")
-    found = noisy_tables(tables, fitting.answers, fitting.stddev)
-    outside = OutOfDomain.estimated(found, [axis.releasable for axis in tables.domain.axes], total=total)
+    found = fitting.tables
+    outside = OutOfDomain.estimated(found, [axis.releasable for axis in fitting.queries.domain.axes], total=total)
     rows: dict[Clique, float] = {}
     for table in found:
         for size in range(1, len(table.clique) + 1):
