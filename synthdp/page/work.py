@@ -184,7 +184,8 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
     from synthdp.publishing import whole_file
     from synthdp.report.guidelines import About
 
-    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **about)
+    texts: dict[str, Any] = {**about}
+    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
     write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
