@@ -7,12 +7,12 @@ import pytest
 from joint_tables import all_rows, joint_table, margin
 
 from synthdp.distribution.components import Components, Product
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import contingency
 
 SHAPE = (2, 3, 1, 4, 2)
 EVERYTHING = tuple(range(len(SHAPE)))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from no_noise import recorded, replayed, without_noise
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.privacy.accounting import gdp_to_delta

@@ -11,7 +11,7 @@ from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 from scipy.special import ndtr
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import BudgetExceededError, ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise

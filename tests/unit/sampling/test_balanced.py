@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from synthdp.distribution.components import Product
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
+from synthdp.queries.contingency import contingency
 from synthdp.sampling.balanced import (
     MOST_CELLS,
     WORK,

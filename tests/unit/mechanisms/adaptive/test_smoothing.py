@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.mechanisms.adaptive.separate_bins import separate_bins
 from synthdp.mechanisms.adaptive.smoothing import estimated, smoothed
+from synthdp.queries.contingency import project_to_simplex
 
 CELLS = np.arange(32)
 HUMP = 300 * np.exp(-0.5 * ((CELLS - 12) / 6) ** 2)

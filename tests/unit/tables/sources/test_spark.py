@@ -20,7 +20,7 @@ from rule_models import model_of
 from source_settings import SETTINGS, answer, curator_of, every_pair, sums, table as busy_table
 
 from synthdp import AdaptiveMarginals, SyntheticRelease
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, ParameterError

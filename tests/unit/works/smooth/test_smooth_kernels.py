@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.polynomial import hermite_e
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
