@@ -39,6 +39,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--region", help="Which region it describes.")
 @click.option("--sector", help="One of the registry's: Government, Healthcare, Education, Finance, Energy, Technology.")
 @click.option("--use", help="What it is meant for, one sentence.")
+@click.option("--contact", help="Whom a reader asks about the table, for example an address.")
 @click.option("--dictionary", type=PATH, help="A CSV file with column, unit and meaning, for the report.")
 @click.option("--date", help="Of publication, YYYY-MM-DD; default: today.")
 @click.option("--sign", "key", type=PATH, help="A private key of ssh-keygen or minisign to sign the checksums with.")
@@ -67,6 +68,7 @@ def publish(
     region: str | None,
     sector: str | None,
     use: str | None,
+    contact: str | None,
     dictionary: Path | None,
     date: str | None,
     key: Path | None,
@@ -95,7 +97,7 @@ def publish(
     units, meanings = ({}, {}) if dictionary is None else read_descriptions(dictionary)
     about = About(
         title=title, publisher=publisher or PUBLISHER, region=region or PUBLISHER, sector=sector, use=use or PUBLISHER,
-        date=date or today, units=units, meanings=meanings,
+        contact=contact or PUBLISHER, date=date or today, units=units, meanings=meanings,
     )  # fmt: skip
     ending = f".{form}"
     if is_release(table):

@@ -44,6 +44,15 @@ FILES = {
 SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent", "returned": "not spent"}
 """The states of a spend, as the page calls them."""
 
+ABOUT = {
+    "title": "Title of the table", "publisher": "Who publishes it", "region": "Which region it describes",
+    "use": "What it is meant for", "contact": "Whom a reader may ask about it",
+}  # fmt: skip
+"""What only a publisher knows, by the fields of `synthdp.report.guidelines.About`, as the page asks for it."""
+
+LONGEST_WORDS = 200
+"""Characters of a note or of a field of `ABOUT`, at most.  A safety limit."""
+
 QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
@@ -152,7 +161,7 @@ async def start_release(site: Site, request: Request) -> Response:
         name, folder, epsilon = project.table.name, project.places().name, project.state["promise"]["epsilon"]
         record = {"key": key, "folder": folder, "epsilon": epsilon, "state": "running", "rows": None}
         project.state["releases"].append(record)
-    note = " ".join(typed.get("note", "").split())[:200] or "a release made on the page"
+    note = _line(typed.get("note", "")) or "a release made on the page"
     told = {
         "path": name,
         "sheet": project.state["sheet"],
@@ -161,11 +170,17 @@ async def start_release(site: Site, request: Request) -> Response:
         "dataset": project.people,
         "key": key,
         "note": note,
+        "about": site.project.about(),
     }
     asked = {**project.request(), **told, "epsilon": epsilon}
-    site.jobs.forget("results", "answer", "compare")
+    site.jobs.forget("results", "describe", "answer", "compare")
     site.jobs.start("release", asked, at_end=lambda job: _released(site, name, key, job))
     return site.go("release")
+
+
+def _line(text: str) -> str:
+    """Return what was typed as one line that is not too long."""
+    return " ".join(text.split())[:LONGEST_WORDS]
 
 
 def _cap_before_the_first_spend(site: Site, text: str) -> None:
@@ -242,13 +257,27 @@ async def publish(site: Site, _: Request) -> Response:
         files=FILES,
         spent=SPENT,
         job=site.jobs["results"],
+        describing=site.jobs["describe"],
+        about=site.project.about(),
+        asked=ABOUT,
         compared=site.jobs["compare"],
     )
 
 
 async def finish(site: Site, request: Request) -> Response:
     """Write the pages of a release that was saved without them; nothing is spent."""
-    site.jobs.start("results", {"folder": _asked_for(site, request).name})
+    site.jobs.start("results", {"folder": _asked_for(site, request).name, "about": site.project.about()})
+    return site.go("publish")
+
+
+async def describe(site: Site, request: Request) -> Response:
+    """Keep what the publisher says of the table, and write it into the folder for a board; nothing is spent."""
+    typed, folder = fields(request), _asked_for(site, request)
+    _file(folder, "synthetic.csv")
+    with site.project.changing() as project:
+        project.state["about"] = {name: words for name in ABOUT if (words := _line(typed.get(name, "")))}
+    await site.jobs.stop("describe")
+    site.jobs.start("describe", {"folder": folder.name, "about": site.project.state["about"]}, about=folder.name)
     return site.go("publish")
 
 

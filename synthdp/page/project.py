@@ -31,7 +31,7 @@ TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".xlsm"), (
 FRESH: dict[str, Any] = {
     "columns": None, "csv": None, "sheet": None, "sheets": [], "missing": [], "unit": None, "unit_rows": 1, "people": None,
     "answers": {}, "rules": [], "plan": None, "key": None,
-    "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [],
+    "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [], "about": {},
 }  # fmt: skip
 """What is known about a table that was never chosen before."""
 
@@ -276,6 +276,11 @@ class Project:
         promise = {name: self.state["promise"][name] for name in ("delta", "neighbors")}
         person = {"privacy_unit": self.unit(), "max_rows_per_unit": self.state["unit_rows"]}
         return {"schema": self.document(), **person, **promise}
+
+    def about(self) -> dict[str, str]:
+        """Return what the publisher says of the current table; of a table never described, what was said of another one."""
+        said = [self.state["about"], *(state["about"] for state in self.tables.values())]
+        return dict(next(filter(None, said), {}))
 
     def digest(self) -> str:
         """Return a short name of everything that a plan is made of; it changes with any answer."""

@@ -74,6 +74,7 @@ POST: dict[str, tuple[Screen, str]] = {
     "rules/{rule}/take": (prepare.take_proposal, "rules"), "promise": (outcome.make_plan, "promise"),
     "promise/choose": (outcome.choose_promise, "promise"), "release": (outcome.start_release, "release"),
     "release/stop": (outcome.stop_release, "release"), "publish/{release}/finish": (outcome.finish, "publish"),
+    "publish/{release}/about": (outcome.describe, "publish"),
     "publish/{release}/compare": (outcome.compare, "publish"), "publish/forget": (outcome.forget_comparison, "publish"),
     "questions": (outcome.ask, "questions"), "ledger": (outcome.set_cap, "ledger"),
 }  # fmt: skip

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from synthdp.progress import Progress
 from synthdp.schema.csv_format import CsvFormat
 
 if TYPE_CHECKING:
+    from synthdp.publishing import Places
     from synthdp.tables.source import Source
 
 Tell = Callable[[Progress], None]
@@ -44,8 +45,8 @@ NO_FILE = "A file cannot be read or written: check the folder and its permission
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
 """What it says of too little memory."""
 
-BOARD, SUMS = "for-the-board", "SHA256SUMS"
-"""Names of the folder that `synthdp publish` writes, beside the files of a release, and of its checksums."""
+BOARD, SUMS, REPORT = "for-the-board", "SHA256SUMS", "report.html"
+"""Names of the folder that `synthdp publish` writes, beside the files of a release, of its checksums and its report."""
 
 MOST_LINES = 200
 """Longest answer that is shown."""
@@ -144,14 +145,14 @@ def propose(request: Request, tell: Tell) -> Any:
 
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
-    from synthdp.curator.curator import Ledger
+    from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
-    from synthdp.publishing import Places, publish
+    from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given
     from synthdp.tables.sources.files import source_at
 
     schema, path = schema_given(request["schema"]), Path(request["path"])
-    places = Places.within(Path(request["folder"]))
+    places = _places(Path(request["folder"]))
     places.check(inputs=[path, Path(request["ledger"])])
     told = ("epsilon", "delta", "neighbors", "privacy_unit", "max_rows_per_unit", "dataset")
     made = SyntheticRelease(
@@ -160,19 +161,34 @@ def release(request: Request, tell: Tell) -> Any:
     )  # fmt: skip
     source = source_at(path, csv=schema.csv or CsvFormat(), sheet=request.get("sheet"))
     rows = publish(source, made, places, escape_formulas=True, on_progress=tell)
-    _for_the_board(made.release_, places.table, rows, tell)
+    _for_the_board(made.release_, places.table, rows, request["about"], tell)
     return {"rows": rows, **_judged(made.release_)}
 
 
-def _for_the_board(release: Any, table: Path, rows: int, tell: Tell) -> None:
-    """Write the folder that `synthdp publish` writes, with the rows that were drawn; nothing is spent."""
+def _places(folder: Path) -> Places:
+    """Return the places of the files of a release but its report, which `_for_the_board` writes."""
+    from synthdp.publishing import Places
+
+    return replace(Places.within(folder), report=None)
+
+
+def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], tell: Tell) -> None:
+    """Write the folder that `synthdp publish` writes, with the rows that were drawn, and its report beside these rows.
+
+    Nothing is spent.  ``about`` is what the publisher says, by the names of the fields of `About`.
+    """
     import datetime as dt
+    import shutil
 
     from synthdp.dossier import write_folder
+    from synthdp.publishing import whole_file
     from synthdp.report.guidelines import About
 
-    about = About(date=dt.datetime.now(dt.UTC).date().isoformat())
-    write_folder(release, table.parent / BOARD, about=about, table=table, rows=rows, on_progress=tell)
+    texts: dict[str, Any] = {**about}
+    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
+    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    with whole_file(table.with_name(REPORT)) as scratch:
+        shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 
 
 def _judged(release: Any) -> Request:
@@ -188,14 +204,25 @@ def _judged(release: Any) -> Request:
 
 def results(request: Request, tell: Tell) -> Any:
     """Write the files of a release that was saved but not finished; nothing is spent."""
-    from synthdp.publishing import Places, write_results
+    from synthdp.publishing import write_results
     from synthdp.storage import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
-    places = Places.within(folder)
+    places = _places(folder)
     rows = write_results(made, places, escape_formulas=True, on_progress=tell)
-    _for_the_board(made, places.table, rows, tell)
+    _for_the_board(made, places.table, rows, request["about"], tell)
+    return {"rows": rows}
+
+
+def describe(request: Request, tell: Tell) -> Any:
+    """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
+    from synthdp.storage import load
+
+    folder = Path(request["folder"])
+    made = load(folder / "release")
+    rows = int(made.output.rows)  # as many as `release` and `results` draw
+    _for_the_board(made, folder / "synthetic.csv", rows, request["about"], tell)
     return {"rows": rows}
 
 
@@ -237,7 +264,7 @@ def compare(request: Request, tell: Tell) -> Any:
 
 
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
-    one.__name__: one for one in (read, document, plan, look, propose, release, results, answer, compare)
+    one.__name__: one for one in (read, document, plan, look, propose, release, results, describe, answer, compare)
 }
 """The jobs, by name."""
 

@@ -8,7 +8,17 @@ from typing import Any
 from synthdp.markup import render
 from synthdp.release import Release
 from synthdp.report.dictionary import FIELDS, as_csv, dictionary_rows
-from synthdp.report.guidelines import PUBLISHER, About, as_yaml, office_words, privacy_label, registry_entry, sp_800_226
+from synthdp.report.guidelines import (
+    LABEL_SCHEMA,
+    PUBLISHER,
+    About,
+    as_yaml,
+    label_schema,
+    office_words,
+    privacy_label,
+    registry_entry,
+    sp_800_226,
+)
 from synthdp.report.page import citation_of, promise_of
 
 FILES = {
@@ -19,6 +29,7 @@ FILES = {
     "dictionary.csv": "the data dictionary: names, types, units, levels, what may be missing",
     "datapackage.json": "the same for machines, after the Frictionless Data Package standard",
     "privacy-label.json": "the privacy label for machines",
+    LABEL_SCHEMA: "the form of that label, as a JSON Schema; it is synthdp's own, for nobody has published one",
     "sp800-226.csv": "NIST SP 800-226, topic by topic",
     "registry-entry.yaml": "a draft for the registry of deployments of OpenDP and NIST",
     "CITATION.cff": "how to cite",
@@ -44,6 +55,7 @@ def evidence_files(release: Release[Any], about: About, *, fingerprint: str, tab
         "evidence.html": page,
         "dictionary.csv": as_csv(columns, FIELDS),
         "privacy-label.json": json.dumps(label, indent=1, ensure_ascii=False) + "\n",
+        LABEL_SCHEMA: label_schema(),
         "sp800-226.csv": as_csv(topics, ("topic", "question", "answer")),
         "registry-entry.yaml": as_yaml(entry),
         "CITATION.cff": _citation(about, fingerprint),
@@ -52,23 +64,22 @@ def evidence_files(release: Release[Any], about: About, *, fingerprint: str, tab
 
 
 def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the rows of the label's table, by part."""
-    rows = []
+    """Return the rows of the label's table, by part: a row's words are the titles of the label's schema, and its lines."""
+    parts, rows = json.loads(label_schema())["properties"], []
     for part in ("who", "what", "how", "how_often"):
         for name, value in label[part].items():
             if value is None:
                 continue
             if isinstance(value, dict):
-                value = [
-                    ", ".join(
-                        f"{key} {one:g}" if isinstance(one, float) else f"{key} {one}" for key, one in value.items()
-                    )
-                ]
+                joined = " = " if name == "parameters" else " "
+                value = ", ".join(
+                    f"{key}{joined}{one:g}" if isinstance(one, float) else f"{key}{joined}{one}"
+                    for key, one in value.items()
+                )
             if isinstance(value, float):
                 value = f"a 50:50 guess about one unit becomes right at most {value:.1%} of the time"
-            rows.append(
-                (f"{part.replace('_', ' ')}: {name.replace('_', ' ')}", value if isinstance(value, list) else [value])
-            )
+            words = f"{parts[part]['title']}: {parts[part]['properties'][name]['title']}"
+            rows.append((words, value if isinstance(value, list) else [value]))
     return rows
 
 
@@ -119,6 +130,11 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
     lines += ["## Files", "", *(f"- `{name}`: {what}" for name, what in files.items()), "", "## How to cite", ""]
     who = "" if about.publisher == PUBLISHER else f"{about.publisher}: "
     lines += [f"{who}{about.title}. {citation_of(release, fingerprint)}", ""]
-    if PUBLISHER in (about.publisher, about.region, about.use):
-        lines += ["What only the publisher knows is marked so in CITATION.cff and registry-entry.yaml.", ""]
+    if about.contact != PUBLISHER:
+        lines += [f"Questions: {about.contact}", ""]
+    if PUBLISHER in (about.publisher, about.region, about.use, about.contact):
+        lines += [
+            "What only the publisher knows is marked so in CITATION.cff, privacy-label.json and registry-entry.yaml.",
+            "",
+        ]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 """A release against what offices ask: a privacy label, NIST SP 800-226 point by point, and a registry's entry.
 
-The label follows the proposal of a privacy label (arXiv 2507.15997), with parts of our own choice.  The entry follows the
-registry of OpenDP and NIST (arXiv 2509.13509).  All are filled in from the release; what a release cannot know is left to
-the publisher, and said.
+The label follows the proposal of a privacy label (arXiv 2507.15997), whose authors publish no schema: the schema of
+`LABEL_SCHEMA` is ours.  The entry follows the registry of OpenDP and NIST (arXiv 2509.13509).  All are filled in from the
+release; what a release cannot know is left to the publisher, and said.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+from synthdp.domain.axis import Axis
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.privacy.receipt import Receipt
-from synthdp.queries.marginals import Marginals
 from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
@@ -48,35 +50,46 @@ class CellSize:
     k: int
 
 
+Cells = tuple[tuple[str, bytes, bytes], ...]
+"""The axes of a table, by what `_cells` returns: two tables with the same have the same cells."""
+
+
 def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
     """Return for tables of one, two and more columns the k of the one that was measured with the least noise.
 
     An empty cell shows k or more with probability 5 % at most: k is that quantile of its noise, 1.645 σ for a Gaussian.
-    Measurements of one table are combined by their precision, 1 / σ² = Σ 1 / σᵢ²; what a table of more columns tells of
-    it has more noise and is left out.
+    Measurements of one table are combined by their precision, 1 / σ² = Σ 1 / σᵢ².  Tables of the same columns in other
+    bins, such as states and their counties, have other cells and are not combined; what a finer table, or one of more
+    columns, tells of a table has more noise and is left out.
     """
-    precision: dict[tuple[str, ...], float] = {}
-    multiple: dict[tuple[str, ...], float] = {}
+    precision: dict[Cells, float] = {}
+    multiple: dict[Cells, float] = {}
     for one in release.measurements:
-        if isinstance(one.queries, Marginals) and one.stddev > 0:
-            for clique in one.queries.cliques:
-                axes = [one.queries.domain.axes[j] for j in clique]
-                columns = tuple(axis.name for axis in axes if axis.size > 1)  # one cell parts no rows
-                if not columns:
+        whole = (table for table in one.tables if not table.alone)
+        if one.domain is not None and one.stddev > 0:
+            for table in whole:
+                axes = [one.domain.axes[j] for j in table.clique]
+                cells = tuple(_cells(axis) for axis in axes if axis.size > 1)  # one cell parts no rows
+                if not cells:
                     continue
-                precision[columns] = precision.get(columns, 0.0) + one.stddev**-2
-                multiple[columns] = max(multiple.get(columns, 0.0), one.quantile(2 * FALSE_ALARM) / one.stddev)
-    best: dict[int, tuple[str, ...]] = {}
-    for columns, sharpness in precision.items():
-        if sharpness > precision.get(best.get(len(columns), ()), 0.0):
-            best[len(columns)] = columns
+                precision[cells] = precision.get(cells, 0.0) + one.stddev**-2
+                multiple[cells] = max(multiple.get(cells, 0.0), one.quantile(2 * FALSE_ALARM) / one.stddev)
+    best: dict[int, Cells] = {}
+    for cells, sharpness in precision.items():
+        if sharpness > precision.get(best.get(len(cells), ()), 0.0):
+            best[len(cells)] = cells
     return tuple(
         CellSize(
-            order=order, columns=best[order], stddev=precision[best[order]] ** -0.5,
+            order=order, columns=tuple(name for name, _, _ in best[order]), stddev=precision[best[order]] ** -0.5,
             k=math.ceil(multiple[best[order]] * precision[best[order]] ** -0.5),
         )
         for order in sorted(best)
     )  # fmt: skip
+
+
+def _cells(axis: Axis) -> tuple[str, bytes, bytes]:
+    """Return what makes two axes the same cells: the column, the runs of its grid points, and the cell of each."""
+    return axis.name, axis.starts.tobytes(), axis.cells.tobytes()
 
 
 def office_words(release: Release[Any]) -> list[str]:
@@ -137,8 +150,8 @@ class About:
         Of the table.
     publisher, region, sector
         Who publishes it, which region it describes, and one of the registry's sectors.
-    use
-        What it is meant for.
+    use, contact
+        What it is meant for, and whom a reader asks about it.
     date
         Of publication, YYYY-MM-DD.
     units, meanings
@@ -150,6 +163,7 @@ class About:
     region: str = PUBLISHER
     sector: str | None = None
     use: str = PUBLISHER
+    contact: str = PUBLISHER
     date: str = "1900-01-01"
     units: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -159,14 +173,30 @@ SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Fin
 """Those of the registry."""
 
 
+LABEL_SCHEMA = "privacy-label.schema.json"
+"""Name of the JSON Schema of a privacy label, a file of this package and of every folder to publish."""
+
+
+@cache
+def label_schema() -> str:
+    """Return the JSON Schema of a privacy label, as text.  It is our own: arXiv 2507.15997 comes with none."""
+    return (files("synthdp.report") / LABEL_SCHEMA).read_text(encoding="utf-8")
+
+
 def privacy_label(release: Release[Any], about: About, *, fingerprint: str) -> dict[str, Any]:
-    """Return the privacy label of a release."""
+    """Return the privacy label of a release, a document that `label_schema` describes."""
     card = privacy_card(release, fingerprint=fingerprint)
     receipt = release.receipt
     return {
-        "label": "privacy label for differential privacy, after arXiv 2507.15997",
+        "$schema": LABEL_SCHEMA,
+        "label": "privacy label for differential privacy, after arXiv 2507.15997, in a form of synthdp's own",
         "release": fingerprint,
-        "who": {"publisher": about.publisher, "trust_model": "central", "trusted_with_rows": TRUST},
+        "who": {
+            "publisher": about.publisher,
+            "contact": about.contact,
+            "trust_model": "central",
+            "trusted_with_rows": TRUST,
+        },
         "what": {
             "definition": card["definition"],
             "parameters": card["parameters"],

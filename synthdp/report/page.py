@@ -13,7 +13,6 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
-from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.protocol import systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
@@ -24,6 +23,7 @@ from synthdp.pictures.picture import column_chart, heat_map, scale_legend, trian
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
@@ -301,8 +301,9 @@ def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str
 
 
 def _published(about: About | None) -> list[str]:
-    """Return who publishes the table and what it is meant for, where that was said."""
-    said = [] if about is None else [("Published by", about.publisher), ("Meant for", about.use)]
+    """Return who publishes the table, what it is meant for and whom to ask, where that was said."""
+    known = about or About()
+    said = [("Published by", known.publisher), ("Meant for", known.use), ("Questions to", known.contact)]
     return [f"{what} {text}" for what, text in said if text != PUBLISHER]
 
 

@@ -8,18 +8,31 @@ import json
 import math
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import synthdp as sd
 from synthdp.cli.main import main
+from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.dossier import kept_release, publish_folder, write_folder
 from synthdp.errors import DataError, ParameterError
+from synthdp.queries.marginals import Marginals
 from synthdp.report.evidence import FILES
-from synthdp.report.guidelines import About, as_yaml, cell_sizes, office_words, registry_entry
+from synthdp.report.guidelines import (
+    LABEL_SCHEMA,
+    About,
+    as_yaml,
+    cell_sizes,
+    office_words,
+    privacy_label,
+    registry_entry,
+)
 
 TABLE = pd.DataFrame({
     "member": [True, False] * 200,
@@ -123,6 +136,38 @@ def test_yaml_is_read_back_as_it_was_meant(release: sd.Release) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML reads what we write")
     entry = registry_entry(release, About(title='a: "b" #c', use="1e5"), fingerprint="0" * 16, columns=4)
     assert yaml.safe_load(as_yaml(entry)) == entry
+
+
+@pytest.mark.parametrize("more", [{}, {"delta": 0.0}, {"neighbors": "replace_one"}])
+def test_the_label_is_what_its_schema_describes(release: sd.Release, folder: Path, more: dict[str, object]) -> None:
+    check = pytest.importorskip("jsonschema", reason="jsonschema knows whether a label fits").Draft202012Validator
+    schema = json.loads((folder / LABEL_SCHEMA).read_text("utf-8"))
+    check.check_schema(schema)
+    label = json.loads((folder / "privacy-label.json").read_text("utf-8"))
+    if more:
+        label = privacy_label(settings(**more).fit(TABLE).release_, About(contact="me"), fingerprint="0" * 16)
+    check(schema).validate(json.loads(json.dumps(label)))
+    for part in ("who", "what", "how", "how_often"):
+        assert not check(schema).is_valid({**label, part: {}})
+        assert not check(schema).is_valid({**label, part: {**label[part], "another": "x"}})
+
+
+@pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
+def test_tables_of_other_cells_of_the_same_column_are_not_combined(release: sd.Release) -> None:
+    axis = Axis("age", sd.Integer(0, 99), [0, 10, 20, 30], [0, 1, 2, 3])
+    halves = Axis("age", sd.Integer(0, 99), [0, 20], [0, 1])
+    known = next(one for one in release.measurements if isinstance(one.queries, Marginals) and one.stddev > 0)
+
+    def measured(*axes: Axis) -> list[object]:
+        return [
+            replace(known, queries=Marginals(Domain((one,)), ((0,),)), values=np.zeros(one.size, int)) for one in axes
+        ]
+
+    def least(*axes: Axis) -> float:
+        return cell_sizes(replace(release, measurements=measured(*axes)))[0].stddev
+
+    assert least(axis, halves) == pytest.approx(known.stddev)
+    assert least(axis, axis) == pytest.approx(known.stddev / math.sqrt(2))
 
 
 @pytest.mark.filterwarnings("ignore:epsilon:UserWarning")

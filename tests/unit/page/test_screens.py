@@ -168,6 +168,7 @@ def test_what_is_published_is_what_the_command_line_makes_of_the_same_answers(wa
         "dataset": "wards",
         "key": "k",
         "note": "n",
+        "about": {"title": "A synthetic table and its privacy card"},  # as the report of the command line has it
         "epsilon": 1.0,
         "seed": 1,
     }
@@ -295,7 +296,7 @@ def test_the_server_makes_a_screen_in_a_tenth_of_a_second(walked):
 
 
 @pytest.mark.parametrize(
-    "job", ["read", "document", "look", "propose", "plan", "release", "results", "answer", "compare"]
+    "job", ["read", "document", "look", "propose", "plan", "release", "results", "describe", "answer", "compare"]
 )
 def test_every_screen_is_there_while_a_job_runs_after_it_failed_and_after_it_was_stopped(walked, job):
     kept = dict(walked.site.jobs._jobs)
@@ -337,6 +338,30 @@ def test_the_zip_holds_what_is_published_and_nothing_else(walked):
     sums = dict(line.split("  ")[::-1] for line in archive.read("for-the-board/SHA256SUMS").decode().splitlines())
     assert board == {*sums, "SHA256SUMS"}
     (walked.folder / walked.project.state["releases"][0]["folder"] / "private.txt").unlink()
+
+
+def test_what_the_publisher_says_fills_the_folder_and_the_rows_stay(walked):
+    folder = walked.folder / walked.project.state["releases"][0]["folder"]
+    rows = (folder / "synthetic.csv").read_bytes()
+    said = {"publisher": "Office <b>", "region": "Here", "use": "Teaching", "contact": "who@example.org"}
+    screen = walked.post("publish/0/about", title=" A\ttable ", **said)
+    assert "It is written." in screen.text
+    board = folder / "for-the-board"
+    assert (folder / "report.html").read_bytes() == (board / "report.html").read_bytes()
+    assert "Office &lt;b&gt;" in (board / "report.html").read_text()
+    assert rows == (folder / "synthetic.csv").read_bytes() == (board / "synthetic.csv").read_bytes()
+    readme, entry, label = (
+        (board / name).read_text() for name in ("README.md", "registry-entry.yaml", "privacy-label.json")
+    )
+    assert readme.startswith("# A table\n")
+    for text, words in (
+        (readme, ["contact"]),
+        (entry, ["publisher", "region", "use"]),
+        (label, ["publisher", "contact"]),
+    ):
+        assert "To be stated by the publisher" not in text
+        assert all(said[word] in text for word in words)
+    assert walked.project.about() == {"title": "A table", **said}
 
 
 def test_the_report_is_framed_without_a_script(walked):
@@ -493,7 +518,7 @@ def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_w
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("synthdp.publishing.write_report", full)
+        patch.setattr("synthdp.dossier.write_report", full)
         answer = visitor.post("release", key=key, cap="1")
     assert "No space left" in answer.text
     assert "spent (entry 1)" in answer.text
@@ -505,6 +530,7 @@ def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_w
 OUTSIDE = ["../secret.csv", "/etc/passwd", "-1", "999", "0x0", "", "1 ", "secret.csv", "%2e%2e"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", OUTSIDE)
 def test_no_file_outside_the_folder_can_be_named(tmp_path, number):
     (tmp_path / "secret.csv").write_text("a\n1\n")
