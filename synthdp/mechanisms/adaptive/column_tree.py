@@ -14,7 +14,6 @@ from synthdp.domain.axis import Axis
 from synthdp.measurements import beyond_noise
 from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
-from synthdp.queries.contingency import project_to_simplex
 from synthdp.schema.columns import DISCOVERED
 
 WINDOWS = (1, 2, 4, 8)
