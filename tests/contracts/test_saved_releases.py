@@ -59,6 +59,7 @@ def released():
     return of
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BARE)
 def test_an_output_reads_back_to_the_last_bit(name, released, tmp_path):
     release = released(name)

@@ -193,6 +193,7 @@ def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault,
     assert ledger.entries() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), READ)
 def test_a_fault_that_is_found_while_reading_gives_the_spend_back_for_no_answer_was_given(
     door, fault, folder, disk, tmp_path
