@@ -132,6 +132,7 @@ def test_every_setting_of_a_column_and_a_rule_is_on_the_list():
         assert settings - MARKS.keys() == set()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (i % 6 != 0)) for i, kind in enumerate(KINDS)]
 )
