@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.interpolate import BSpline
 from scipy.optimize import linprog
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema

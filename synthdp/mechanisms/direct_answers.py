@@ -15,7 +15,7 @@ from synthdp.answers.questions import Marginal, Question
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.checks import check_one_of, check_share
 from synthdp.codec import check_saved, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import HasPrivacyCost

@@ -18,7 +18,7 @@ from scipy.special import gammainccinv
 from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import Answers, BoolArray, Clique, Codes, Features, FloatArray, IntArray, Totals, Weights
 from synthdp.codec import file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, check_size, releasable_domain, universe
 from synthdp.errors import ParameterError

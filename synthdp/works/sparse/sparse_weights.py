@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.arrays import NO_ARRAYS, packed
 from synthdp.checks import check_one_of, check_share, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import FormatError, ParameterError, SynthDPError
 from synthdp.mechanisms.iterative import interact
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -39,7 +39,7 @@ from synthdp.works.sparse.sparse_table import (
 )
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SparseVector
+    from synthdp.curator import SparseVector
 
 
 def table_document(table: SparseTable) -> dict[str, Any]:

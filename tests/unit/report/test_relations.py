@@ -63,6 +63,7 @@ def test_none_of_100_releases_of_independent_columns_lists_a_relation() -> None:
     assert [listed for _, listed, _ in heard if listed] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("weights", [np.ones(1), np.ones(40), 0.5 ** np.arange(12), np.array([9.0] + [0.1] * 90)])
 def test_what_is_noise_stands_out_no_more_often_than_stated(weights: np.ndarray) -> None:
     """Weighted sums of squares of normal numbers, at a bound that is loosened so far that exceptions can be counted."""
