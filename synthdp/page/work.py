@@ -185,7 +185,8 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
     from synthdp.report.guidelines import About
 
     said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **about)
-    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    made = {"table": table, "rows": rows, "saved": table.with_name("release")}
+    write_folder(release, table.parent / BOARD, about=said, **made, on_progress=tell)
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 

@@ -87,11 +87,11 @@ class Relation:
         `Release.analyse` are mostly the sampling error of the rows.
         """
         if not self.measured:
-            return "no: it was not measured"
+            return "no: this relation was not measured"
         if self.partly:
-            return "its straight part alone"
+            return "only for its linear part"
         narrow = self.high - self.low <= 2 * NARROW * self.association
-        return "yes, by analyse" if narrow and self.low > 0 else "with wide intervals"
+        return "yes, with release.analyse" if narrow and self.low > 0 else "with wide intervals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,7 @@ class ColumnVerdict:
         """Return the reason of the verdict in one sentence."""
         if self.word == "unknown":
             return "the release does not say how much noise is in it"
-        of = "one of 1,000 rows" if self.error < 1.5e-3 else f"{100 * self.error:.2g} of 100 rows"
-        said = f"about {of} have a wrong value"
+        said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows have a wrong value"
         return (
             f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
         )

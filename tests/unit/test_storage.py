@@ -246,7 +246,7 @@ def test_what_no_file_could_hold_is_refused_before_anything_is_spent(tmp_path):
         {"output": object()},
         {"measurements": (dataclasses.replace(release.measurements[0], queries=Bomb()),)},
     ):
-        with pytest.raises(ParameterError, match="file form"):
+        with pytest.raises(ParameterError, match="cannot be saved"):
             dataclasses.replace(release, **field).save(tmp_path / "r")
     assert not (tmp_path / "r").exists()
 

@@ -246,7 +246,7 @@ def test_a_marginal_of_joined_rows_adds_up_to_the_rows(release: Any) -> None:
     [
         (sd.count("works and code == 'x'"), None, "cannot be joined"),
         (sd.mean("cost", where="works"), None, "cannot be joined"),
-        (sd.count("age > 3"), None, "more than one table"),
+        (sd.count("age > 3"), None, "several tables"),
         (sd.count("colour == 'x'"), None, "colour"),
         (sd.count("visits.colour > 3"), None, "colour"),
         (sd.mean("code"), None, "levels"),
