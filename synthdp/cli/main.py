@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Sequence
@@ -319,17 +320,21 @@ def release(
         with progress_bar() as on_progress:
             made.set_params(on_progress=on_progress)
             count = publish(source, made, paths, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
-        _show_release(declared, made.receipt_, count, out, as_json=as_json)
+        _show_release(declared, made.release_, count, out, as_json=as_json)
     except Exception as error:
         if count is not None:
             tell_of_budget(error, written_in(made.receipt_, out))
         raise
 
 
-def _show_release(declared: synthdp.Schema, receipt: synthdp.Receipt, rows: int, out: Path, *, as_json: bool) -> None:
-    """Say what was released."""
+def _show_release(
+    declared: synthdp.Schema, release: synthdp.Release[Any], rows: int, out: Path, *, as_json: bool
+) -> None:
+    """Say what was released, and what each column of it is good for."""
     from synthdp.publishing import without_source
+    from synthdp.report.verdicts import in_lines, verdicts_of
 
+    receipt, verdicts = release.receipt, verdicts_of(release)
     if unsourced := without_source(declared):
         names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
             len(unsourced) > MOST_NAMES
@@ -338,9 +343,13 @@ def _show_release(declared: synthdp.Schema, receipt: synthdp.Receipt, rows: int,
             f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
         )
     if as_json:
-        click.echo(json.dumps({"rows": rows, "out": str(out), "receipt": receipt.to_document()}))
+        columns = {one.name: {"verdict": one.word, "why": one.in_words()} for one in verdicts}
+        click.echo(json.dumps({"rows": rows, "out": str(out), "columns": columns, "receipt": receipt.to_document()}))
     else:
         click.echo(str(receipt))
+        click.echo("\nColumns by themselves, by the noise in them:")
+        for line in in_lines(verdicts):
+            click.echo(textwrap.fill(line, 118, initial_indent="  ", subsequent_indent="    "))
         click.echo(f"\n{rows} synthetic rows: {out}")
 
 

@@ -251,9 +251,9 @@ class SeriesRoom:
         self._book(factor, start=start, last=last, mu=mu, weight=1, chosen=False)
         if not self._state.has(name):
             record: dict[str, AnyArray] = {"count": np.array(len(queries))}
+            earlier = [] if before is None else [self._sums_of(before, t) for t in range(int(before["start"]), start)]
             for i, (one, sums) in enumerate(zip(queries, self._exact(queries), strict=True)):
-                if before is not None:
-                    sums = sums + sum(self._sums_of(before, i, t) for t in range(int(before["start"]), start))
+                sums = sums + sum(told[i] for told in earlier)
                 norms = self._merged(start).sensitivity(one)
                 plan = lattice(norms, mu * math.sqrt(parts[i] / sum(parts)), one.k, first)
                 record[f"sums{i}"], record[f"sigma{i}"] = sums, np.array(plan.noise.scale)
@@ -289,10 +289,11 @@ class SeriesRoom:
             reach = sum(
                 sorted([*[abs(int(row[0]))] * (start + 1), *map(abs, map(int, row[1:]))])[-self.terms.most_periods :]
             )
+            earlier = [self._sums_of(plan, t) for t in range(start, self._period)]
             for i, (one, exact) in enumerate(zip(queries, self._exact(queries), strict=True)):
                 record[f"sums{i}"] = exact
                 multiplier = int(kept["multiplier"][i])
-                columns = [*(self._sums_of(plan, i, t) for t in range(start, self._period)), exact]
+                columns = [*(told[i] for told in earlier), exact]
                 total = row[: len(columns)] @ np.array([clipped(sums, plan["factor"], multiplier) for sums in columns])
                 law = Noise(law=NoiseLaw.GAUSSIAN, scale=float(kept["sigma"][i]), k=one.k)
                 moves = reach * self.terms.adjacency.sensitivity(one).l2
@@ -442,11 +443,12 @@ class SeriesRoom:
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
-    def _sums_of(self, plan: dict[str, AnyArray], i: int, period: int) -> IntArray:
-        """Return the exact sums of a plan's column: of all rows up to its start, or of one later period."""
+    def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
+        """Return all exact sums of a plan's column: of all rows up to its start, or of one later period."""
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
-        return np.asarray(self._state.read(name)[f"sums{i}"], np.int64)
+        sums = self._state.read(name, starting="sums")
+        return [np.asarray(sums[f"sums{i}"], np.int64) for i in range(len(sums))]
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
         """Return the exact sums of statistics over this period's rows."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
 from synthdp.codec import Source, Store, file_form
-from synthdp.distribution.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.distribution.protocol import (
     Evidence,
@@ -26,6 +25,7 @@ from synthdp.distribution.protocol import (
     impossible,
 )
 from synthdp.errors import InternalError, ParameterError
+from synthdp.queries.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.randomness import Generator
 
 _SAFE_MASS = 1e-250  # a separator cell above it loses at most 1e-58 of its mass to underflow

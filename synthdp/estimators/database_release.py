@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
 from synthdp.answers.related.unfit import Unusual, unfit_values, unusual_persons
 from synthdp.checks import check_number, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError

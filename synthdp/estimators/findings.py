@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.checks import whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.grid import bounds_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import (
@@ -37,7 +37,7 @@ from synthdp.tables.source import CONNECTION, OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
-    from synthdp.curator.curator import Discovered
+    from synthdp.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 """What a note says of a column without a frequent value."""

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.answers.expressions import allowed_by
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.checks import check_number, whole
-from synthdp.curator.curator import Ledger, open_panel
+from synthdp.curator import Ledger, open_panel
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError
@@ -33,7 +33,7 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import PanelRoom
+    from synthdp.curator import PanelRoom
 
 SETTINGS, FORMAT, VERSION = "panel.json", "synthdp panel", 1
 NORMAL = 1.959964

@@ -15,7 +15,7 @@ from synthdp.answers.over_time import OverTime
 from synthdp.answers.questions import Count, Question, Sum, count
 from synthdp.arrays import IntArray
 from synthdp.checks import whole
-from synthdp.curator.curator import Ledger, open_series
+from synthdp.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
@@ -51,7 +51,7 @@ from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SeriesRoom
+    from synthdp.curator import SeriesRoom
 
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""

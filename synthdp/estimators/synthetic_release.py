@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_notes, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
-from synthdp.curator.curator import Curator, Ledger
+from synthdp.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
@@ -66,7 +66,7 @@ from synthdp.tables.sources.resolve import infer_schema, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.samples import Analysis
-    from synthdp.curator.curator import Discovered
+    from synthdp.curator import Discovered
     from synthdp.mechanisms.public_knowledge import PublicKnowledge
     from synthdp.pictures.picture import Picture
     from synthdp.planning import Plan, Plans

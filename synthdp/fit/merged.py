@@ -12,19 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, IntArray
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import NoisyEffect, make_merged_consistent
-from synthdp.fit.out_of_domain import (
-    LEAST_STDDEV,
-    OutOfDomain,
-    in_domain_cells,
-    noisy_effects,
-    noisy_tables,
-)
+from synthdp.fit.graphical.consistency import make_merged_consistent
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.contingency import NoisyTable
 
 
 def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
@@ -41,16 +33,15 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
     """
     found = []
     for measured in measurements:
-        queries = measured.queries
-        if not isinstance(queries, (Marginals, Interactions)) or queries.domain is domain:
+        own = measured.domain
+        if own is None or own is domain or own.names != domain.names:
             continue
-        if queries.domain.names != domain.names:
-            continue
-        for table in _tables(queries, measured):
-            groups = [queries.domain.axes[j].groups_of(domain.axes[j]) for j in table.clique]
+        for table in measured.tables:
+            groups = [own.axes[j].groups_of(domain.axes[j]) for j in table.clique]
             merged = tuple(of for of in groups if of is not None)
             if len(table.clique) > 1 and len(merged) == len(groups):
-                found.append(replace(table, groups=merged))
+                # The interaction of a pair takes the margins of the one-ways: a table, as those of all codes become.
+                found.append(replace(table, groups=merged, alone=table.alone and len(table.clique) > 2))
     return pooled_repeats(found)
 
 
@@ -69,20 +60,6 @@ def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
     return list(found.values())
 
 
-def _tables(queries: Marginals | Interactions, measured: Measurements) -> list[NoisyTable]:
-    """Return tables over all cells; an interaction that was measured alone is one whose margins say nothing."""
-    if isinstance(queries, Marginals):
-        return noisy_tables(queries, measured.answers, measured.stddev)
-    found = []
-    for effect in noisy_effects(queries, measured.answers, measured.stddev):
-        counts = np.zeros([queries.domain.shape[j] for j in effect.clique])
-        kept = [np.flatnonzero(queries.kept[j]) for j in effect.clique]
-        counts[np.ix_(*kept)] = effect.values.reshape([len(cells) for cells in kept])
-        stddev, alone = max(effect.stddev, LEAST_STDDEV), len(effect.clique) > 2
-        found.append(NoisyTable(clique=effect.clique, counts=counts.ravel(), stddev=stddev, alone=alone))
-    return found
-
-
 def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -> list[NoisyTable]:
     """Return tables of merged codes as they would be if all rows were in domain, over the codes in domain alone.
 
@@ -98,15 +75,9 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
         groups = dict(zip(table.clique, table.groups or (), strict=True))
         releasable = out_of_domain.releasable
         remain = tuple(_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(releasable))
-        whole = NoisyTable(clique=table.clique, counts=table.counts, stddev=table.stddev)
-        if table.alone:
-            effect = NoisyEffect(clique=table.clique, values=in_domain_cells(whole, remain).counts, stddev=table.stddev)
-            fitting = out_of_domain.remove_effects([effect])[0]
-            inside = NoisyTable(clique=table.clique, counts=fitting.values, stddev=fitting.stddev)
-        else:
-            inside = replace(out_of_domain, releasable=remain).inside(whole)
+        inside = replace(out_of_domain, releasable=remain).inside(replace(table, groups=None))
         renumbered = tuple((np.cumsum(remain[j]) - 1)[of[releasable[j]]] for j, of in groups.items())
-        found.append(replace(inside, groups=renumbered, alone=table.alone))
+        found.append(replace(inside, groups=renumbered))
     return found
 
 
@@ -128,7 +99,7 @@ def consistent_merged(
     """
     if not merged:
         return ()
-    pooled = out_of_domain.pooled(tables, ())
+    pooled = out_of_domain.pooled(tables)
     agreed = make_merged_consistent(merged_in_domain(merged, out_of_domain), pooled)
     found = []
     for table, whole in zip(agreed, merged, strict=True):

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray
-from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
-from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_effects, make_consistent
+from synthdp.fit.graphical.consistency import GLSEffects, gls_effects, make_consistent
 from synthdp.measurements import beyond_noise
-from synthdp.queries.interactions import Interactions
+from synthdp.queries.contingency import NoisyTable, table_shape, table_size
 from synthdp.queries.marginals import Marginals
 
 MIN_IN_DOMAIN = 0.02
 """Smallest fraction of the rows that is taken to be in domain.  A safety limit: noise is scaled up at most 50 times."""
-
-LEAST_STDDEV = 1e-9
-"""Least stddev of a table, in rows.  A numerical tolerance: noise of a huge budget may round to 0, and fits divide by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +46,7 @@ class OutOfDomain:
 
     @classmethod
     def estimated(
-        cls, tables: Sequence[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
+        cls, tables: Iterable[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
     ) -> OutOfDomain:
         """Return the rows that are out of domain in each column, 0 where noise explains them.
 
@@ -63,7 +59,7 @@ class OutOfDomain:
         """
         shape = [len(cells) for cells in releasable]
         found, precision = np.zeros(len(releasable)), np.zeros(len(releasable))
-        for table in tables:
+        for table in (one for one in tables if not one.alone):
             counts = table.counts.reshape(table_shape(shape, table.clique))
             for axis, j in enumerate(table.clique):
                 outside = np.flatnonzero(~releasable[j])
@@ -91,9 +87,15 @@ class OutOfDomain:
     def remove(self, table: NoisyTable) -> NoisyTable:
         """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
 
-        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.
+        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.  An
+        interaction alone says nothing of the rows that it leaves out.
         """
         releasable = self.releasable
+        if table.alone:
+            fit = math.prod(
+                1 - min(float(self.rows[j]) / max(self.total, 1.0), 1 - MIN_IN_DOMAIN) for j in table.clique
+            )
+            return replace(table, counts=table.counts / fit, stddev=table.stddev / fit)
         inside = np.ix_(*(releasable[j] for j in table.clique))
         shape = table_shape([len(cells) for cells in releasable], table.clique)
         if all(releasable[j].all() for j in table.clique):
@@ -125,30 +127,13 @@ class OutOfDomain:
         """Return what `remove` returns, over the cells in domain alone."""
         return in_domain_cells(self.remove(table), self.releasable)
 
-    def remove_effects(self, effects: Sequence[NoisyEffect]) -> list[NoisyEffect]:
-        """Return effects over the cells in domain as they would be if all rows were in domain.
+    def pooled(self, tables: Sequence[NoisyTable]) -> GLSEffects:
+        """Return what tables over all cells say together without other rows, over the cells in domain."""
+        return gls_effects([self.inside(table) for table in tables], self.sizes, total=self.total)
 
-        An effect says nothing of the rows that it leaves out.
-        """
-        found = []
-        for effect in effects:
-            fit = math.prod(
-                1 - min(float(self.rows[j]) / max(self.total, 1.0), 1 - MIN_IN_DOMAIN) for j in effect.clique
-            )
-            found.append(NoisyEffect(clique=effect.clique, values=effect.values / fit, stddev=effect.stddev / fit))
-        return found
-
-    def pooled(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect]) -> GLSEffects:
-        """Return what tables over all cells and effects over those in domain say together, without other rows."""
-        fitting = [self.inside(table) for table in tables]
-        return gls_effects(fitting, self.sizes, total=self.total, effects=self.remove_effects(effects))
-
-    def consistent(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect] = ()) -> tuple[NoisyTable, ...]:
+    def consistent(self, tables: Sequence[NoisyTable]) -> tuple[NoisyTable, ...]:
         """Return tables over all cells without other rows that agree, as `make_consistent` does."""
-        alone = self.remove_effects(effects)
-        if self.everywhere:
-            return make_consistent(tables, self.sizes, total=self.total, effects=alone)
-        agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total, effects=alone)
+        agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total)
         return tuple(all_cells(table, self.releasable) for table in agreed)
 
     def answers(self, queries: Marginals, tables: Sequence[NoisyTable]) -> FloatArray:
@@ -159,7 +144,7 @@ class OutOfDomain:
         queries
             The marginals, over this domain.
         tables
-            What `noisy_tables` made of their answers.
+            Their answers as tables, `Marginals.noisy_tables`.
         """
         found = [self.remove(table) for table in tables]
         shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
@@ -204,32 +189,11 @@ class OutOfDomain:
         return max(min(rows, most), least)
 
 
-def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-    """Return the answers to marginals as tables, each with its columns in increasing order."""
-    found = []
-    for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
-        shaped = counts.reshape([queries.domain.shape[j] for j in clique])
-        flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
-        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
-    return found
-
-
-def noisy_effects(queries: Interactions, answers: FloatArray, stddev: float) -> list[NoisyEffect]:
-    """Return the answers to interactions, each with its columns in increasing order and its own noise."""
-    found = []
-    for clique, values, shape, scale in zip(
-        queries.cliques, queries.split(answers), queries.shapes, queries.scales, strict=True
-    ):
-        flat = values.reshape(shape).transpose(np.argsort(clique, kind="stable")).ravel()
-        found.append(NoisyEffect(clique=tuple(sorted(clique)), values=flat, stddev=stddev / scale))
-    return found
-
-
 def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
     """Return the cells of a table that are in domain alone."""
     shape = table_shape([len(cells) for cells in releasable], table.clique)
     inside = table.counts.reshape(shape)[np.ix_(*(releasable[j] for j in table.clique))]
-    return NoisyTable(clique=table.clique, counts=inside.ravel(), stddev=table.stddev)
+    return replace(table, counts=inside.ravel())
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from synthdp.checks import check_number, check_one_of, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain

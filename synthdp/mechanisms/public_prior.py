@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
@@ -25,6 +24,7 @@ from synthdp.fit.public.smoothed import MODEL_ROWS, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.queries.contingency import NoisyTable, Shape, cell_index
 from synthdp.randomness import Generator
 
 PUBLIC_GROUPS = 20

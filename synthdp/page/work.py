@@ -145,7 +145,7 @@ def propose(request: Request, tell: Tell) -> Any:
 
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
-    from synthdp.curator.curator import Ledger
+    from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given
@@ -184,9 +184,12 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
     from synthdp.publishing import whole_file
     from synthdp.report.guidelines import About
 
-    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **about)
-    made = {"table": table, "rows": rows, "saved": table.with_name("release")}
-    write_folder(release, table.parent / BOARD, about=said, **made, on_progress=tell)
+    texts: dict[str, Any] = {**about}
+    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
+    saved = table.with_name("release")
+    write_folder(
+        release, table.parent / BOARD, about=said, table=table, rows=rows, saved=saved, on_progress=tell
+    )  # fmt: skip
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 

@@ -18,8 +18,7 @@ from scipy.special import betaincinv, ndtr
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.checks import check_whole
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import contingency, table_size
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
@@ -38,8 +37,7 @@ from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.contingency import contingency, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.schema.column import Interval
@@ -321,12 +319,8 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
     """
     found: dict[int, list[float]] = {1: [], 2: []}
     for answers in measured:
-        if isinstance(answers.queries, Marginals):
-            for clique in answers.queries.cliques:
-                found.setdefault(len(clique), []).append(answers.stddev * growth)
-        if isinstance(answers.queries, Interactions):
-            for clique, scale in zip(answers.queries.cliques, answers.queries.scales, strict=True):
-                found.setdefault(len(clique), []).append(answers.stddev / scale * growth)
+        for table in answers.tables:
+            found.setdefault(len(table.clique), []).append(table.stddev * growth)
     least = {1: min(found[1])} if found[1] else {}
     return least | ({2: float(np.median(found[2]))} if found[2] else {})
 

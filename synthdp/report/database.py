@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.related.known import noisy_person_tables
 from synthdp.answers.related.unfit import unusual_persons
 from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.derive import derive
@@ -21,7 +22,7 @@ from synthdp.markup import render
 from synthdp.pictures.columns import PairView, computed_view, grouped, pair_of_values
 from synthdp.pictures.picture import column_chart, heat_map
 from synthdp.pictures.view import ColumnView
-from synthdp.queries.related.person_tables import Kind, PersonTables
+from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.across import Key, clear_pairs
@@ -270,16 +271,9 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
     """Return for each column the total variation distance, in per cent, by which noise alone moves its table, at most."""
     layout = release.output.layout
     found: dict[tuple[str, str], float] = {}
-    for measured in release.measurements:
-        queries = measured.queries
-        if not isinstance(queries, PersonTables):
-            continue
-        stddevs = measured.stddev * queries.denominator / queries.ones
-        for table, stddev, counts in zip(
-            queries.tables, stddevs, queries.split(np.asarray(measured.answers, np.float64)), strict=True
-        ):
-            if table.kind is Kind.ONE:
-                total = max(float(counts.sum()), float(stddev))
-                moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
-                found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
+    for _, table, counts, stddev in noisy_person_tables(release.measurements):
+        if table.kind is Kind.ONE:
+            total = max(float(counts.sum()), stddev)
+            moved = min(1.0, 0.5 * counts.size * MEAN_ABS * stddev / total)
+            found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
     return found

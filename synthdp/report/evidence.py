@@ -134,8 +134,10 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
         lines += [f"Questions: {about.contact}", ""]
     if PUBLISHER in (about.publisher, about.region, about.use, about.contact):
         lines += [
-            "Fields that only the publisher can fill in are marked so in CITATION.cff, privacy-label.json and "
-            "registry-entry.yaml.",
+            (
+                "Fields that only the publisher can fill in are marked so in CITATION.cff, privacy-label.json and "
+                "registry-entry.yaml."
+            ),
             "",
         ]
     return "\n".join(lines)

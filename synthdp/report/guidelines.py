@@ -18,7 +18,6 @@ from typing import Any
 from synthdp.domain.axis import Axis
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.privacy.receipt import Receipt
-from synthdp.queries.marginals import Marginals
 from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
@@ -66,9 +65,10 @@ def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
     precision: dict[Cells, float] = {}
     multiple: dict[Cells, float] = {}
     for one in release.measurements:
-        if isinstance(one.queries, Marginals) and one.stddev > 0:
-            for clique in one.queries.cliques:
-                axes = [one.queries.domain.axes[j] for j in clique]
+        whole = (table for table in one.tables if not table.alone)
+        if one.domain is not None and one.stddev > 0:
+            for table in whole:
+                axes = [one.domain.axes[j] for j in table.clique]
                 cells = tuple(_cells(axis) for axis in axes if axis.size > 1)  # one cell parts no rows
                 if not cells:
                     continue

@@ -13,7 +13,6 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
-from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.protocol import systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
@@ -24,6 +23,7 @@ from synthdp.pictures.picture import column_chart, heat_map, scale_legend, trian
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card

@@ -20,6 +20,7 @@ from synthdp.measurements import Measurements
 from synthdp.pictures.columns import drawn_indices
 from synthdp.queries.products import PairProducts
 from synthdp.release import Release
+from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
@@ -33,12 +34,6 @@ Z = 1.96
 
 LEAST_EXPECTED = 5.0
 """Rows expected in a cell, below which it counts as if it had so many, as in the usual rule for tests of independence."""
-
-GOOD, FAIR = 0.02, 0.1
-"""Expected distance of a column's shares from the real ones, as a part of all rows: good, and fair.  A tolerance."""
-
-MUCH_LOST = 0.05
-"""Part of a column's values outside what was declared, from which the verdict says so.  A tolerance."""
 
 NARROW = 0.2
 """Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""
@@ -92,37 +87,6 @@ class Relation:
             return "only for its linear part"
         narrow = self.high - self.low <= 2 * NARROW * self.association
         return "yes, with release.analyse" if narrow and self.low > 0 else "with wide intervals"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnVerdict:
-    """How good one column is by itself.
-
-    Parameters
-    ----------
-    name
-        The column.
-    word
-        ``"good"``, ``"fair"`` or ``"poor"``; ``"unknown"`` where its noise is not known.
-    error
-        Expected distance of its shares from the real ones, as a part of all rows: the total variation distance.
-    lost
-        Estimated part of the values that were outside what was declared.
-    """
-
-    name: str
-    word: str
-    error: float
-    lost: float
-
-    def in_words(self) -> str:
-        """Return the reason of the verdict in one sentence."""
-        if self.word == "unknown":
-            return "the release does not say how much noise is in it"
-        said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows have a wrong value"
-        return (
-            f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,19 +198,7 @@ class Relations:
 
     def columns(self) -> list[ColumnVerdict]:
         """Return a verdict on every column, in order."""
-        total = max(self.direct.total[0], 1.0)
-        found = []
-        for j, name in enumerate(self.model.domain.names):
-            errors = self.direct.cell_errors(j)
-            lost = float(self.direct.misfits[j]) / total
-            lost = lost if lost >= MUCH_LOST else 0.0
-            if errors is None:
-                found.append(ColumnVerdict(name=name, word="unknown", error=math.nan, lost=lost))
-                continue
-            error = min(1.0, 0.5 * math.sqrt(2 / math.pi) * float(errors.sum()) / total)
-            word = "good" if error < GOOD and not lost else "fair" if error < FAIR and not lost else "poor"
-            found.append(ColumnVerdict(name=name, word=word, error=error, lost=lost))
-        return found
+        return column_verdicts(self.direct)
 
     @property
     def _total(self) -> float:

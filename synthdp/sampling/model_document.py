@@ -8,11 +8,11 @@ from typing import Any
 
 from synthdp.arrays import AnyArray
 from synthdp.codec import Source, Store, file_form, read_schema
-from synthdp.distribution.contingency import table_size
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError
+from synthdp.queries.contingency import table_size
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema

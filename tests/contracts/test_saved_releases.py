@@ -77,6 +77,7 @@ def test_a_release_reads_back_with_all_that_it_tells(name, released, tmp_path):
     assert fingerprint(again) == fingerprint(load(tmp_path / "r"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_release_gives_the_same_answers(name, released, tmp_path):
     release = released(name)
@@ -152,6 +153,7 @@ def folder(request, released, tmp_path):
     return tmp_path / "r"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 @pytest.mark.parametrize("file", ["release.json", "arrays.npz"])
 def test_a_file_that_was_cut_off_is_refused_in_one_sentence(file, share, folder):

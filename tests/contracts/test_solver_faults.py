@@ -120,6 +120,7 @@ def test_without_a_fault_nothing_is_said(name: str, recwarn: pytest.WarningsReco
     assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, fault: str, monkeypatch: Patch) -> None:

@@ -110,6 +110,7 @@ def test_an_optimal_status_comes_with_a_small_gap(solver: Solver, claim, known: 
     assert result.gap <= allowed[result.status] + 1e-12
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: KnownProblem):
     problem = known.problem
@@ -123,6 +124,7 @@ def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: Kno
     assert problem.objective(second.weights) == pytest.approx(second.objective, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: Solver, claim, known: KnownProblem):
     problem, first = known.problem, solved(solver, known)
@@ -134,6 +136,7 @@ def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: S
         assert solver.solve(scaled).objective / unit == pytest.approx(first.objective, abs=claim(known) + 1e-9)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_solving_twice_gives_the_same_weights(solver: Solver, claim, known: KnownProblem):
     first, second = solved(solver, known), solver.solve(known.problem)

@@ -182,6 +182,7 @@ def folder(tmp_path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), OPENED)
 def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault, folder, tmp_path):
     entry, ledger = DOORS[door], Ledger(tmp_path / "l.sqlite")
@@ -243,6 +244,7 @@ def assert_refused(result: Any, folder: Path, kept: str = "schema.json") -> None
     assert {path.name for path in folder.parent.iterdir()} <= {"data", "schema.json", "l.sqlite", kept}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), [pair for pair in OPENED if pair[0] in COMMANDS])
 def test_the_command_line_refuses_such_a_table_in_one_line_for_nothing(door, fault, folder):
     FAULTS[fault](DOORS[door], DOORS[door].write(folder)[-1])

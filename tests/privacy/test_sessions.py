@@ -274,6 +274,7 @@ def steps(program: Callable[[], Any], fault: str) -> int:
     return striker.steps
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file whose opening was interrupted nobody can close
 @pytest.mark.parametrize(("fault", "every"), EVERY)
 def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked_and_never_both(
@@ -293,6 +294,7 @@ def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked
     assert set(left) == {(1, 0), (0, 1)}
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("fault", "every"), EVERY)
 def test_whatever_strikes_while_a_session_is_continued_no_two_can_be_asked(fault, every, tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ from synthdp import (
     load,
     release_files,
 )
+from synthdp.arrays import packed
 from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.queries.composed import Subset
@@ -35,6 +36,14 @@ from synthdp.storage import fingerprint, save
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})
 TABLE = pd.DataFrame({"n": np.arange(60) % 10, "b": np.arange(60) % 3 == 0})
+
+
+def test_a_file_of_arrays_holds_these_arrays_and_nothing_that_only_a_pickle_could_keep():
+    """NumPy 2.0 takes the setting allow_pickle for one more array."""
+    with np.load(io.BytesIO(packed({"a0": np.arange(3), "a1": np.array(["x"])})), allow_pickle=False) as file:
+        assert file.files == ["a0", "a1"]
+    with pytest.raises(TypeError, match="a1"):
+        packed({"a1": np.array([None])})
 
 
 def released(**options) -> SyntheticRelease:

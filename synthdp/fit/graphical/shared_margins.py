@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, Shape
+from synthdp.queries.contingency import NoisyTable, Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.fit.places.transport import controlled_rounding, nearest_tables
+from synthdp.queries.contingency import project_to_simplex
 
 PRIOR_CHILDREN = 10
 """Children that the variation of all cells together counts for, beside that of each cell.  Tuned; not measured."""

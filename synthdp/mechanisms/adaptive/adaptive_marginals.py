@@ -17,7 +17,7 @@ import numpy as np
 
 from synthdp.arrays import Clique
 from synthdp.checks import check_number, check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.consistency import gls_total

@@ -17,8 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import cell_index
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
@@ -30,6 +29,7 @@ from synthdp.mechanisms.adaptive.screening import MAX_TRIPLES, Screening, distan
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import cell_index
 from synthdp.queries.marginals import Marginals
 
 LEVEL = len(LEVELS) + 1

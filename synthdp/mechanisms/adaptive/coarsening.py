@@ -8,9 +8,9 @@ from collections.abc import Sequence, Set as AbstractSet
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.queries.contingency import NoisyTable
 from synthdp.sampling.structural_zeros import pinned_leaves
 from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema

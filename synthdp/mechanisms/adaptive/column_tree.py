@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.measurements import beyond_noise
 from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
+from synthdp.queries.contingency import project_to_simplex
 from synthdp.schema.columns import DISCOVERED
 
 ATOM = 4.0

@@ -8,7 +8,6 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, Clique
 from synthdp.distribution.components import Components, Product
-from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
@@ -18,6 +17,7 @@ from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.wide import related
+from synthdp.queries.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.randomness import Generator
 
 PARTICLES = 25_000

@@ -10,11 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_total
+from synthdp.fit.graphical.consistency import GLSEffects, gls_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.merged import pooled_repeats
 from synthdp.fit.out_of_domain import OutOfDomain
@@ -24,6 +23,7 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.queries.contingency import NoisyTable, project_to_simplex
 from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
@@ -93,7 +93,7 @@ class Knowledge:
     products
         Noisy second moments of columns that have numbers, a question each.
     effects
-        Main effects and interactions that were measured alone, over the groups that a released row may have.
+        Main effects and interactions that were measured alone.
     in_cells
         Whether all of them were, so that the model is fitted to every combination of groups.
     in_groups
@@ -116,7 +116,7 @@ class Knowledge:
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
     products: tuple[NoisyProducts, ...] = ()
-    effects: tuple[NoisyEffect, ...] = ()
+    effects: tuple[NoisyTable, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
     places: tuple[PlaceLevel, ...] = ()
@@ -197,14 +197,12 @@ class Knowledge:
     @property
     def pooled_effects(self) -> GLSEffects:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
-        tables = (*self.one_way_tables, *self.tables)
-        return self.out_of_domain.pooled(tables, self.effects)
+        return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property
     def relations(self) -> str:
         """What was measured of several columns together, and how noisy it is, in a sentence for the receipt."""
-        tables: list[NoisyTable | NoisyEffect] = [*self.tables, *self.merged]
-        tables += [effect for effect in self.effects if len(effect.clique) > 1]
+        tables = (*self.tables, *self.merged, *self.effects)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
             noise = {one.clique: one.stddev for one in tables if len(one.clique) == order}
@@ -231,15 +229,13 @@ class Knowledge:
         return replace(self, total=max(1.0, total))
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
-        """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
+        """Return what is known with one more table or interaction; a repeated clique takes the new ridge."""
         ridges = {**self.ridges, table.clique: ridge}
         if table.groups is not None:
             return replace(self, merged=tuple(pooled_repeats([*self.merged, table])), ridges=ridges)
+        if table.alone:
+            return replace(self, effects=(*self.effects, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
-
-    def with_effect(self, effect: NoisyEffect, *, ridge: float) -> Knowledge:
-        """Return what is known with one more interaction; a repeated clique takes the new ridge."""
-        return replace(self, effects=(*self.effects, effect), ridges={**self.ridges, effect.clique: ridge})
 
     def axes(self, level: int) -> Domain:
         """Return the groups of all columns at a level of merging, 0 for none."""

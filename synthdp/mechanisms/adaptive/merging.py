@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import merged_cells
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.selection import Candidate
+from synthdp.queries.contingency import merged_cells
 
 LEVELS = ((6, 0.85),)
 """Groups that a column is merged into, finest first, and the part of a pair's distance from the model that they show.

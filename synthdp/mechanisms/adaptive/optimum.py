@@ -15,10 +15,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from synthdp.arrays import Clique, FloatArray
-from synthdp.distribution.contingency import table_size
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 

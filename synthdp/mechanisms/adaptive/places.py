@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
@@ -25,6 +24,7 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.marginals import Marginals
 from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema

@@ -15,14 +15,14 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import project_to_simplex
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import table_size
+from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import table_size
 from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 

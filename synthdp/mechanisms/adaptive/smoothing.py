@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import softmax
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.mechanisms.adaptive.separate_bins import separate_and_heaped_bins
+from synthdp.queries.contingency import project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-1, 6)
 """Stddevs of the Haar coefficients that are tried, as multiples of the noise."""

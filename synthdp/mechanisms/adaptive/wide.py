@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
@@ -24,6 +23,7 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
 

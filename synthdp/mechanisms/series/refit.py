@@ -16,7 +16,6 @@ from scipy import sparse
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
@@ -28,12 +27,13 @@ from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.merged import consistent_merged
-from synthdp.fit.out_of_domain import LEAST_STDDEV, OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import refine
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.mechanisms.public_prior import fit_tables_with_public
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -91,7 +91,7 @@ class Refit:
         one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
         margins = [project_to_simplex(table.counts, total) for table in one_ways]
         none = OutOfDomain(releasable=tuple(said.kept), rows=np.zeros(len(margins)), total=total)
-        fitting = none.consistent([*one_ways, *said.fitting], said.fitting_effects)
+        fitting = none.consistent([*one_ways, *said.fitting, *said.fitting_effects])
         merged = consistent_merged([*one_ways, *said.fitting], said.merged, none)
         shape = model.domain.shape
         tables, strengths, ridges = [], {}, {}

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from synthdp.arrays import Answers, Codes, Weights
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
 from synthdp.fit.averages import out_of_domain_terms

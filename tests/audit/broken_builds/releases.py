@@ -274,7 +274,7 @@ self._table = X
     Mutation(
         "the noise of an interaction is that of its multiple",
         "–",
-        "out_of_domain.noisy_effects",
+        "Interactions.noisy_tables",
         "stddev / scale",
         "stddev",
         ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
@@ -447,8 +447,8 @@ if noise >= 1:
         "interactions of pairs are measured and not fitted",
         "–",
         "OutOfDomain.consistent",
-        "return make_consistent(tables, self.sizes, total=self.total, effects=alone)",
-        "return make_consistent(tables, self.sizes, total=self.total)",
+        "[self.inside(table) for table in tables]",
+        "[self.inside(table) for table in tables if not table.alone]",
         (
             "tests/unit/mechanisms/adaptive/test_flagship_wishes.py::test_pairs_of_which_the_interaction_alone_was_measured_come_through",
         ),

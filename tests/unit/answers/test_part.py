@@ -13,10 +13,10 @@ from synthdp.answers.error_bars.bootstrap import BootstrapCache
 from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns, of_columns
 from synthdp.answers.error_bars.refit import refitted
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.queries.contingency import contingency
 from synthdp.randomness import generator
 
 SCHEMA = sd.Schema({f"x{j}": sd.Categorical(list("uvw")) for j in range(6)})

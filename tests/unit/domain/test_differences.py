@@ -9,7 +9,7 @@ import pytest
 from small_databases import codes_of, tables_of
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.differences import differences_of
 from synthdp.domain.histories import Layout

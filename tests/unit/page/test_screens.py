@@ -530,6 +530,7 @@ def test_a_disk_that_is_full_after_the_spend_leaves_a_release_that_is_finished_w
 OUTSIDE = ["../secret.csv", "/etc/passwd", "-1", "999", "0x0", "", "1 ", "secret.csv", "%2e%2e"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", OUTSIDE)
 def test_no_file_outside_the_folder_can_be_named(tmp_path, number):
     (tmp_path / "secret.csv").write_text("a\n1\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 import synthdp as sd
 from synthdp.pictures.columns import drawn_indices
 from synthdp.report.page import report_page
-from synthdp.report.relations import FALSE_LISTS, ColumnVerdict, Evidence, Relation, Relations, _connected, associations
+from synthdp.report.relations import FALSE_LISTS, Evidence, Relation, Relations, _connected, associations
+from synthdp.report.verdicts import ColumnVerdict, in_lines
 
 ROWS, EPSILONS = (500, 2000, 9000), (0.5, 1.0, 3.0)
 
@@ -61,6 +63,7 @@ def test_none_of_100_releases_of_independent_columns_lists_a_relation() -> None:
     assert [listed for _, listed, _ in heard if listed] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("weights", [np.ones(1), np.ones(40), 0.5 ** np.arange(12), np.array([9.0] + [0.1] * 90)])
 def test_what_is_noise_stands_out_no_more_often_than_stated(weights: np.ndarray) -> None:
     """Weighted sums of squares of normal numbers, at a bound that is loosened so far that exceptions can be counted."""
@@ -117,6 +120,10 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
         assert [one.name for one in verdicts] == list(schema)
         errors.append(np.mean([one.error for one in verdicts]))
     assert errors[1] < errors[0] / 5
+    lines = in_lines([replace(verdicts[0], name=f"x{i}", word="poor", error=0.3) for i in range(20)] + verdicts)
+    assert "30 of 100 rows" in lines[0]
+    assert "and 8 more" in lines[0]
+    assert all(any(one.name in line for line in lines[1:]) for one in verdicts)
     assert ColumnVerdict(name="a", word="poor", error=0.3, lost=0.49).in_words() == (
         "about 30 of 100 rows have a wrong value; about 49 % of the values were outside what was declared"
     )

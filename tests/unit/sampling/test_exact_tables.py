@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from synthdp.distribution.contingency import contingency
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import contingency
 from synthdp.sampling.exact_tables import ExactTable, exact_counts, in_order, moved_to_tables
 
 SHAPE = (5, 3, 4, 6)

@@ -238,7 +238,7 @@ def test_limits_are_counts_and_are_kept(monkeypatch):
     monkeypatch.setattr(l1_program, "MAX_PIVOTS", 3)
     stopped = L1Program().solve(problem)
     assert stopped.status is FitStatus.FAILED
-    assert "stopped after 3 pivots" in stopped.reason
+    assert "stopped after 3 pivots" in stopped.reason  # with or without multipliers, by HiGHS's version
     assert stopped.objective <= stopped.objective_mw
 
 

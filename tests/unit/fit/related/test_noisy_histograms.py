@@ -66,6 +66,7 @@ def test_the_spread_of_a_number_survives_noise() -> None:
     assert error(smooth) < 0.7 * error(plain)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["growing", "flat", "counts"])
 @pytest.mark.parametrize("stddev", [10.0, 40.0])
 def test_smoothed_histograms_are_hardly_ever_further_from_the_truth(name: str, stddev: float) -> None:

@@ -10,7 +10,6 @@ from no_noise import recorded, replayed
 
 import synthdp as sd
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import tree_cells
 from synthdp.mechanisms.adaptive.wide import (
     CELLS_A_COLUMN,
@@ -22,6 +21,7 @@ from synthdp.mechanisms.adaptive.wide import (
     whole_margins,
 )
 from synthdp.privacy.loss import components as loss_components
+from synthdp.queries.contingency import NoisyTable
 from synthdp.schema.constraints import Implies
 
 LEVELS = list("abcd")

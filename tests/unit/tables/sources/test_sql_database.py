@@ -79,6 +79,7 @@ def counts(door: Any) -> list[int]:
     return found
 
 
+@pytest.mark.sampled
 def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
     database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
     made = database.relations(at_most={"visits": 3, "bills": 2}, order={"visits": "year"})
@@ -90,6 +91,7 @@ def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
     database.forget()
 
 
+@pytest.mark.sampled
 def test_synthetic_tables_are_all_there_and_joined_or_none_is(door: Any) -> None:
     database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
     model = evenly(Layout(SCHEMA))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from silence import silence
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
