@@ -692,7 +692,7 @@ def test_the_people_of_an_earlier_spend_are_protected_as_they_were_then_and_stay
     visitor = Visitor(Path(shutil.copytree(walked.folder, tmp_path / "f")))
     answer = visitor.post("people", protects="person", unit="0", rows="2")
     assert "protect each row" in visitor.said(answer)
-    assert "stays with the people" in visitor.said(visitor.post("people", protects="row", same="new"))
+    assert "stay with the people" in visitor.said(visitor.post("people", protects="row", same="new"))
     assert visitor.project.people == "wards.csv"
 
 
@@ -720,7 +720,7 @@ def test_all_columns_can_be_answered_in_one_sheet_with_one_source(tmp_path):
         for key, value in ((f"what-{i}", texts[name][0]), (f"type-{i}", texts[name][1]))
     }
     refused = visitor.post("sheet", **lines)
-    assert "age: Say how you know it" in visitor.said(refused)
+    assert "age: Say from where you know" in visitor.said(refused)
     assert 'value="0 to 120"' in refused.text  # what was typed is still there
     assert visitor.project.state["answers"] == {}
     assert "3 columns saved" in visitor.post("sheet", source="the codebook", **lines).text
