@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing_folder
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.publishing import receipt_text
 from synthdp.randomness import RandomState
-from synthdp.release import Release
-from synthdp.release_files import DOCUMENT
+from synthdp.release import Release, save
+from synthdp.release_files import DOCUMENT, check_place, fingerprint
 from synthdp.report.dictionary import data_package
 from synthdp.report.evidence import evidence_files
 from synthdp.report.guidelines import SECTORS, About
+from synthdp.report.page import write_report
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.storage import check_place, fingerprint, save
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
 """Names of the file of checksums and of the signature's purpose."""

@@ -385,8 +385,8 @@ def sample(
     from synthdp.answers.expressions import allowed_by
     from synthdp.cli.database import sample_database
     from synthdp.publishing import check_ending, whole_file
+    from synthdp.release import load
     from synthdp.sampling.database_model import DatabaseModel
-    from synthdp.storage import load
 
     loaded = load(folder)
     if isinstance(loaded.output, DatabaseModel):

@@ -63,7 +63,7 @@ def release_summary(
     from synthdp.mechanisms.named import UNSET, mechanism_named
     from synthdp.privacy.loss import loss_of
     from synthdp.publishing import check_places, whole_file
-    from synthdp.storage import check_place
+    from synthdp.release_files import check_place
 
     wrong = [option for option, given in unsupported.items() if given]
     if wrong:

@@ -208,7 +208,7 @@ def _judged(release: Any) -> Request:
 def results(request: Request, tell: Tell) -> Any:
     """Write the files of a release that was saved but not finished; nothing is spent."""
     from synthdp.publishing import write_results
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -220,7 +220,7 @@ def results(request: Request, tell: Tell) -> Any:
 
 def describe(request: Request, tell: Tell) -> Any:
     """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -257,7 +257,7 @@ def _cell(value: Any) -> str:
 def compare(request: Request, tell: Tell) -> Any:
     """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.storage import load
+    from synthdp.release import load
     from synthdp.tables.sources.csv import CsvSource
 
     tell(Progress(stage="reading", done=0, total=1))

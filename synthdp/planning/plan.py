@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from synthdp.errors import ParameterError
 from synthdp.figures import entry, in_figures, text_table
 from synthdp.markup import render
-from synthdp.pictures.trade_off import trade_off_chart
 from synthdp.privacy.loss import best_odds
 
 if TYPE_CHECKING:
@@ -262,6 +261,8 @@ def accuracy_chart(plans: Sequence[Plan]) -> str:
     if len(points) < 2:
         return ""
     chosen, _ = recommended(plans)
+    from synthdp.pictures.trade_off import trade_off_chart
+
     return trade_off_chart(
         points, independent=chosen.independent[min(2, max(chosen.errors))], recommended=chosen.epsilon,
         title=TRADE_OFF, name="trade-off",

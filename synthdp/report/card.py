@@ -53,7 +53,7 @@ def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
     release
         Whose receipt is shown.
     fingerprint
-        The release's short name, see `storage.fingerprint`.
+        The release's short name, see `release_files.fingerprint`.
     """
     receipt = release.receipt
     return {

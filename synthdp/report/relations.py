@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import FloatArray, GridIndices, IntArray
-from synthdp.fit.merged import merged_in_domain
+from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
 from synthdp.pictures.columns import drawn_indices
 from synthdp.queries.products import PairProducts

@@ -14,7 +14,7 @@ from typing import Any
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import Identifier
-from synthdp.schema.constraint import RULE_KINDS, Constraint
+from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.rules_across import AmongRows, Computed, Condition, RuleBook, checked_rules, computed_places

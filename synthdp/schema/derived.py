@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
-from synthdp.schema.constraint import Constraint, register
+from synthdp.schema.constraints import Constraint, register
 
 MOST_CHARACTERS = 1000
 """Most characters of an expression.  A safety limit: it is parsed."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, is_complete
 from synthdp.schema.columns import Identifier
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema

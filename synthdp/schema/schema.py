@@ -14,8 +14,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
-from synthdp.schema.constraint import RULE_KINDS
-from synthdp.schema.constraints import Constraint
+from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
 from synthdp.schema.schema_json import from_document, parsed, to_document

@@ -90,6 +90,7 @@ def test_a_seed_that_is_none_is_refused_for_free(name):
     assert curator.remaining == left
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_no_value_of_a_row_is_shown_nor_kept(name):
     """A value that only one row has: in no text, no field and no byte of the release."""

@@ -88,6 +88,7 @@ def test_levels_are_in_the_proportions_of_the_rows_that_fit(name: str, relation:
     np.testing.assert_allclose(levels(struck(name, relation)), COUNTS / FITS.sum(), atol=TOLERANCES[name])
 
 
+@pytest.mark.sampled
 @every
 @neighbors
 def test_the_receipt_says_how_many_rows_did_not_fit(name: str, relation: str) -> None:

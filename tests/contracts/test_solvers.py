@@ -76,6 +76,7 @@ def test_the_known_dual_proves_the_known_optimum(known):
     assert known.problem.dual_bound(known.dual) == pytest.approx(known.optimum, abs=1e-9)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, claim, known: KnownProblem):
     result = solved(solver, known)

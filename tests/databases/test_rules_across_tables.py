@@ -16,7 +16,7 @@ import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import SchemaError
 from synthdp.mechanisms.related.related_tables import RelatedTables
-from synthdp.storage import save
+from synthdp.release import save
 
 RULES: dict[str, Any] = {
     "not before birth": sd.LessEqual("persons.born", "visits.year"),

@@ -15,8 +15,8 @@ import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.release import save
 from synthdp.sampling.possible_rules import check_rules, evenly
-from synthdp.storage import save
 
 ROLES = ["head", "spouse", "child"]
 RULES: dict[str, Any] = {

@@ -29,7 +29,7 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import load
+from synthdp.release import load
 from synthdp.tables.sources import files
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
@@ -193,6 +193,7 @@ def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault,
     assert ledger.entries() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), READ)
 def test_a_fault_that_is_found_while_reading_gives_the_spend_back_for_no_answer_was_given(
     door, fault, folder, disk, tmp_path

@@ -262,6 +262,7 @@ def test_a_command_ends_as_it_would_without_the_hostile_line(line: str, tmp_path
     assert other == one
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["pandas object", "pandas category", "csv", "polars Object", "pyarrow string"])
 def test_what_reads_rows_without_noise_reads_hostile_ones_too(name: str) -> None:
     container = CONTAINERS[name]

@@ -157,6 +157,7 @@ def world(tmp_path):
     return World(tmp_path)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("question", [*ASKED, *MORE])
 def test_a_forked_child_is_refused_before_anything_is_read_charged_or_written(question, world):
     before = world.record()

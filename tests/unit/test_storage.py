@@ -32,7 +32,8 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, FormatError, ParameterError
 from synthdp.queries.composed import Subset
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import fingerprint, save
+from synthdp.release import save
+from synthdp.release_files import fingerprint
 
 SCHEMA = Schema({"n": Integer(0, 9), "b": Boolean()})
 TABLE = pd.DataFrame({"n": np.arange(60) % 10, "b": np.arange(60) % 3 == 0})

@@ -222,7 +222,7 @@ def test_what_was_measured_together_is_nearly_right_without_noise(release: Any) 
 
 def test_equal_questions_get_equal_answers_and_a_saved_release_the_same(release: Any, tmp_path: Path) -> None:
     question = sd.mean("cost", by="sex")
-    sd.storage.save(release, tmp_path / "db.release")
+    sd.release.save(release, tmp_path / "db.release")
     once, twice = release.answer(question), sd.load(tmp_path / "db.release").answer(question)
     pd.testing.assert_frame_equal(once, twice)
 
@@ -272,7 +272,7 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(
 
 
 def test_the_command_line_answers_over_joins(release: Any, tmp_path: Path) -> None:
-    sd.storage.save(release, tmp_path / "db.release")
+    sd.release.save(release, tmp_path / "db.release")
     told = [
         "answer",
         str(tmp_path / "db.release"),

@@ -57,6 +57,7 @@ def frames() -> dict[str, pd.DataFrame]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [None, "first"])
 @pytest.mark.parametrize("nullable", [False, True])
 def test_a_person_moves_tables_of_days_between_by_no_more_than_their_bounds(
