@@ -24,7 +24,6 @@ from synthdp.fit.graphical.consistency import gls_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -235,6 +234,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
             tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
+            from synthdp.fit.public.exact import raked_exactly
+
             found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
             exact = (*others, *ours)
         return found, tuple(in_order(exact))

@@ -15,8 +15,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import GLSEffects, gls_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.fit.merged import pooled_repeats
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, pooled_repeats
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -202,13 +201,13 @@ class Knowledge:
             if noise:
                 low, high = min(noise.values()), max(noise.values())
                 spread = f"{low:,.3g}" if high < 1.05 * low else f"{low:,.3g} to {high:,.3g}"
-                said.append(f"relations of {len(noise)} {word}{'s' * (len(noise) > 1)}, ± {spread} rows a cell")
+                said.append(f"{len(noise)} {word}{'s' * (len(noise) > 1)} of columns (noise ± {spread} rows in a cell)")
         if self.products:
             least = min(one.stddev for one in self.products)
-            said.append(f"rank correlations of numbers, ± {least:.2g}")
+            said.append(f"rank correlations of numeric columns (noise ± {least:.2g})")
         if not said:
             return NO_RELATION
-        return "measured of several columns: " + "; ".join(said)
+        return "relations that were measured: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""

@@ -27,8 +27,7 @@ from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
 from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import consistent_merged
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.smoothing import estimated
