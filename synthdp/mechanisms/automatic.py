@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.knowledge import NothingPublic, Public
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree

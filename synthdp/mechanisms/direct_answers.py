@@ -15,7 +15,7 @@ from synthdp.answers.questions import Marginal, Question
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.checks import check_one_of, check_share
 from synthdp.codec import check_saved, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -97,7 +97,7 @@ class DirectAnswers:
             if not table.alone
         ]
         if not tables:
-            raise ParameterError("this release measured no table: it answers the queries of its workload alone")
+            raise ParameterError("this release measured no table of counts: ask only the queries of its workload")
         return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:

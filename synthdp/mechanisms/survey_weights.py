@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.answers.moments import EVENLY
 from synthdp.arrays import FloatArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError, SalvageWarning, SchemaError
 from synthdp.measurements import Measurements

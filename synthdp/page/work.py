@@ -145,7 +145,7 @@ def propose(request: Request, tell: Tell) -> Any:
 
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
-    from synthdp.curator.curator import Ledger
+    from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given
@@ -184,8 +184,12 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
     from synthdp.publishing import whole_file
     from synthdp.report.guidelines import About
 
-    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **about)
-    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    texts: dict[str, Any] = {**about}
+    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
+    saved = table.with_name("release")
+    write_folder(
+        release, table.parent / BOARD, about=said, table=table, rows=rows, saved=saved, on_progress=tell
+    )  # fmt: skip
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 
@@ -204,7 +208,7 @@ def _judged(release: Any) -> Request:
 def results(request: Request, tell: Tell) -> Any:
     """Write the files of a release that was saved but not finished; nothing is spent."""
     from synthdp.publishing import write_results
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -216,7 +220,7 @@ def results(request: Request, tell: Tell) -> Any:
 
 def describe(request: Request, tell: Tell) -> Any:
     """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -253,7 +257,7 @@ def _cell(value: Any) -> str:
 def compare(request: Request, tell: Tell) -> Any:
     """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.storage import load
+    from synthdp.release import load
     from synthdp.tables.sources.csv import CsvSource
 
     tell(Progress(stage="reading", done=0, total=1))

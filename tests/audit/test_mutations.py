@@ -23,6 +23,7 @@ def test_every_edit_still_applies_and_names_tests_that_exist(mutation, tmp_path)
         assert f"def {name}" in (ROOT / path).read_text(encoding="utf-8")
 
 
+@pytest.mark.style
 def test_the_table_in_the_documentation_is_of_these_builds():
     text = (ROOT / "docs" / "audit" / "mutations.md").read_text(encoding="utf-8")
     assert text == mutations.table([True] * len(mutations.MUTATIONS))

@@ -251,6 +251,7 @@ BAD_INPUTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("arguments", "word"), BAD_INPUTS, ids=lambda value: value if isinstance(value, str) else None)
 def test_bad_input_is_one_line_and_exit_code_2_and_writes_nothing(
     folder: Path, narrow: sd.SyntheticRelease, arguments: tuple[str, ...], word: str

@@ -43,6 +43,7 @@ def release(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
     return sd.SyntheticRelease(delta=1e-6, random_state=0, **settings).fit_transform(frame)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("mechanism", "options"), [("auto", None), ("l1_fit", {"support": 300}), ("smooth_synthesis", None)]
 )

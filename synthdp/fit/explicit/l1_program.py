@@ -190,7 +190,8 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
     y[low] += found.x[: len(low)]
     y[high] -= found.x[len(low) : -1]
     if not (np.isfinite(shares).all() and np.isfinite(y).all() and shares.sum() >= LEAST_MIXED):
-        raise SolverFailedError("HiGHS returned no weights", status="no weights")
+        stopped = "" if found.finished else f"stopped after {found.iterations} pivots and "
+        raise SolverFailedError(f"HiGHS {stopped}returned no weights", status="no weights")
     carried = shares > 0
     weights = columns.mixture(at[carried], shares[carried] / shares.sum())
     return Mixture(weights, y, found.iterations, not found.finished)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain

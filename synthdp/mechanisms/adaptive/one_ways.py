@@ -17,7 +17,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, IntArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.moment_matching import NoisyProducts

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from synthdp.arrays import FloatArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.budget import BudgetAllocation

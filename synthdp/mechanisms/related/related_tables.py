@@ -16,7 +16,7 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements, row_counts
 from synthdp.mechanisms.protocol import TableMechanism
@@ -32,7 +32,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SeriesRoom
+    from synthdp.curator import SeriesRoom
 
 CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "the tables were chosen in the first period",

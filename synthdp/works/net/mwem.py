@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from synthdp.checks import check_one_of, check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import HasPrivacyCost

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from synthdp.checks import check_one_of, check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError

@@ -9,7 +9,7 @@ import pytest
 from small_databases import codes_of, tables_of
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.differences import differences_of
 from synthdp.domain.histories import Layout
@@ -57,6 +57,7 @@ def frames() -> dict[str, pd.DataFrame]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [None, "first"])
 @pytest.mark.parametrize("nullable", [False, True])
 def test_a_person_moves_tables_of_days_between_by_no_more_than_their_bounds(

@@ -86,6 +86,7 @@ def test_its_bars_are_the_shares_of_the_synthetic_rows(
         assert named[label] == pytest.approx(shares[label], abs=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DERIVED)
 def test_the_report_and_a_notebook_draw_it(release: sd.SyntheticRelease, name: str, tmp_path: Path) -> None:
     assert "<svg" in release.plot(name)._repr_html_()

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import gls_effects, make_consistent
@@ -41,7 +41,6 @@ def any_joint(rng, order):
 
 
 @given(seed=st.integers(0, 2**32 - 1), order=st.integers(2, 4))
-@settings(max_examples=20)
 def test_with_little_noise_every_measured_table_is_the_fitted_one(seed, order):
     rng = np.random.default_rng(seed)
     joint = any_joint(rng, order)

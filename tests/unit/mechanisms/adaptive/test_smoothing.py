@@ -73,6 +73,7 @@ def ratios(family, *, tables, draws, seed):
     return np.array(found)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_estimate_is_no_farther_from_the_table_than_projected_counts(family):
     assert ratios(family, tables=5, draws=2, seed=1).mean() < 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.answers.questions import count, marginal, smooth
 from synthdp.errors import ParameterError
@@ -30,7 +30,6 @@ def points(d: int, count: int = 50, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, (count, d))
 
 
-@settings(max_examples=25)
 @given(d=st.integers(1, 3), t=st.integers(2, 6), seed=st.integers(0, 2**32))
 def test_a_polynomial_of_degree_below_t_is_answered_exactly(d, t, seed):
     rng = np.random.default_rng(seed)
@@ -75,6 +74,7 @@ def test_a_private_number_of_rows_widens_the_error_bar():
     assert answer.stderr == pytest.approx(x.mean() * 5 / 50)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_separable_queries_are_answered_as_on_the_grid(d):
     kernels = GaussianKernels.random(5, d=d, sigma=0.9, rng=np.random.default_rng(3), terms=3)

@@ -11,7 +11,7 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP
 from synthdp.schema.columns import Continuous

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from silence import silence
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
@@ -315,6 +315,7 @@ def test_under_much_noise_only_means_and_one_second_moment_are_measured(monkeypa
     assert (2 * sample**2 - 1).mean().mean() == pytest.approx((2 * table**2 - 1).mean().mean(), abs=0.05)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("solver", ["lp", "mw", "sifting"])
 def test_a_named_solver_weighs_draws_from_the_product(monkeypatch, solver):
     silence(monkeypatch)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.schema.columns import Continuous
