@@ -37,7 +37,7 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
-from synthdp.report.page import write_report
+from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable

@@ -150,7 +150,7 @@ def test_the_page_states_promise_rules_error_and_source(page: Path, release: sd.
 
 @pytest.mark.slow
 def test_a_loaded_release_has_the_same_report(page: Path, release: sd.SyntheticRelease, tmp_path: Path) -> None:
-    from synthdp.report.page import write_report
+    from synthdp.report import write_report
 
     release.save(tmp_path / "r")
     write_report(sd.load(tmp_path / "r"), tmp_path / "again.html", title="Patients & <others>")
