@@ -110,7 +110,7 @@ def publish_folder(
     try:
         count = write_folder(
             made.release_, folder, about=about, ending=ending, rows=rows, key=key, target=settings.target,
-            random_state=settings.random_state, on_progress=on_progress,
+            random_state=settings.random_state, saved=kept, on_progress=on_progress,
         )  # fmt: skip
     except DataError as error:
         raise DataError(f"{error}; the release is paid for and kept in '{kept}': publish it from there") from None
@@ -129,11 +129,13 @@ def write_folder(
     target: str | None = None,
     random_state: RandomState = None,
     table: Path | None = None,
+    saved: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
     """Write the folder of a release that was made before, from it alone; free, see `publish_folder`.
 
-    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before: they are copied.
+    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before, and a folder ``saved`` holds
+    the release itself: both are copied.
     """
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
@@ -166,7 +168,10 @@ def write_folder(
             (fresh / "datapackage.json").write_text(
                 json.dumps(package, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
-            save(release, fresh / "release")
+            if saved is None:
+                save(release, fresh / "release")
+            else:
+                shutil.copytree(saved, fresh / "release")
             _write_sums(fresh)
             if key is not None:
                 _sign(key, fresh / SUMS)

@@ -71,7 +71,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
     """
     source, _ = followed(model.schema, name)
     if source != name:
-        raise ParameterError(f"column {name!r} is looked up by {source!r}: ask about that column")
+        raise ParameterError(f"column {name!r} is derived from {source!r}: ask about that column")
     column = model.schema[name]
     if column.names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
@@ -79,7 +79,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
 
 
 def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
-    """Return the groups in which a marginal shows a column; those of a column that is looked up by a modelled one too.
+    """Return the groups in which a marginal shows a column; those of a column that is derived from a modelled one too.
 
     Raises
     ------

@@ -305,7 +305,7 @@ def release(
     paths.check(inputs=(table, schema_path, ledger, public, *totals))
     if public is not None and public.resolve() == table.resolve():
         raise ParameterError(
-            "--public is the private table itself: leave it out; its rows would be released as they are"
+            "--public names the private table itself: its rows would be released as they are; leave --public out"
         )
     source = table_at(table, told, declared.csv)
     made = SyntheticRelease(

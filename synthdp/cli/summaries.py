@@ -67,7 +67,9 @@ def release_summary(
 
     wrong = [option for option, given in unsupported.items() if given]
     if wrong:
-        raise ParameterError(f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave it out")
+        raise ParameterError(
+            f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave this option out"
+        )
     if save is None:
         raise ParameterError(f"{mechanism} yields answers alone: say with --save where the release goes, to be asked")
     check_places((save, receipt), inputs=(table, people["ledger"]))

@@ -186,7 +186,10 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 
     texts: dict[str, Any] = {**about}
     said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
-    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    saved = table.with_name("release")
+    write_folder(
+        release, table.parent / BOARD, about=said, table=table, rows=rows, saved=saved, on_progress=tell
+    )  # fmt: skip
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 

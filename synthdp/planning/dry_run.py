@@ -460,7 +460,7 @@ def _why(mechanism: str, *, automatic: bool) -> str:
     if not automatic:
         return "as you asked"
     if mechanism == "adaptive marginals":
-        return "a table of several kinds of columns, or rich in rows for its budget"
+        return "suited to columns of several kinds, and to many rows for the budget"
     return "a table of numbers that is small for its budget: averages of smooth functions say more than histograms"
 
 

@@ -43,9 +43,9 @@ POOR = 0.1
 """Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
 
 VERDICTS = {
-    "good": f"tables of two columns are right but for at most {100 * ACCURATE:g} of 100 rows",
-    "fair": f"single columns are right but for at most {100 * POOR:g} of 100 rows; relations are blurred",
-    "weak": "single columns alone are learned, no relations between them",
+    "good": f"in tables of two columns at most {100 * ACCURATE:g} of 100 rows are wrong",
+    "fair": f"in single columns at most {100 * POOR:g} of 100 rows are wrong; relations are blurred",
+    "weak": "only single columns are learned, and no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
 """The sentence of each verdict of a plan."""
@@ -152,7 +152,7 @@ class Plan:
         """Return the plan as text of at most `synthdp.figures.WIDTH` characters a line."""
         lines = [f"Plan: {self.rows:,} rows, {self.columns} columns, ε = {self.epsilon:g}, δ = {self.delta:g}"]
         lines += entry("verdict", f"{self.verdict}: {VERDICTS[self.verdict]}")
-        lines += entry("like", f"a random sample of about {self.like_rows:,} rows")
+        lines += entry("as good as", f"a random sample of about {self.like_rows:,} rows")
         rows = [
             (WORDS[order], _of_100(self, order), f"{100 * self.independent[order]:.2g}", self._noise_of(order))
             for order in self.errors

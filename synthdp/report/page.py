@@ -139,10 +139,10 @@ DRAWN = 6
 """Pairs of columns that are drawn."""
 
 UNFIT = (
-    "learning of a person, or deciding about one: every row is made up, also where it looks like somebody",
-    "counts of small groups, rare events and largest values: noise is as large as they are",
-    "relations that are not listed here: what the rows show of them is noise or chance",
-    "standard errors and tests as if the rows were real: release.analyse and release.answer know the noise",
+    "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
+    "counts of small groups, rare events and largest values: the noise is as large as such counts",
+    "relations that are not listed here: in the synthetic rows they are noise or chance",
+    "standard errors and tests as if the rows were real: these ignore the noise; use release.analyse and release.answer",
 )
 """What a synthetic table must not be used for."""
 

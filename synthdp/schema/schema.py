@@ -95,7 +95,7 @@ class Schema(Mapping[str, Column]):
             else:
                 constraint.check(self._columns)
         if not self._columns:
-            raise SchemaError("a schema needs at least one column that is not derived")
+            raise SchemaError("a schema needs at least one column that is not computed from others")
         self.outputs = {name: known[name] for name in columns}
 
     def __getitem__(self, name: str) -> Column:

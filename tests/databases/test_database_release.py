@@ -226,7 +226,7 @@ def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -
     assert (wide["waves.rows"] == 3).all()
     assert (wide["waves[1].wave"] == "I").all()
     assert not wide["waves[3].works"].astype(bool).any()
-    with pytest.raises(ParameterError, match="child of a child"):
+    with pytest.raises(ParameterError, match="directly below the persons"):
         release.persons_with_history(10)
 
 

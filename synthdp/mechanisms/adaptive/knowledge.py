@@ -203,13 +203,13 @@ class Knowledge:
             if noise:
                 low, high = min(noise.values()), max(noise.values())
                 spread = f"{low:,.3g}" if high < 1.05 * low else f"{low:,.3g} to {high:,.3g}"
-                said.append(f"relations of {len(noise)} {word}{'s' * (len(noise) > 1)}, ± {spread} rows a cell")
+                said.append(f"{len(noise)} {word}{'s' * (len(noise) > 1)} of columns (noise ± {spread} rows in a cell)")
         if self.products:
             least = min(one.stddev for one in self.products)
-            said.append(f"rank correlations of numbers, ± {least:.2g}")
+            said.append(f"rank correlations of numeric columns (noise ± {least:.2g})")
         if not said:
             return NO_RELATION
-        return "measured of several columns: " + "; ".join(said)
+        return "relations that were measured: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
