@@ -23,7 +23,7 @@ from synthdp.release import Release, load, save
 from synthdp.release_files import check_place, fingerprint
 from synthdp.report import write_report
 from synthdp.report.card import privacy_card
-from synthdp.report.page import card_page
+from synthdp.report.html_page import card_page
 from synthdp.schema.schema import Schema
 
 

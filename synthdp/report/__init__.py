@@ -11,7 +11,7 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.release import Release
 from synthdp.release_files import fingerprint
 from synthdp.report.guidelines import About
-from synthdp.report.page import report_page
+from synthdp.report.html_page import report_page
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 __all__ = ["report_page", "write_report"]
@@ -38,7 +38,7 @@ def write_report(
         If the file cannot be written.
     """
     if _is_database(release.output):
-        from synthdp.report.database import database_page
+        from synthdp.report.database_report import database_page
 
         if target is not None:
             raise ParameterError("target is a column of one table: the report of a database shows all")

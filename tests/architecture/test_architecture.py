@@ -162,7 +162,7 @@ READS_ROWS = (
     "nonprivate",
     "curator/contribution.py",
     "estimators/train_on_synthetic.py",
-    "cli/results.py",
+    "cli/result_commands.py",
 )
 """What meets cells, and the errors of libraries that met them."""
 

@@ -19,7 +19,7 @@ from synthdp.errors import BudgetExceededError, DataError, FormatError, Paramete
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.report import write_report
 from synthdp.sampling import database_model
-from synthdp.tables.histories import with_history
+from synthdp.tables.history_rows import with_history
 
 SCHEMA = sd.DatabaseSchema(
     tables={

@@ -16,7 +16,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.release_files import fingerprint
 from synthdp.report import report_page
 from synthdp.report.card import card_rows, card_text, privacy_card
-from synthdp.report.page import ASSOCIATED, DRAWN, STRONGEST, expected_errors
+from synthdp.report.html_page import ASSOCIATED, DRAWN, STRONGEST, expected_errors
 from synthdp.report.relations import cramers_v
 
 SECTIONS = ("rows", "columns", "pairs", "error", "card")

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from synthdp.answers.questions import count, marginal, smooth
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 
 
 def summary_of(points: np.ndarray, t: int, *, stddev: float = 0.0, rows_stddev: float = 0.0) -> TrigonometricSummary:

@@ -18,7 +18,7 @@ from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import column_views, drawn_indices, pair_view
+from synthdp.pictures.column_views import column_views, drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart, heat_map, scale_legend, triangle
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
@@ -29,7 +29,7 @@ from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import PUBLISHER, About
-from synthdp.report.relations import Relation, Relations, associations
+from synthdp.report.relations import Relations, ShownRelation, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -318,7 +318,7 @@ def _pairs(
     indices: Mapping[str, GridIndices],
     names: Sequence[str],
     matrix: FloatArray,
-    listed: Sequence[Relation],
+    listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
     """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
