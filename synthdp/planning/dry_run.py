@@ -32,6 +32,7 @@ from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_cos
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
+from synthdp.planning.power import power_of
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
@@ -40,6 +41,7 @@ from synthdp.queries.contingency import contingency, table_size
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Interval
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import DraftedSchema, Schema
@@ -303,6 +305,7 @@ def _run(
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
         best_unbiased=None if left_open else _best_unbiased(schema, loss, curator.adjacency, rows=rows),
         noise=noise_of_counts(release.measurements, growth=max(1.0, rows / simulated)),
+        power=power_of(release.output, release.measurements) if isinstance(release.output, SyntheticModel) else {},
         seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
     )  # fmt: skip
 

@@ -90,6 +90,11 @@ class Plan:
         form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
     other_pairs
         Expected mean total variation distance of the tables of two columns that the workload does not contain.
+    noise
+        Noise in a cell of the tables of one and of two columns, in rows.
+    power
+        For some values of Cramér's V how likely a pair of columns that has it is told from unrelated ones, at least; empty
+        where pairs are not scored: where all of them are measured or none is, or columns are very many.
     """
 
     rows: int
@@ -113,11 +118,13 @@ class Plan:
     best_unbiased: float | None = None
     other_pairs: float | None = None
     noise: dict[int, float] = field(default_factory=dict)
+    power: dict[float, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
         by_order = {
-            name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent", "noise")
+            name: {str(k): v for k, v in getattr(self, name).items()}
+            for name in ("errors", "independent", "noise", "power")
         }
         return asdict(self) | by_order | {"advice": list(self.advice), "assumed": list(self.assumed)}
 
@@ -161,6 +168,9 @@ class Plan:
         lines += text_table(heads, rows)
         hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += text_table(("hardest columns", "expected"), [(name, f"{100 * error:.2g}") for name, error in hardest])
+        if self.power:
+            seen = [(f"Cramér's V of {found:g}", f"{100 * chance:.0f}") for found, chance in self.power.items()]
+            lines += text_table(("relations of two columns", "seen, of 100, at least"), seen)
         if self.best_unbiased is not None and self.best_unbiased < 1:
             largest, best = WORDS[min(3, self.columns)], f"{100 * self.best_unbiased:.2g} of 100 rows"
             lines += entry("at best", f"{best} by unbiased answers to {largest}, whatever the table")

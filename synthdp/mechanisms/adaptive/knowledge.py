@@ -19,7 +19,7 @@ from synthdp.fit.out_of_domain import OutOfDomain, pooled_repeats
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.energies import OF_MARGINS
+from synthdp.mechanisms.adaptive.energies import variance_of_margin
 from synthdp.mechanisms.adaptive.merging import merged_domains
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -181,12 +181,10 @@ class Knowledge:
     @property
     def margin_variances(self) -> list[FloatArray]:
         """The variance of the error of `margins`: noise of the bins, which hurts a group by no more than the rows in it."""
-        found = []
-        for column, refinement, rows in zip(self.columns, self.refinements, self.margins, strict=True):
-            leaves = np.bincount(column.first_bin)
-            bins = np.bincount(refinement.coarse_cell, weights=1 / leaves[column.first_bin], minlength=len(rows))
-            found.append(OF_MARGINS * np.minimum(bins * column.stddev**2, np.maximum(rows, 1.0) ** 2))
-        return found
+        every = zip(self.columns, self.refinements, self.margins, strict=True)
+        return [
+            variance_of_margin(one.coarse_cell, column.first_bin, column.stddev, rows) for column, one, rows in every
+        ]
 
     @property
     def pooled_effects(self) -> GLSEffects:
