@@ -1,7 +1,7 @@
 """The folder of a release: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
 
 Files are checked on reading: version, checksum, sizes.  What they hold is made and read by `release_documents`.  Under
-`release`, which can save itself, and `storage`, which loads.
+`release`, which saves and loads.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
     """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
-            raise FormatError("the answers of a release do not fit what was asked")
+            raise FormatError("the file is damaged: a release in it has another number of answers than of queries")
     return {
         "mechanism": str(document["mechanism"]),
         "output": output,
@@ -266,7 +266,7 @@ def _read(path: Path, most: int) -> bytes:
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
     """Raise FormatError if something is larger than ``most`` bytes."""
     if size > most:
-        raise FormatError(f"'{name}' is larger than a release may be ({most} bytes)")
+        raise FormatError(f"'{name}' is larger than the limit for a release ({most} bytes)")
 
 
 def _unpack(content: bytes) -> dict[str, AnyArray]:

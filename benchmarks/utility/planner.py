@@ -47,7 +47,7 @@ from sklearn.model_selection import cross_val_predict
 
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Curator, Schema
 from synthdp.domain.domain import Domain
-from synthdp.fit.merged import merged_tables
+from synthdp.fit.out_of_domain import merged_tables
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive import adaptive_marginals, knowledge, merging, shares
 from synthdp.mechanisms.adaptive.knowledge import Knowledge

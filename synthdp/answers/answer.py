@@ -232,7 +232,7 @@ class AnswerEngine:
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
-            raise ParameterError("two columns of this marginal are looked up by one column: ask for one of them")
+            raise ParameterError("two columns of this marginal are derived from the same column: ask about one of them")
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
             raise ParameterError(f"this marginal has {math.prod(shape)} cells; ask for at most {MOST_CELLS}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,15 +23,15 @@ from synthdp.answers.leaves import (
     gls_fine_bins,
     intraclass_correlation,
 )
-from synthdp.answers.screened_distances import ScreenedDistances, screened
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.domain.axis import Axis
+from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.fit.merged import merged_tables
-from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
 from synthdp.measurements import Measurements, row_counts
 from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -414,3 +415,65 @@ class GLSEstimates:
                         continue
                     found[axis.name].append((axis, table.counts, table.stddev))
         return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenedDistances:
+    """L1 distances from independent columns, as parts of the rows.
+
+    Parameters
+    ----------
+    distances
+        By pair, where a table has so few columns that each was found by itself.
+    typical
+        Of a pair that was not measured, where it has many.
+    """
+
+    distances: dict[Clique, float]
+    typical: float = 0.0
+
+
+def screened(
+    measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
+) -> ScreenedDistances | None:
+    """Return what the screening of a release says, None if it had none.
+
+    Parameters
+    ----------
+    measurements
+        Of the release.
+    domain
+        Of its model.
+    measured
+        (d, d) which pairs have a noisy table, symmetric.
+    rows
+        Number of rows, at least 1.
+    """
+    for found in measurements:
+        asked = found.queries
+        if isinstance(asked, MarginalDistances) and asked.domain is domain:
+            offsets = asked.queries.offsets[:-1]
+            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
+            distances = np.sqrt(np.maximum(_shrunk(found.answers, found.stddev) ** 2 - expected**2, 0.0))
+            return ScreenedDistances(dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True)))
+        if isinstance(asked, PairDistances):
+            columns, (left, right) = np.array(domain.index(*asked.domain.names)), asked.pairs
+            missed = ~measured[columns[left], columns[right]]
+            return ScreenedDistances({}, _typical(asked, found.answers, missed) / rows if missed.any() else 0.0)
+    return None
+
+
+def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> float:
+    """Return the distance, in rows, that the screening of many pairs leaves those that were not measured, in the mean."""
+    left, right = (columns[missed] for columns in asked.pairs)
+    total = float(asked.margins[0].sum())
+    roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
+    chance = math.sqrt(2 / math.pi * total / asked.denominator) * roots[left] * roots[right]
+    return math.sqrt(max(float(answers[missed].mean()) ** 2 - float(chance.mean()) ** 2, 0.0))
+
+
+def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
+    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961)."""
+    mean = float(scores.mean())
+    signal = max(0.0, float(scores.var()) - stddev**2)
+    return mean + (scores - mean) * (signal / (signal + stddev**2))

@@ -305,7 +305,7 @@ def release(
     paths.check(inputs=(table, schema_path, ledger, public, *totals))
     if public is not None and public.resolve() == table.resolve():
         raise ParameterError(
-            "--public is the private table itself: leave it out; its rows would be released as they are"
+            "--public names the private table itself: its rows would be released as they are; leave --public out"
         )
     source = table_at(table, told, declared.csv)
     made = SyntheticRelease(
@@ -385,8 +385,8 @@ def sample(
     from synthdp.answers.expressions import allowed_by
     from synthdp.cli.database import sample_database
     from synthdp.publishing import check_ending, whole_file
+    from synthdp.release import load
     from synthdp.sampling.database_model import DatabaseModel
-    from synthdp.storage import load
 
     loaded = load(folder)
     if isinstance(loaded.output, DatabaseModel):

@@ -152,7 +152,7 @@ def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], di
             }
         except (OSError, ValueError, UnicodeDecodeError):
             raise ParameterError(
-                f"'{path}' must be a CSV file of columns of the table and a last one of rows"
+                f"'{path}' must be a CSV file: columns of the table, and last a column with numbers of rows"
             ) from None
         found[names] = rows
     return found

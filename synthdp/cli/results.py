@@ -140,10 +140,10 @@ def report(
     Example:
       synthdp report table.release --out report.html
     """
-    from synthdp.estimators.report_file import write_report
     from synthdp.publishing import whole_file
     from synthdp.report.dictionary import read_descriptions
     from synthdp.report.guidelines import PUBLISHER, About
+    from synthdp.report.page import write_report
 
     units, meanings = ({}, {}) if dictionary is None else read_descriptions(dictionary)
     about = About(publisher=publisher or PUBLISHER, use=use or PUBLISHER, units=units, meanings=meanings)

@@ -53,7 +53,7 @@ def start(
           --period month --ledger l.sqlite --dataset beds
     """
     if (folder / "series.json").exists():
-        raise DataError(f"'{folder}' is a series already: add to it, or give another folder")
+        raise DataError(f"'{folder}' holds a series already: add a period to that series, or give another folder")
     made = synthdp.ReleaseSeries(
         schema=synthdp.Schema.read(schema_path), periods=periods, path=folder, choose_again=not keep_tables, ledger=ledger,
         dataset=dataset, **options,

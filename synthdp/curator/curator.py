@@ -173,7 +173,7 @@ class Curator:
         with self._vault.turn() as table:
             if isinstance(table, PrivateDatabase) and table.layout is not None:
                 return table.layout
-        raise ParameterError("a curator of one table has no layout of persons: give a DatabaseSchema")
+        raise ParameterError("this curator was made for one table, not for several: make it with a DatabaseSchema")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -599,7 +599,7 @@ class Curator:
             If this is no account inside another budget.
         """
         if self._ends is None:
-            raise PrivacyError("only an account inside another budget can be given up")
+            raise PrivacyError("only an account that was opened inside another account can return its budget")
         early, ledger, entry = self._ends
         with self._vault.turn():
             self._vault.close()

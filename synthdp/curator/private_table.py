@@ -246,7 +246,9 @@ class PrivateTable:
     def open(self) -> Source:
         """Return the source of rows, unless the table was closed."""
         if self.source is None:
-            raise RoomClosedError("the curator is closed and no longer holds rows: make a new one for a new release")
+            raise RoomClosedError(
+                "the curator is closed and no longer holds rows: make a new Curator for a new release"
+            )
         return self.source
 
 

@@ -28,7 +28,6 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_unusual,
 )
-from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works
 from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished
@@ -37,11 +36,11 @@ from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
-from synthdp.release import Release
+from synthdp.release import Release, load, save
+from synthdp.report.page import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable
-from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source

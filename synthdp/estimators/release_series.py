@@ -139,7 +139,7 @@ class ReleaseSeries:
         random_state: RandomState = None,
     ) -> None:
         if path is None:
-            raise ParameterError("path must name the folder of the series: its state has to outlive this process")
+            raise ParameterError("path must name a folder for the series: its state is kept there between periods")
         if dataset is not None and ledger is None:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
@@ -223,7 +223,7 @@ class ReleaseSeries:
         """
         period = self.added
         if period >= self.periods:
-            raise DataError(f"all {self.periods} periods were added: a new promise needs a new series")
+            raise DataError(f"all {self.periods} periods of this series were added: start a new series for more")
         self.start()
         room = self._room()
         earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])

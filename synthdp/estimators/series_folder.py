@@ -20,9 +20,8 @@ from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.asked import AskedPlan
 from synthdp.mechanisms.series.decoded import Repeated
-from synthdp.release import Release
+from synthdp.release import Release, load, save
 from synthdp.schema.schema import Schema
-from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
 """Names in a series' folder: its settings, its private part, and its format with the version."""

@@ -97,7 +97,7 @@ class DirectAnswers:
             if not table.alone
         ]
         if not tables:
-            raise ParameterError("this release measured no table: it answers the queries of its workload alone")
+            raise ParameterError("this release measured no table of counts: ask only the queries of its workload")
         return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:

@@ -132,7 +132,7 @@ class L1Fit(HasPrivacyCost):
         if self.pull is not None:
             check_number("pull", self.pull, least=0, infinite=True)
             if self.solver == BARE:
-                raise ParameterError(f"pull does not apply to solver {BARE!r}, which has none")
+                raise ParameterError(f"solver {BARE!r} does not use pull: leave pull out")
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema unchanged: all columns are released.

@@ -100,7 +100,7 @@ def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) 
     count = count_rows(account, spend=part_left(account, share=share), queries=queries)
     rest = account.remaining
     if rest is None:
-        raise ParameterError("share must leave something of the budget")
+        raise ParameterError("share must be below 1: part of the budget must be left for other steps")
     return RowTotal(count, rest)
 
 

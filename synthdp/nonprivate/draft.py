@@ -21,7 +21,7 @@ from synthdp.errors import DraftWarning, ParameterError, SchemaError
 from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.derived import Derived
 from synthdp.schema.public_documents import document_of

@@ -366,7 +366,8 @@ def _are_codes(name: str, seen: Seen) -> bool:
 
 def _codes(seen: Seen, numbers: Entry) -> Entry:
     """Return the draft of whole numbers as labels, numbers instead; or the other way round where most codes are rare."""
-    labels = _levels(seen) if seen.is_listable else {"type": "categorical", "levels": None, "comment": OF_MANY_CODES}
+    many: Entry = {"type": "categorical", "levels": None, "comment": OF_MANY_CODES}
+    labels = _levels(seen) if seen.is_listable else many
     if 2 * sum(seen.counts[code] for code in seen.shared) < seen.present:
         return numbers | {"comment": numbers["comment"] + OF_RARE_CODES, "instead": labels}
     return labels | {"comment": labels["comment"] + OF_LABELS, "instead": numbers}

@@ -186,7 +186,10 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 
     texts: dict[str, Any] = {**about}
     said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
-    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    saved = table.with_name("release")
+    write_folder(
+        release, table.parent / BOARD, about=said, table=table, rows=rows, saved=saved, on_progress=tell
+    )  # fmt: skip
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 
@@ -205,7 +208,7 @@ def _judged(release: Any) -> Request:
 def results(request: Request, tell: Tell) -> Any:
     """Write the files of a release that was saved but not finished; nothing is spent."""
     from synthdp.publishing import write_results
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -217,7 +220,7 @@ def results(request: Request, tell: Tell) -> Any:
 
 def describe(request: Request, tell: Tell) -> Any:
     """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -254,7 +257,7 @@ def _cell(value: Any) -> str:
 def compare(request: Request, tell: Tell) -> Any:
     """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.storage import load
+    from synthdp.release import load
     from synthdp.tables.sources.csv import CsvSource
 
     tell(Progress(stage="reading", done=0, total=1))

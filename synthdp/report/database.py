@@ -99,7 +99,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
     release
         Whose output is a `DatabaseModel`.
     fingerprint
-        Its short name, see `storage.fingerprint`.
+        Its short name, see `release_files.fingerprint`.
     title
         Of the page; default: a general one.
     """

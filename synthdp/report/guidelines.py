@@ -213,7 +213,7 @@ def privacy_label(release: Release[Any], about: About, *, fingerprint: str) -> d
             "software": dict(receipt.versions),
         },
         "how_often": {
-            "releases": "one, static; each further release of the same rows adds its own loss",
+            "releases": "one release of a fixed table; each further release of the same rows adds its own privacy loss",
             "ledger": receipt.record,
         },
         "in_office_words": office_words(release),
@@ -232,7 +232,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
     noise = "; ".join(card["noise"])
     synthetic = (
         "The table is drawn from a model of noisy tables of counts: it is post-processing. Standard errors computed on it "
-        "as if it were real are too small; the release answers with error bars that know of the noise."
+        "as if it were real are too small; the release answers with error bars that include the noise."
     )
     return [
         ("The promise", "Is the guarantee a formal one?", f"Yes: {card['definition']}."),

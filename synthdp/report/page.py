@@ -6,6 +6,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.distribution.protocol import systematic_counts
-from synthdp.errors import ParameterError
+from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.measurements import Measurements
@@ -26,6 +28,7 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
+from synthdp.release_files import fingerprint
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import PUBLISHER, About
@@ -139,10 +142,10 @@ DRAWN = 6
 """Pairs of columns that are drawn."""
 
 UNFIT = (
-    "learning of a person, or deciding about one: every row is made up, also where it looks like somebody",
-    "counts of small groups, rare events and largest values: noise is as large as they are",
-    "relations that are not listed here: what the rows show of them is noise or chance",
-    "standard errors and tests as if the rows were real: release.analyse and release.answer know the noise",
+    "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
+    "counts of small groups, rare events and largest values: the noise is as large as such counts",
+    "relations that are not listed here: in the synthetic rows they are noise or chance",
+    "standard errors and tests as if the rows were real: these ignore the noise; use release.analyse and release.answer",
 )
 """What a synthetic table must not be used for."""
 
@@ -173,7 +176,7 @@ def report_page(
     release
         Whose output is a synthetic model.
     fingerprint
-        Its short name, see `storage.fingerprint`.
+        Its short name, see `release_files.fingerprint`.
     title
         Of the page; default: a general one.
     target
@@ -395,3 +398,48 @@ def citation_of(release: Release[Any], fingerprint: str) -> str:
         f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "
         f"{release.receipt.adjacency}), made with synthdp {versions.get('synthdp', '')}, mechanism: {release.mechanism}."
     )
+
+
+def write_report(
+    release: Release[Any],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    target: str | None = None,
+    about: About | None = None,
+    on_progress: ProgressCallback = silent,
+) -> None:
+    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    A ``target`` is a column whose relations are shown first; ``about`` is what the publisher says of the table.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such target, or the release is of several tables.
+    DataError
+        If the file cannot be written.
+    """
+    if _is_database(release.output):
+        from synthdp.report.database import database_page
+
+        if target is not None:
+            raise ParameterError("target is a column of one table: the report of a database shows all")
+        page = database_page(release, fingerprint=fingerprint(release), title=title)
+    else:
+        page = report_page(
+            release, fingerprint=fingerprint(release), title=title, target=target, about=about, on_progress=on_progress
+        )
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def _is_database(output: object) -> bool:
+    """Say whether a release is of several tables."""
+    if isinstance(output, SyntheticModel):
+        return False
+    from synthdp.sampling.database_model import DatabaseModel
+
+    return isinstance(output, DatabaseModel)

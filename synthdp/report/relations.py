@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import FloatArray, GridIndices, IntArray
-from synthdp.fit.merged import merged_in_domain
+from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
 from synthdp.pictures.columns import drawn_indices
 from synthdp.queries.products import PairProducts
@@ -82,11 +82,11 @@ class Relation:
         `Release.analyse` are mostly the sampling error of the rows.
         """
         if not self.measured:
-            return "no: it was not measured"
+            return "no: this relation was not measured"
         if self.partly:
-            return "its straight part alone"
+            return "only for its linear part"
         narrow = self.high - self.low <= 2 * NARROW * self.association
-        return "yes, by analyse" if narrow and self.low > 0 else "with wide intervals"
+        return "yes, with release.analyse" if narrow and self.low > 0 else "with wide intervals"
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,8 +54,7 @@ class ColumnVerdict:
         """Return the reason of the verdict in one sentence."""
         if self.word == "unknown":
             return "the release does not say how much noise is in it"
-        of = "one of 1,000 rows" if self.error < 1.5e-3 else f"{100 * self.error:.2g} of 100 rows"
-        said = f"about {of} have a wrong value"
+        said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows have a wrong value"
         return (
             f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
         )

@@ -40,7 +40,9 @@ def check_rules(layout: Layout) -> None:
             raise SchemaError(f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}")
     for name, (drawn, kept, _) in evenly(layout).kept_rows(TRIED, generator(0)).items():
         if drawn and not kept:
-            raise SchemaError(f"no row of table {name!r} was found that obeys all rules: they contradict each other")
+            raise SchemaError(
+                f"no row of table {name!r} was found that obeys all rules: the rules contradict each other"
+            )
 
 
 def evenly(layout: Layout) -> DatabaseModel:

@@ -17,7 +17,7 @@ import synthdp as sd
 from synthdp import conjunction, load, marginal, save, smooth
 from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
-from synthdp.storage import fingerprint
+from synthdp.release_files import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average:UserWarning")
 

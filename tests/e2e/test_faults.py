@@ -29,7 +29,7 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import load
+from synthdp.release import load
 from synthdp.tables.sources import files
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource

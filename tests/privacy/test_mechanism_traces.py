@@ -30,7 +30,7 @@ from synthdp import (
     SmoothSummary,
     StabilityHistogram,
 )
-from synthdp.storage import save
+from synthdp.release import save
 from synthdp.tables.sources import csv, duckdb, parquet
 
 RELATIONS = ["add_remove", "replace_one"]

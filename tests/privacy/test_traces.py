@@ -16,7 +16,7 @@ from no_noise import recorded, replayed
 from privacy_worst_cases import SCHEMA, WORST_CASES
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, L1Fit, PureDP, SyntheticRelease
-from synthdp.storage import save
+from synthdp.release import save
 
 BUDGETS = {"approximate": ApproxDP(1.0, 1e-9), "pure": PureDP(1.0), "large": ApproxDP(20.0, 1e-9)}
 MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=200)}

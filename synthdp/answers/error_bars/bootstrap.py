@@ -21,7 +21,6 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
 from synthdp.answers.error_bars.misspecification import Misspecification
 from synthdp.answers.error_bars.random_functions import leaf_mass
 from synthdp.answers.error_bars.refit import MomentTargets, refitted
@@ -29,8 +28,7 @@ from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import gls_total
-from synthdp.fit.merged import merged_in_domain
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, merged_in_domain
 from synthdp.queries.contingency import NoisyTable, cell_index, table_shape
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -295,6 +293,8 @@ class BootstrapCache:
         asked = set(columns)
         found = next((one for had, one in reversed(self._kept) if asked <= had), None)
         if found is None:
+            from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
+
             some = nearest_columns(self.direct, sorted(asked), NEAREST)
             found = Bootstrap(ColumnSubset.of(self.direct, some), self.random_state)
             self._kept.append((frozenset(some), found))

@@ -12,9 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.direct import GLSEstimates, ScreenedDistances
 from synthdp.answers.leaves import FineBinCounts
-from synthdp.answers.screened_distances import ScreenedDistances
 from synthdp.arrays import Clique, Codes, FloatArray, Table
 from synthdp.distribution.components import Components
 from synthdp.distribution.protocol import Distribution, Evidence

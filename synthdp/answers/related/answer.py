@@ -46,9 +46,7 @@ PERSONS, ROWS = 30_000, 120_000
 FEWEST = 5_000
 """Persons that are drawn however many rows they have."""
 
-NOTHING = (
-    "no synthetic row has what this question asks for, so that the release says nothing of it: ask about more rows"
-)
+NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
 """What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
@@ -114,7 +112,7 @@ class DatabaseAsker:
         if not isinstance(question, Asking):
             raise ParameterError(
                 "several tables are asked by marginal, count, share, sum, mean, variance, correlation and quantile; for "
-                "others, take rows that are drawn"
+                "others, draw rows with sample() and compute them there"
             )
         names = self.model.schema.names
         if of is not None and of not in names:

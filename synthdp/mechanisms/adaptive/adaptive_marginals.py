@@ -9,7 +9,7 @@ learned.  The rest is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -24,7 +24,6 @@ from synthdp.fit.graphical.consistency import gls_total
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.public.exact import raked_exactly
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
@@ -39,12 +38,11 @@ from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Planner
+from synthdp.mechanisms.adaptive.selection import Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
-    ONE_WAYS_IN_TABLES,
     ONE_WAYS_OF_OPTIMUM,
     ROUNDS_WITH_TRIPLES,
     gain_of_one_ways,
@@ -52,7 +50,7 @@ from synthdp.mechanisms.adaptive.shares import (
     parts_of_rounds,
     screening_part,
 )
-from synthdp.mechanisms.adaptive.wide import WIDE, group_target_of_wide, measure_wide
+from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -236,6 +234,8 @@ class AdaptiveMarginals(HasPrivacyCost):
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
             tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
+            from synthdp.fit.public.exact import raked_exactly
+
             found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
             exact = (*others, *ours)
         return found, tuple(in_order(exact))
@@ -304,7 +304,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape, wished=None if known.places else workload.wishes,
-                beside=self._gain_of_one_ways(known, workload),
+                beside=self._gain_of_one_ways(known, candidates),
             )  # fmt: skip
             if number == 0 and not batch.shares and not triples:
                 break
@@ -341,8 +341,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         columns = self.public.columns(with_declared_shapes(columns), total=total)
         rounds = parts_of_rounds(left, total=total, second_stage=self.second_stage) if len(schema) > 1 else []
         pairs = max(LEAST_SHARE, left.share * (rounds[0] if rounds else 1.0))
-        filled = group_target_of_wide if len(columns) > self.wide else group_target
-        target = filled(total, left.table_stddev(pairs / (2 * len(columns))))
+        target = group_target(total, left.table_stddev(pairs / (2 * len(columns))), wide=len(columns) > self.wide)
         known = Knowledge.of_columns(
             schema, columns, target=self.public.rows_per_group(target, total=total), left=left,
             pinned=self._pinned(columns), measured=(*count.measurements, *answers, *counted),
@@ -367,17 +366,13 @@ class AdaptiveMarginals(HasPrivacyCost):
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
-    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
+    def _gain_of_one_ways(self, known: Knowledge, pairs: Sequence[Candidate]) -> Callable[[float], float]:
         """Return what it would bring to measure the one-ways again instead of tables, by its share of the budget."""
-        columns = range(len(known.domain))
-        weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
 
         def gain(share: float) -> float:
             if share <= 0:
                 return 0.0
-            return ONE_WAYS_IN_TABLES * gain_of_one_ways(
-                known.columns, weights, known.left.table_stddev(share / len(columns))
-            )
+            return gain_of_one_ways(known.columns, pairs, known.left.table_stddev(share / len(known.columns)))
 
         return gain
 

@@ -12,7 +12,7 @@ from synthdp.arrays import Clique
 from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.merged import merged_tables, pooled_repeats
+from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate

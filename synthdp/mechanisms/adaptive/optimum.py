@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 
 from synthdp.arrays import Clique, FloatArray
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
+from synthdp.mechanisms.adaptive.selection import KEPT
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
@@ -71,6 +72,22 @@ class Optimum:
         until the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
+
+    def added_to(self, precisions: Mapping[Clique, float]) -> dict[Clique, float]:
+        """Return the precisions of effects, 1 / v_S, when this was measured, too."""
+        both = {*precisions, *self.stddevs}
+        return {
+            one: precisions.get(one, 0.0) + (self.stddevs[one] ** -2 if one in self.stddevs else 0.0) for one in both
+        }
+
+    def with_rest(self, rest: Optimum, part: float, weight: float) -> Optimum:
+        """Return this with so much of what is spent for other tables, which have so much of all weight; both below 1."""
+        return Optimum(
+            stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
+            total_share=(1 - part) * self.total_share + part * rest.total_share,
+            error=(1 - weight) * self.error + weight * rest.error,
+            mean_cells=(1 - weight) * self.mean_cells + weight * rest.mean_cells,
+        )
 
 
 def optimum(
@@ -168,6 +185,8 @@ def optimum_of(
 ) -> Optimum | None:
     """Return the best unbiased way to spend a budget on a workload, where it applies.
 
+    Tables that no wished set contains are measured with `KEPT` of it.
+
     It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MOST_TABLES` tables,
     one of them of two columns that vary at least.
 
@@ -203,7 +222,18 @@ def optimum_of(
     sensitivity |= {} if public else {(): 1.0}
     unit = RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
     mu = 1 / budget.stddev(unit, budget.share, k=len(effects))
-    return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
+    rest = {table: weight for table, weight in tables.items() if not workload.wishes(table)}
+    ours = {table: weight for table, weight in tables.items() if table not in rest}
+    if not rest or not ours:
+        return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
+
+    def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
+        inside = {(), *(one for table in some for one in parts(table))}
+        costs = {one: cost for one, cost in sensitivity.items() if one in inside}
+        return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
+
+    first = best(ours, known, 1 - KEPT)
+    return first.with_rest(best(rest, first.added_to(known), KEPT), KEPT, sum(rest.values()) / sum(tables.values()))
 
 
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:

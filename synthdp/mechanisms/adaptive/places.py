@@ -51,7 +51,7 @@ def check_places(name: str | None, schema: Schema) -> None:
     if not schema[name].labelled or not schema[name].is_complete:
         raise ParameterError(f"places: the levels of column {name!r} must be declared: Categorical(levels, groups=...)")
     if len(schema) < 2:
-        raise ParameterError("places are counted by other columns: the schema has none")
+        raise ParameterError("places needs at least one other column: each place is counted together with it")
 
 
 def steps_of(axis: Axis) -> list[IntArray]:

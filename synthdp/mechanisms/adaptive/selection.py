@@ -304,7 +304,7 @@ class Planner:
         taken = list(base)
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
-        joining = _forest([candidates[i].clique for i in order if not candidates[i].level], base)
+        joining = set(joining_cliques([candidates[i].clique for i in order if not candidates[i].level], base))
         for i in sorted(order, key=lambda i: (candidates[i].level, candidates[i].clique not in joining)):
             clique = candidates[i].clique
             if len(tree) + len(off_tree) >= size:
@@ -359,7 +359,7 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
     return shares, MEAN_ABS * float(counts @ gains)
 
 
-def _forest(cliques: Sequence[Clique], base: Sequence[Clique]) -> set[Clique]:
+def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
     """Return the cliques that, each in its turn, join only columns which neither the base nor an earlier one joins."""
     root: dict[int, int] = {}
 
@@ -374,9 +374,9 @@ def _forest(cliques: Sequence[Clique], base: Sequence[Clique]) -> set[Clique]:
 
     for clique in base:
         join(clique)
-    joining = set()
+    joining = []
     for clique in cliques:
         if len({find(column) for column in clique}) == len(clique):
             join(clique)
-            joining.add(clique)
+            joining.append(clique)
     return joining

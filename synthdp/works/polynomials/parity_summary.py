@@ -487,7 +487,9 @@ class _TruthTable(NamedTuple):
 def _truth_table(k: int, order: int) -> _TruthTable:
     """Return for all assignments of k literals the number of true ones, and the parities up to an order."""
     if k > MAX_TABLE_LITERALS:
-        raise ParameterError(f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for this evaluator")
+        raise ParameterError(
+            f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for evaluator 'polynomial'"
+        )
     assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
     signs = 1.0 - 2.0 * assignments
     rows = [signs[:, list(subset)].prod(axis=1) for i in range(order + 1) for subset in subsets_of(k, i).tolist()]

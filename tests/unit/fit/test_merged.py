@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from synthdp.fit.merged import consistent_merged, merged_in_domain
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged, merged_in_domain
 from synthdp.queries.contingency import NoisyTable
 
 KEPT = [np.array([True, True, False, True]), np.array([True, True, True])]

@@ -108,7 +108,7 @@ def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -
     assert said(low=0.26, high=0.34).startswith("yes")
     assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "with wide intervals"
     assert said(measured=False).startswith("no")
-    assert "straight" in said(low=0.26, high=1.0, partly=True)
+    assert "linear" in said(low=0.26, high=1.0, partly=True)
 
 
 def test_verdicts_are_better_with_more_budget_and_in_words() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy, fit_by_sweeps
-from synthdp.fit.graphical.shared_margins import exchanges
+from synthdp.fit.graphical.proportional_step import exchanges
 from synthdp.queries.contingency import NoisyTable
 
 SHAPE = (3, 4, 2)

@@ -11,7 +11,7 @@ from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.distribution.explicit import Explicit
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.merged import merged_tables
+from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive.coarse_triples import LEVEL, measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -21,7 +21,7 @@ from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.marginals import Marginals
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 ROWS = 4000
 SCHEMA = sd.Schema(

@@ -11,7 +11,7 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import centred
-from synthdp.fit.merged import merged_tables
+from synthdp.fit.out_of_domain import merged_tables
 from synthdp.mechanisms.adaptive import merging
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -22,7 +22,7 @@ from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.marginals import Marginals
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 ROWS = 2000
 MERGED = 6

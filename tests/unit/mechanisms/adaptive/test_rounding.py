@@ -18,7 +18,7 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import rounded
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 ROWS = 6000
 SCHEMA = sd.Schema(

@@ -11,7 +11,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.second_moments import MOST_SHARE, MOST_STRONG, RESOLUTION, scores
 from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.queries.products import ClippedProducts, PairProducts
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 NUMBERS = Schema({f"x{j}": Continuous(-4, 4) for j in range(4)})
 HEARD = ApproxDP(1.0, 1e-9)
