@@ -300,7 +300,7 @@ class _Pass:
         return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
 
     def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
-        """Return (rows, cells) logarithms, but for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
+        """Return (rows, cells) logarithms, except for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
         pushed: dict[int, FloatArray] = {}  # by grouping, what factors say of its groups

@@ -305,7 +305,7 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     Raises
     ------
     ParameterError
-        If one is, as far as addresses tell.
+        If one is, to the extent that addresses tell.
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(

@@ -167,7 +167,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     public
         A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
         a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
-        from it, as far as they bear it out.  It is never asked through the curator, and the receipt names it.
+        from it, to the extent that they bear it out.  It is never asked through the curator, and the receipt names it.
     public_weight
         The most that ``public`` counts for, in parts of its rows, above 0 and at most 1.
     public_totals

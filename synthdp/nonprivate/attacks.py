@@ -199,7 +199,7 @@ GAIN, TOLERANCE = 0.3, 0.05
 """When RAPID counts a prediction as a disclosure: normalised gain of a label, relative error of a number (its authors')."""
 
 FEW_NUMBERS = 20
-"""A target of numbers with at most so many different values is taken as labels."""
+"""A target of numbers with at most this many different values is taken as labels."""
 
 TRIPLES = 100
 """Triples of columns, drawn at random, of the membership attack, beside all pairs."""

@@ -15,32 +15,32 @@ from synthdp.domain.grid import MAX_POINTS
 from synthdp.schema.numbers import LARGEST_EXACT
 
 SHARED = 10
-"""A draft names a value that at least so many rows have: one that fewer have could point at somebody."""
+"""A draft names a value that at least this many rows have: one that fewer have could point at somebody."""
 
 MOST_DECIMALS = 12
 """Most decimals that are looked for.  A safety limit: further digits of a float are rounding."""
 
 ACCIDENT = 1e-3
-"""Chance below which it is no accident that numbers of so many digits are all multiples of a step."""
+"""Chance below which it is no accident that numbers of this many digits are all multiples of a step."""
 
 ODD_ONES = 0.01
 """Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
 
 ODD_ROWS, PLACES = 0.05, 100
 """Share of the rows whose numbers may have more decimals than the rest, if hardly anything of them is lost by rounding: at
-least so many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
+least this many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
 
 MOST_VALUES, OFTEN = 100, 20
-"""Few values are so many at most, and repeat so often on average."""
+"""Few values are this many at most, and repeat so often on average."""
 
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
-"""The digits would allow so many times more values; of more than very few, so many times more."""
+"""The digits would allow this many times more values; of more than very few, this many times more."""
 
 SINGLE = 64
-"""Up to so many places of a range have a bin each in a release's first counts."""
+"""Up to this many places of a range have a bin each in a release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
-"""Heaps are so many values at most, each of so many rows and so large a share of them, and so many times as many as an
+"""Heaps are this many values at most, each of this many rows and so large a share of them, and this many times as many as an
 even spread over the range would give it.  Where the range is not all but empty only large ones are listed."""
 
 TOLERANCE = 1e-7

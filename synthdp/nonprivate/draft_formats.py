@@ -16,13 +16,13 @@ NEARLY_ALL = 0.98
 """Share of the rows that a format reads, at least: a few cells of every large table are written in another way."""
 
 FEW = 20
-"""So many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
+"""This many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
 
 FEWEST_DAYS = 5
-"""So many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
+"""This many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
 
 MOST_WORDS = 5
-"""Among numbers so many words have a meaning of their own, at most."""
+"""Among numbers this many words have a meaning of their own, at most."""
 
 FIRST = 200
 """So many of the most frequent texts are tried before all of them."""

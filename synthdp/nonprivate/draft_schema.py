@@ -54,7 +54,7 @@ _OTHERS = ("other", "other values", *(f"other values {number}" for number in ran
 """Labels for other values, the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
-"""A tolerance: values of fewer than so many, or in more rows each on average, are levels rather than persons."""
+"""A tolerance: values of fewer than this many, or in more rows each on average, are levels rather than persons."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 """What pandas calls a column without a name."""

@@ -102,10 +102,10 @@ class ColumnView:
 
 
 COARSEST, FINEST = 8, 40
-"""A range is divided into at most so many bins and two, and at least into about two fifths of that."""
+"""A range is divided into at most this many bins and two, and at least into about two fifths of that."""
 
 SINGLE = 60
-"""So many values have a bin each, if bins need not be few."""
+"""This many values have a bin each, if bins need not be few."""
 
 MARKS = 7
 """Most marks of an axis of numbers."""

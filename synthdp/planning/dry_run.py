@@ -106,7 +106,7 @@ def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) ->
 
 
 MOST_ROWS = 40_000
-"""Rows of a dry run; a larger table is run on so many with more budget, so that signal over noise is right."""
+"""Rows of a dry run; a larger table is run on this many with more budget, so that signal over noise is right."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""

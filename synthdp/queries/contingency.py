@@ -120,7 +120,7 @@ def merged_cells(groups: Sequence[IntArray]) -> IntArray:
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Return weights of a positive sum divided by it, or as they are if that is 1 but for rounding."""
+    """Return weights of a positive sum divided by it, or as they are if that is 1 except for rounding."""
     total = weights.sum()
     return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
 

@@ -135,7 +135,7 @@ MOST_ENTRIES = 2**25
 """Most indicators that are multiplied at once: 128 MiB in single precision."""
 
 MOST_ROWS = 2**14
-"""Most rows that are multiplied at once: sums of so many ones are exact in single precision (below 2^24)."""
+"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24)."""
 
 
 def indicators(shape: Sequence[int]) -> int:

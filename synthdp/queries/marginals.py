@@ -37,7 +37,7 @@ MOST_CELLS = 65_536
 """Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""
 
 FEW_TABLES = 2
-"""So many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
+"""This many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
 
 SLAB = 1 << 20
 """Rows counted at a time, so that packed columns stay small."""

@@ -45,7 +45,7 @@ MOST_TABLE = 200_000
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
-At most so many codes, points times columns: of wide tables fewer points."""
+At most this many codes, points times columns: of wide tables fewer points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ UNFIT = (
 """What a synthetic table must not be used for."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""What the dictionary says of each column, as far as somebody said anything."""
+"""What the dictionary says of each column, to the extent that somebody said anything."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 """What tables of one, two and three columns are called."""

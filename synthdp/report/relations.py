@@ -33,7 +33,7 @@ Z = 1.96
 """Standard errors on each side of a 95 % interval: a quantile of the normal law."""
 
 LEAST_EXPECTED = 5.0
-"""Rows expected in a cell, below which it counts as if it had so many, as in the usual rule for tests of independence."""
+"""Rows expected in a cell, below which it counts as if it had this many, as in the usual rule for tests of independence."""
 
 NARROW = 0.2
 """Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""

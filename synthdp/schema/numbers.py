@@ -113,7 +113,7 @@ class Continuous(Known):
     like
         What is publicly known of the shape: a law whose parameters are not known, ``"lognormal"``, ``"normal"``,
         ``"exponential"`` or ``"uniform"``; or ``"increasing"``, ``"decreasing"`` or ``"smooth"``.  Noisy counts are drawn
-        towards it as far as they bear it out; it forbids nothing.
+        towards it to the extent that they bear it out; it forbids nothing.
 
     Examples
     --------

@@ -178,7 +178,7 @@ TOGETHER = 16
 """Most columns whose relations in threes are put in at once.  A safety limit."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""Of more pairs the relations in the model are found from so many rows.  A safety limit."""
+"""Of more pairs the relations in the model are found from this many rows.  A safety limit."""
 
 SMALL_PRODUCT = 2**18
 """Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does.

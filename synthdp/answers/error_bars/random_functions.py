@@ -18,7 +18,7 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Random functions of a column; a relation is a sum of so many products.  Tuned; not measured."""
+"""Random functions of a column; a relation is a sum of this many products.  Tuned; not measured."""
 
 WAVES = 6
 """Cosines in a random function of an ordered column.  Tuned; not measured."""

@@ -29,7 +29,7 @@ STRONG = 3.0
 """Most standard deviations of the noise that a measured relation is taken to be strong: it is found then, but for noise."""
 
 FAINT = 3.0
-"""Standard deviations of noise from 0 up to which a cell hardly stands out of it."""
+"""Standard deviations of noise from 0 up to which a cell hardly stands out of it.  A convention."""
 
 CHANCE = 0.8
 """Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n.

@@ -134,7 +134,7 @@ class Exchange:
     inner_ridge, outer_ridge
         Of their potentials, in rows.
     excess
-        (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, but for
+        (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, except for
         cells that are impossible.
     curvature
         (groups,) second derivative of the cost; infinite where there is nothing to exchange.

@@ -326,7 +326,7 @@ class SqlSource:
 
     @property
     def address(self) -> str | None:
-        """What tells the table from others, as far as its address does; ``None`` of a query."""
+        """What tells the table from others, to the extent that its address does; ``None`` of a query."""
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""The median mechanism (Roth, Roughgarden 2010), as far as it runs: on every small table of an enumerable domain.
+"""The median mechanism (Roth, Roughgarden 2010), to the extent that it runs: on every small table of an enumerable domain.
 
 Experimental and for teaching: its state is the list of all multisets of some size that no answer has ruled out.
 """

@@ -210,7 +210,7 @@ def _sizes(length: int) -> FloatArray:
 
 
 SHORT = 8
-"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
+"""Up to this many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
 A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000

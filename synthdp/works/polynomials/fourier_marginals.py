@@ -45,7 +45,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.parities import walsh_hadamard
 
 MAX_TABLE_BITS = 20
-"""Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
+"""Up to this many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
 A safety limit of memory: 2^20 cells."""
 
 
