@@ -12,7 +12,7 @@ SAID = re.compile(
     r"safety limit|tolerance|tuned|derived|convention|measured|sweep|benchmarks|docs/|=|√|sqrt", re.IGNORECASE
 )
 MOST_SILENT = 65
-"""Constants that say nothing of their kind; 54 when this was written, all of the planner, and 431 at first; it only falls."""
+"""Constants that say nothing of their kind; 54 when this was written, all of the planner, and 431 at first."""
 
 
 def is_numeric_constant(node: ast.stmt) -> bool:
