@@ -219,7 +219,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """Fit, and return synthetic tables like those of ``X``: same columns, order, types and library."""
+        """Fit, and return synthetic tables like ``X``'s: same columns, order, types and library."""
         return self.fit(X).sample(self.n_rows)
 
     def sample(

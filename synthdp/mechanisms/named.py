@@ -227,7 +227,7 @@ def fitters() -> tuple[str, ...]:
 
 @cache
 def named() -> Mapping[str, Named]:
-    """Return all mechanisms that have a name: those of the spine and those that works register."""
+    """Return all mechanisms that have a name: the spine's and the works'."""
     l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
     registered = {
         name: Named(

@@ -187,7 +187,7 @@ ATTACKS = 2_000
 """Persons attacked by linkage and by nearest rows (derived: 2.58 sqrt(.5 / 2000), half of a 99 % interval, is 4 points)."""
 
 NEAREST = 10
-"""Synthetic rows that an attacker takes for those of one person, on each side of a linkage (anonymeter's usual number)."""
+"""Synthetic rows that an attacker takes for one person's, on each side of a linkage (anonymeter's usual number)."""
 
 GUESSES, CONDITIONS = 4_000, (3, 8)
 """Guesses tried to single somebody out, and how many conditions each has; most are of no use, as they fit many rows."""

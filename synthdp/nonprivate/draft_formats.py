@@ -92,7 +92,7 @@ _CODE = re.compile(r"0\d")
 
 
 def kind_as_written(counts: Mapping[str, int]) -> Column | None:
-    """Return the kind of texts of which nearly all are times or numbers in one format, with it; else ``None``.
+    """Return the kind of texts if nearly all are times or numbers in one format, with it; else ``None``.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _digits_of(text: str) -> str:
 
 
 def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | None) -> str:
-    """Return 1234 and so many digits after a point, none of which need be there if they are 0; ``None`` for no point."""
+    """Return 1234 and a number of digits after a point, which may be left out if they are 0; ``None`` for no point."""
     fraction = "" if digits is None else point + ("5678"[:digits] or "#")
     return f"1{thousands if grouped else ''}234{fraction}"
 

@@ -110,7 +110,7 @@ def _codes(column: Column, raw: RawColumn) -> IntArray:
 
 
 def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
-    """Return which columns of one kind are hardly ever above another one, without those that follow from two others."""
+    """Return which columns of one kind are hardly ever above another one, without pairs that follow from two others."""
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
     for left, right in itertools.permutations(values, 2):

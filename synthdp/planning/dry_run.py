@@ -131,7 +131,7 @@ UNIT = "synthdp's unit of privacy"
 
 
 class Distances(NamedTuple):
-    """Mean distance of marginals, and sqrt(k) times that of a random sample of k rows."""
+    """Mean distance of marginals, and sqrt(k) times a random sample's of k rows."""
 
     error: float
     sample: float
@@ -475,7 +475,7 @@ WIDE = 10_000.0
 
 
 def _wide_ranges(domain: Domain) -> tuple[str, ...]:
-    """Return what to say of wide ranges of real numbers of which nobody says how many decimals they have."""
+    """Return what to say of wide ranges of real numbers, if nobody says how many decimals they have."""
     wide = [
         axis.name
         for axis in domain.axes

@@ -377,7 +377,7 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
     Parameters
     ----------
     rows
-        Most rows of a unit: it has at most so many such keys, with counts that add up to no more.
+        Most rows of a unit: it has at most this number of such keys, with counts that add up to no more.
     scale
         0 < scale ≤ 2⁵³.
     threshold

@@ -368,5 +368,5 @@ class OfTables(Statistic, Protocol):
 
 
 def counted_tables(statistic: Statistic) -> Marginals | None:
-    """Return the tables of which a statistic is a function, as it says itself; ``None`` if it says nothing."""
+    """Return the tables that a statistic is a function of, if it names them; else ``None``."""
     return statistic.counted if isinstance(statistic, OfTables) else None

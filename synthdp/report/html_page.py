@@ -130,7 +130,7 @@ MOST_COLUMNS = 60
 """Columns of the rows that are shown."""
 
 ASSOCIATED = 12
-"""Columns in the heat map: those of the strongest pairs, when there are more."""
+"""Columns in the heat map: the strongest pairs', when there are more."""
 
 STRONGEST = 10
 """Pairs of columns that are listed beside the heat map."""
@@ -321,7 +321,7 @@ def _pairs(
     listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
-    """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
+    """Return what is shown of pairs: pairs that noise or chance explains are blank in the map, and nowhere else."""
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None

@@ -353,7 +353,7 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
 
 
 def _store_numbers(column: Continuous | Integer) -> None:
-    """Keep special values as a tuple, those of words among them, and all numbers as Python's own."""
+    """Keep special values as a tuple, words among them, and all numbers as Python's own."""
     words = words_as_pairs(column.words)
     special = values_as_tuple("special", column.special)
     object.__setattr__(column, "words", words)

@@ -34,7 +34,7 @@ SAMPLE = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomFunctions:
-    """The leaves of all columns, one column after the other, and the cosines over those that have an order.
+    """The leaves of all columns, one column after the other, and the cosines over columns that have an order.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ class DatabaseAsker:
         return with_intervals(labels, estimate, stddev, basis)
 
     def _quantile(self, asked: Asked, question: Quantile) -> Answers:
-        """Answer quantiles: those of the persons drawn; their errors are those of the part of the rows below them."""
+        """Answer quantiles of the persons drawn; they have the errors of the part of the rows below them."""
         features = asked.features(self.persons)
         mine, replicates = asked.features(self.replicates.drawn), self.replicates
         shares = np.array(question.q)

@@ -45,7 +45,7 @@ GENTLE = 0.3
 an answer is taken as proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Strength of the relations of three attributes, as a part of the mean strength of those of two; and how many at once.
+"""Strength of the relations of three attributes, as a part of the mean strength of pairs'; and how many at once.
 Tuned; not measured; the number is a safety limit of time."""
 
 GOING_ON = 2.0
@@ -104,7 +104,7 @@ class DatabaseReplicates:
 
 
 def pool_size(rows_per_person: float) -> int:
-    """Return how many persons a pool has, who have so many rows each in all tables."""
+    """Return how many persons a pool has, who have a number of rows each in all tables."""
     return int(np.clip(POOL_ROWS / max(rows_per_person, 1.0), FEWEST, POOL))
 
 
@@ -249,7 +249,7 @@ def refitted(
     rows: FloatArray | None = None,
     rng: Generator | None = None,
 ) -> FloatArray:
-    """Return the weights, (m, r), that bring some persons near to noisy tables: the release's own, or those of databases.
+    """Return the weights, (m, r), that bring some persons near to noisy tables: the release's own, or databases'.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def refitted(
     totals
         (r,) what the weights are to add up to.
     rows
-        (m, r) persons that each stands for in some databases; default: the noisy tables are those of the release.
+        (m, r) persons that each stands for in some databases; default: the noisy tables are the release's.
     rng
         Source of the noise of the databases' tables; default: they have none.
     """

@@ -169,7 +169,7 @@ def exchanges(
     Parameters
     ----------
     tables
-        One a clique.  Those of which only the interaction is known have nothing to give.
+        One a clique.  Interactions alone have nothing to give.
     ridges
         Of their potentials, in rows.
     possible

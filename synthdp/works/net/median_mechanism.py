@@ -127,7 +127,7 @@ class MedianConstruction:
     size
         Rows of a multiset.
     queries
-        k, how many queries some multiset must be good on; the bound is for so many.
+        k, how many queries some multiset must be good on; the bound is for this number.
     """
 
     def __init__(self, cells: Codes, rows: int, *, size: int, queries: int) -> None:
