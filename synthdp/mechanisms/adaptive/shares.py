@@ -36,7 +36,9 @@ ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 """Parts of what the one-ways leave for each round of tables, by the signal."""
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
-"""The same of two rounds if triples over merged groups are measured beside the tables of the second."""
+"""Fractions of what the one-ways leave, for round 1 and round 2, if triples over merged bins compete in round 2.
+
+Used in place of the entry of two rounds of `ROUNDS`.  Tuned; not measured."""
 
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
@@ -51,8 +53,9 @@ LAPLACE_SCREEN = 0.2
 """The same with Laplace noise, for either round.  Tuned; not measured."""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
-"""Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
-noise beyond which nothing is scored, since few tables are farther from independence than half of the rows."""
+"""The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
+screening costs (tuned); and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all:
+few pairs score above .5 without noise, so beyond it noise alone would choose.  The value .3 is not measured."""
 
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
