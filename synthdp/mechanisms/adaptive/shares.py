@@ -13,7 +13,7 @@ import numpy as np
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import PureDP
 
 FIRST_COUNT_SHARE = 0.005
