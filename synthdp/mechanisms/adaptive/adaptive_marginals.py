@@ -27,6 +27,7 @@ from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.component_fit import MODEL_SWEEPS
 from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
@@ -68,9 +69,6 @@ from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the model to screen against.  A safety limit."""
-
-MODEL_SWEEPS = 8
-"""Most sweeps of the fit that these rows are drawn from."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
 """Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.

@@ -34,6 +34,9 @@ PAST = 0.97
 DIVISIONS = 2
 """Times that shares are divided anew by the slopes of the gains.  A tolerance: no other division gains 1 % more."""
 
+MAX_TRIPLES = 3000
+"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
+
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
 A safety limit of time."""
