@@ -99,7 +99,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         Limits of the junction tree and of the batches of tables.
     screen
         Part of each round of tables that goes to its screening, above 0 and below 1; default: .07 of the first and .1 of
-        the second, or .2 with Laplace noise.
+        the second, more where scores would be loud.
     second_stage
         Part of what the one-ways leave that goes to the second round, at least 0 and below 1; default: none for few rows
         or little budget, else .3 or .5.

@@ -14,7 +14,6 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.privacy.loss import PureDP
 
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
@@ -46,9 +45,6 @@ ONE_WAYS_KNOWN = 1_500.0
 
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
-
-LAPLACE_SCREEN = 0.2
-"""The same with Laplace noise, for either round.  Tuned; not measured."""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
@@ -148,9 +144,9 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     total
         Estimated number of rows.
     """
-    least = LAPLACE_SCREEN if isinstance(budget.whole, PureDP) else SCREENS[number]
+    least = SCREENS[number]
     if pairs < 2:
         return least
     noise = budget.table_stddev(share / pairs) / total
-    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, max(MOST_SCREEN, least)))
+    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, MOST_SCREEN))
     return part if noise * part**-budget.exponent < LOUDEST_SCORE else 0.0
