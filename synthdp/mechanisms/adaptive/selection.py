@@ -230,7 +230,8 @@ class Planner:
         candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
         coarser = {candidate.clique for candidate in candidates if candidate.level}
         best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
-        for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
+        most = min(self.max_batch, len(candidates))
+        for size in [*(one for one in BATCHES if one < most), *[most] * (most > 0)]:
             stddev = budget.table_stddev(share / size)
             gains = np.array([one.gain(stddev) for one in candidates])
             gains[[not one.level and one.clique in coarser and not one.pays(stddev) for one in candidates]] = 0.0
