@@ -21,8 +21,9 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
 from synthdp.release import Release, load, save
 from synthdp.release_files import check_place, fingerprint
+from synthdp.report import write_report
 from synthdp.report.card import privacy_card
-from synthdp.report.page import card_page, write_report
+from synthdp.report.html_page import card_page
 from synthdp.schema.schema import Schema
 
 

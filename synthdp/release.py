@@ -297,7 +297,7 @@ class Release(Generic[OutputT_co]):
             make; and of a mechanism's release what its own work asks: `conjunction` and its like, sparse queries,
             functions of points, inputs of decision lists, families of linear queries.
         options
-            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.answer.answer`.  Of a
+            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.database_answer.answer`.  Of a
             mechanism's release, those of its output's own ``answer``.
 
         Returns
@@ -319,7 +319,7 @@ class Release(Generic[OutputT_co]):
         from synthdp.sampling.database_model import DatabaseModel
 
         if isinstance(self.output, DatabaseModel):
-            from synthdp.answers.related.answer import answer as answer_database
+            from synthdp.answers.related.database_answer import answer as answer_database
 
             return answer_database(self.output, self.measurements, query, **options)
         if not hasattr(self.output, "answered"):  # a summary of the user's own answers as it does

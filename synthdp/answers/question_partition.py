@@ -23,6 +23,7 @@ from synthdp.answers.expressions import (
     truth,
 )
 from synthdp.answers.grouping import QuestionBinning, groups_of, numbered, numbers_of, runs_of
+from synthdp.answers.one_column import leaf_parts
 from synthdp.answers.questions import (
     Bins,
     Correlation,
@@ -210,7 +211,7 @@ def partition_for(
         mine = {name: one.groups for name, one in grouped.items() if one.column == j}
         numbers, there = numbers_of(column)
         fine = model.refinements[j].fine
-        own = [fine.cells_of(np.arange(len(there), dtype=np.uint32))] if j == leaves_of else []
+        own = [leaf_parts(fine)[0]] if j == leaves_of else []
         starts = runs_of(*mine.values(), *masks.values(), there, *own)
         key = own[0][starts].astype(np.int64) if own else np.zeros(len(starts), np.int64)
         for part in mine.values():

@@ -19,7 +19,7 @@ from synthdp.domain.public_totals import PublicTotals
 from synthdp.errors import DataError, ParameterError
 from synthdp.mechanisms.public_knowledge import PublicKnowledge
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DIGITS = 6

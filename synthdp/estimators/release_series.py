@@ -33,7 +33,7 @@ from synthdp.mechanisms.series.asked import (
 )
 from synthdp.mechanisms.series.periods import period_of
 from synthdp.mechanisms.series.schedule import stages_of
-from synthdp.pictures.over_time import picture_over_time
+from synthdp.pictures.over_time_chart import picture_over_time
 from synthdp.pictures.picture import Picture
 from synthdp.planning.series_plan import SeriesPlan, plan_series
 from synthdp.privacy.loss import ApproxDP, GaussianDP
@@ -42,7 +42,7 @@ from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.report.series import series_page
+from synthdp.report.series_report import series_page
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat

@@ -663,7 +663,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on_progress
             Called at the start of each stage; default: that of the estimator.
         """
-        from synthdp.report.page import write_report
+        from synthdp.report import write_report
 
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None

@@ -26,7 +26,7 @@ from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged

@@ -29,7 +29,7 @@ from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document, rule_document, rule_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"

@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import synthdp
 from synthdp.checks import check_number, whole
 from synthdp.errors import DataError, ParameterError
-from synthdp.page.answers import number_of
+from synthdp.page.asking import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered

@@ -26,8 +26,8 @@ from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
 from synthdp.mechanisms.workload import Workload, workload_of

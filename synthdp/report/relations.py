@@ -17,7 +17,7 @@ from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import FloatArray, GridIndices, IntArray
 from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import drawn_indices
+from synthdp.pictures.column_views import drawn_indices
 from synthdp.queries.products import PairProducts
 from synthdp.release import Release
 from synthdp.report.verdicts import ColumnVerdict, column_verdicts
@@ -40,7 +40,7 @@ NARROW = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class ShownRelation:
     """Two columns that go together.
 
     Parameters
@@ -165,7 +165,7 @@ class Relations:
         self._of_merged()
         self._of_products()
 
-    def listed(self, names: Sequence[str], matrix: FloatArray) -> list[Relation]:
+    def listed(self, names: Sequence[str], matrix: FloatArray) -> list[ShownRelation]:
         """Return the relations that neither noise nor chance explains, the strongest first.
 
         Parameters
@@ -177,7 +177,7 @@ class Relations:
         """
         tests = max(1, sum(map(len, self.evidence.values())))
         places = dict(zip(names, self.model.domain.index(*names), strict=True))
-        found: dict[frozenset[str], Relation] = {}
+        found: dict[frozenset[str], ShownRelation] = {}
         for (i, a), (j, b) in itertools.combinations(enumerate(names), 2):
             pair = (min(places[a], places[b]), max(places[a], places[b]))
             clear = [one for one in self.evidence.get(pair, []) if one.stands_out(tests)]
@@ -186,14 +186,16 @@ class Relations:
                 best = max(clear, key=lambda one: (one.of_cells, one.weighted / one.error))
                 low, high = best.range()
                 ends = min(value, value * low), min(1.0, max(value, value * high)) if best.whole else 1.0
-                found[frozenset((a, b))] = Relation(
+                found[frozenset((a, b))] = ShownRelation(
                     columns=(a, b), association=value, low=ends[0], high=ends[1], partly=not best.whole
                 )
         group = _connected(len(names), [(names.index(min(p)), names.index(max(p))) for p in found])
         for (i, a), (j, b) in itertools.combinations(enumerate(names), 2):
             pair = (min(places[a], places[b]), max(places[a], places[b]))
             if group[i] == group[j] and pair not in self.evidence and matrix[i, j] >= LEAST_ASSOCIATION:
-                found[frozenset((a, b))] = Relation(columns=(a, b), association=float(matrix[i, j]), measured=False)
+                found[frozenset((a, b))] = ShownRelation(
+                    columns=(a, b), association=float(matrix[i, j]), measured=False
+                )
         return sorted(found.values(), key=lambda one: -one.association)
 
     def columns(self) -> list[ColumnVerdict]:
@@ -326,7 +328,7 @@ def deviation(
     )  # fmt: skip
 
 
-def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[Relation]]:
+def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[ShownRelation]]:
     """Return a verdict on every column of a release, and the relations that neither noise nor chance explains."""
     found = Relations(release.output, release.measurements)
     return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Histories
+from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
+from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
-from synthdp.domain.rules_across import barriers_of, open_cells
 from synthdp.errors import SchemaError
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database

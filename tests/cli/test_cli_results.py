@@ -185,7 +185,7 @@ def test_a_plan_for_several_budgets_is_a_curve(folder: Path) -> None:
     assert low["errors"]["2"] > high["errors"]["2"]
 
 
-@pytest.mark.style
+@pytest.mark.slow
 def test_the_nonprivate_comparison_says_how_far_it_is_on_a_terminal(folder, short, monkeypatch) -> None:
     """The longest command of all says what it does; in a pipe it says nothing."""
     compare = ("nonprivate-evaluate", "few.csv", short, "--schema", "adult.schema.json")

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.misspecification import Misspecification
 from synthdp.answers.error_bars.random_functions import leaf_mass
-from synthdp.answers.error_bars.refit import MomentTargets, refitted
+from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
 from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
 from synthdp.domain.refinement import Refinement

@@ -97,7 +97,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class MeasuredDatabase:
     """What a release's measurements say.
 
     Parameters
@@ -116,7 +116,7 @@ class Known:
     scored: tuple[Scored, ...]
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurements], layout: Layout) -> Known:
+    def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
         """Return what the measurements of a release say of persons whose rows have the cells of ``layout``."""
         total, error = 1.0, 0.0
         measured: list[Measured] = []

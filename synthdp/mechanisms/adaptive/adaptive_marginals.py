@@ -52,7 +52,7 @@ from synthdp.mechanisms.adaptive.shares import (
     screening_part,
 )
 from synthdp.mechanisms.adaptive.wide import WIDE, measure_wide
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import check_tables, first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import RowCount, count_rows_from
@@ -232,7 +232,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             pairs, ours = exact_places(known, found, workload, place=place)
             others = [one for one in exact if one.clique not in {table.clique for table in pairs}]
             tables = [(one.clique, one.counts.astype(np.float64)) for one in (*others, *pairs)]
-            from synthdp.fit.public.exact import raked_exactly
+            from synthdp.fit.public.exact_counts import raked_exactly
 
             found = raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
             exact = (*others, *ours)

@@ -22,7 +22,7 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import variance_of_margin
 from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.contingency import NoisyTable, project_to_simplex
 from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable

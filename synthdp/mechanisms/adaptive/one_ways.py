@@ -24,7 +24,7 @@ from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.sizes import cut_by_size
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import LEAST_STDDEV
 from synthdp.queries.marginals import one_ways

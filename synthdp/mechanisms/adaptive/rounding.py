@@ -21,7 +21,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 

@@ -16,7 +16,7 @@ from synthdp.arrays import Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
 """Numbers of tables that are tried: steps of √2, a tolerance, as shares follow the slopes of gains."""

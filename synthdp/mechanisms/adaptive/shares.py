@@ -13,7 +13,12 @@ import numpy as np
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
+<<<<<<< HEAD
 from synthdp.mechanisms.budget import BudgetAllocation
+=======
+from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.privacy.loss import PureDP
+>>>>>>> main
 
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""

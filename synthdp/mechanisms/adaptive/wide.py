@@ -24,7 +24,7 @@ from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS, joining_cliques
 from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.distances import PairDistances

@@ -316,7 +316,7 @@ if noise >= 1:
     Mutation(
         "fits to drawn tables forget the products",
         "–",
-        "refit._fit",
+        "refitted_points._fit",
         "weights *= products.factors(weights / weights.sum(axis=0))",
         "weights *= 1",
         (

@@ -17,7 +17,7 @@ from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.marginals import Marginals

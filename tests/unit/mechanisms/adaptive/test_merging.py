@@ -18,7 +18,7 @@ from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import merged_groups, with_merged
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.queries.marginals import Marginals
 from synthdp.release import load, save

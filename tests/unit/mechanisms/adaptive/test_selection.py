@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner, divided
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP, PureDP
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 

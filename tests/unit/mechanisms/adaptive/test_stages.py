@@ -20,7 +20,7 @@ from synthdp.mechanisms.adaptive.screening import screen_against_independence, s
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREENS, gain_of_one_ways, screening_part
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
 

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from synthdp.answers.questions import count, marginal, smooth
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 
 
 def summary_of(points: np.ndarray, t: int, *, stddev: float = 0.0, rows_stddev: float = 0.0) -> TrigonometricSummary:
@@ -118,7 +118,7 @@ def test_fewer_degrees_are_a_shorter_summary():
 
 
 def test_queries_are_evaluated_at_all_nodes_in_blocks(monkeypatch):
-    from synthdp.works.smooth import answers as smooth_answers
+    from synthdp.works.smooth import smooth_answers
 
     monkeypatch.setattr(smooth_answers, "_POINTS_AT_ONCE", 7)
     axis = chebyshev_nodes(5)
@@ -127,7 +127,7 @@ def test_queries_are_evaluated_at_all_nodes_in_blocks(monkeypatch):
 
 
 def test_many_separable_queries_are_answered_in_blocks(monkeypatch):
-    from synthdp.works.smooth import answers as smooth_answers
+    from synthdp.works.smooth import smooth_answers
 
     kernels = GaussianKernels.random(9, d=2, sigma=0.9, rng=np.random.default_rng(3), terms=2)
     summary = summary_of(points(2), 5, stddev=0.1)

@@ -16,7 +16,6 @@ from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import (
     MAX_ORDER,
@@ -29,6 +28,7 @@ from synthdp.works.smooth.kernels import (
     kernel_norm,
     kernel_smoothness,
 )
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import improved_degrees, least_error_degrees, paper_degrees, truncation_bound
 

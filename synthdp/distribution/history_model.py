@@ -14,8 +14,8 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
+from synthdp.domain.grid_rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
