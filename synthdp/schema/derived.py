@@ -210,7 +210,9 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     """
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
-        raise SchemaError(f"derived column {name!r} must be of levels or numbers to be looked up")
+        raise SchemaError(
+            f"derived column {name!r} must have levels or numbers: only such a column can be looked up from another"
+        )
     if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
         raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
     possible = values_of(source)

@@ -44,7 +44,6 @@ from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
-    ONE_WAYS_OF_OPTIMUM,
     ROUNDS_WITH_TRIPLES,
     gain_of_one_ways,
     one_way_share,
@@ -329,10 +328,6 @@ class AdaptiveMarginals(HasPrivacyCost):
         cells = [ways.plain_axis(name, column).size for name, column in schema.items()]
         share = one_way_share(cells, budget, total=total)
         tree = ways.suited(budget, share=share, columns=len(schema), total=total)
-        sizes = [int(tree.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
-        best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)
-        if best is not None and best.pays:
-            share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)

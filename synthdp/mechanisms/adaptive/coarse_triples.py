@@ -54,7 +54,9 @@ MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
 """Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
 
 RESERVE = 0.5
-"""Part of the last batch that waits for the scores of triples."""
+"""Fraction of the last batch's budget that is held back until triples are scored.
+
+That part then goes to triples, or to a second measurement of the batch.  Tuned; not measured."""
 
 CLEARLY = 1.05
 """Triples are measured if tables promise so many times more with them; gains are guessed within a few per cent."""
@@ -205,7 +207,7 @@ def _screen(
         np.bincount(c, weights, minlength=size).astype(np.float64) for c, size in zip(cells, tables.sizes, strict=True)
     ]
     found, expected, left = distances_from(
-        known, account, tables, modelled, share=share, step="screening of triples against the model, of merged groups"
+        known, account, tables, modelled, share=share, step="screening of triples against the model, merged bins"
     )
     # A pair lies in all tables of three columns that hold it: so much more it matters where nobody named any.
     weight = 1.0 if _named(workload) else 1 / (len(domain) - 2)

@@ -30,9 +30,6 @@ ENDS = 0.5
 Relations are strongest there.
 """
 
-FEWER = 0.75
-"""Merged groups are a candidate where they have at most this part of the cells that the level before has."""
-
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
     """Return candidates, pairs with the noise of their interaction alone; parameters as in `with_merged`.
@@ -69,7 +66,7 @@ def with_merged(
         if len(candidate.clique) != 2 or any(set(candidate.clique) <= columns for columns in known):
             continue
         cells, loudness = merged_cells(groups(candidate.clique, 1)), noise(candidate.clique, 1)
-        if cells.max() + 1 > FEWER * len(candidate.expected) or loudness == 0:  # none where a column has one group left
+        if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # none where a column has one group left
             continue
         expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
         relation = candidate.relation._replace(distance=SEEN * candidate.relation.distance)

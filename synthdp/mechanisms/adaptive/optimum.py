@@ -16,13 +16,8 @@ from scipy.sparse import csr_matrix
 
 from synthdp.arrays import Clique, FloatArray
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
-<<<<<<< HEAD
 from synthdp.mechanisms.adaptive.selection import KEPT, MAX_TRIPLES
-from synthdp.mechanisms.budget import BudgetAllocation
-=======
-from synthdp.mechanisms.adaptive.selection import KEPT
 from synthdp.mechanisms.allocation import BudgetAllocation
->>>>>>> main
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap

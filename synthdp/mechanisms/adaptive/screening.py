@@ -15,13 +15,8 @@ from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-<<<<<<< HEAD
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
-from synthdp.mechanisms.budget import BudgetAllocation
-=======
-from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.allocation import BudgetAllocation
->>>>>>> main
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
 from synthdp.queries.distances import MarginalDistances

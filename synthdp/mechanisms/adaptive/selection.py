@@ -364,7 +364,10 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
 
 
 def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
-    """Return the cliques that, each in its turn, join only columns which neither the base nor an earlier one joins."""
+    """Return the cliques of a greedy spanning forest (Kruskal, in the given order).
+
+    A clique is taken if all its columns lie in different connected components; the components start from ``base``.
+    """
     root: dict[int, int] = {}
 
     def find(column: int) -> int:

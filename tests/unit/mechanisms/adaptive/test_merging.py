@@ -152,7 +152,7 @@ def test_a_merged_table_is_the_sum_of_the_whole_one_and_costs_what_the_batch_say
     shape = merged.shape(known.domain.shape)
     exact = np.bincount(merged.merged_cells, weights=whole).reshape(shape)
     assert centred(merged.counts.reshape(shape)) == pytest.approx(centred(exact), abs=1.0)
-    assert sum("of merged groups: x × y" in item.step for item in account.receipt().items) == 1
+    assert sum("merged bins: x × y" in item.step for item in account.receipt().items) == 1
 
 
 def release(monkeypatch) -> sd.Release:
