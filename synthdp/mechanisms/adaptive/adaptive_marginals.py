@@ -253,7 +253,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         Yields what is known after each stage.
         """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
-        known, rounds = self._measure_columns(account, budget, count, workload)
+        known, rounds = self._measure_columns(account, budget, count)
         yield known
         apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
         best = self._optimum_of_groups(known, workload) if rounds and apart and self.places is None else None
@@ -319,7 +319,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         yield measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
-        self, account: Curator, budget: BudgetAllocation, count: RowCount, workload: Workload
+        self, account: Curator, budget: BudgetAllocation, count: RowCount
     ) -> tuple[Knowledge, list[float]]:
         """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
