@@ -55,8 +55,8 @@ with account._vault.turn() as table:
         "measure_tables",
         "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
         f"""{_EXACT}
-from synthdp.mechanisms.adaptive.merging import merged_domains
-known = replace(known, coarser=(*merged_domains(known.refinements, exact), *known.coarser[1:]))
+from synthdp.mechanisms.adaptive.merging import merged_domain
+known = replace(known, coarser=(merged_domain(known.refinements, exact), *known.coarser[1:]))
 chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
 """,
         (_ASKED,),
