@@ -14,8 +14,7 @@ from synthdp.answers.questions import (
 )
 from synthdp.answers.samples import combine as combine
 from synthdp.codec import saved_as as saved_as
-from synthdp.curator.curator import Curator as Curator
-from synthdp.curator.ledger import Ledger as Ledger
+from synthdp.curator import Curator as Curator, Ledger as Ledger
 from synthdp.domain.domain import domain_of as domain_of
 from synthdp.estimators.database_release import DatabaseRelease as DatabaseRelease
 from synthdp.estimators.panel_series import PanelSeries as PanelSeries
@@ -49,7 +48,7 @@ from synthdp.queries.supports import (
     Support as Support,
     sparse_conjunction as sparse_conjunction,
 )
-from synthdp.release import Release as Release
+from synthdp.release import Release as Release, load as load, save as save
 from synthdp.schema.columns import (
     Boolean as Boolean,
     Categorical as Categorical,
@@ -82,7 +81,6 @@ from synthdp.schema.sibling_rules import (
     RowsPerParent as RowsPerParent,
     UniquePerParent as UniquePerParent,
 )
-from synthdp.storage import load as load, save as save
 from synthdp.tables.format import TableFormat as TableFormat
 from synthdp.tables.keys import overlap as overlap
 from synthdp.tables.sources.csv import CsvSource as CsvSource, write_csv as write_csv

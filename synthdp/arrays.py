@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -52,6 +54,23 @@ NO_ARRAYS = (
 """What NumPy and the readers beneath it raise for files that hold no arrays."""
 
 A = TypeVar("A", bound=AnyArray)
+
+
+def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:
+    """Return arrays of numbers and texts as the bytes of an npz file.
+
+    Raises
+    ------
+    TypeError
+        If an array holds Python objects, which only a pickle could keep.
+    """
+    kept = {name: np.asarray(one) for name, one in arrays.items()}
+    for name, one in kept.items():
+        if one.dtype.hasobject:
+            raise TypeError(f"array {name!r} holds Python objects")
+    file = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(file, **kept)  # type: ignore[arg-type] # names, not allow_pickle
+    return file.getvalue()
 
 
 def frozen(array: A) -> A:

@@ -17,7 +17,7 @@ from scipy.special import betaincinv, ndtri
 
 from synthdp.arrays import FloatArray, GridIndices
 from synthdp.checks import check_number, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.domain.encoder import encode
 from synthdp.errors import ParameterError

@@ -78,7 +78,7 @@ HOMES: Mapping[str, str] = {
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Floats that JSON has no number for."""
 
-_WRONG_TYPE = "a value of a release is of a type that it must not have"
+_WRONG_TYPE = "the file is damaged: a value in it has a wrong type"
 """What an error says of a value in a file."""
 
 
@@ -104,7 +104,7 @@ class Form:
     name: str
     short: str
     write: Callable[[Any, Store], dict[str, Any]]
-    read: Callable[[Mapping[str, Any], Source], Any]
+    read: Callable[[Mapping[str, Any], DocumentSource], Any]
     bare: bool = False
 
 
@@ -138,7 +138,7 @@ def saved_as(name: str) -> Callable[[KindT], KindT]:
     Raises
     ------
     ParameterError
-        If the name has no dot or is that of another class, or the class is no dataclass and has no such methods.
+        If the name has no dot or is taken by another class, or the class is no dataclass and has no such methods.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def file_form(
     short: str | None = None,
     bare: bool = False,
     write: Callable[[Any, Store], dict[str, Any]] | None = None,
-    read: Callable[[Mapping[str, Any], Source], Any] | None = None,
+    read: Callable[[Mapping[str, Any], DocumentSource], Any] | None = None,
 ) -> Callable[[KindT], KindT]:
     """Say how files hold the values of a class of the package; see `saved_as` and `Form`.
 
@@ -190,7 +190,7 @@ def file_form(
             known = _BY_NAME.get(one, form).kind
             if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
                 raise ParameterError(
-                    f"name ({one!r}) is that of another class, {known.__module__}.{known.__qualname__}"
+                    f"name ({one!r}) is taken by another class, {known.__module__}.{known.__qualname__}"
                 )
         _BY_NAME[form.name] = _BY_NAME[form.short] = _BY_KIND[kind] = form  # a notebook may define its class again
         return kind
@@ -235,7 +235,7 @@ def form_of(kind: type[Any]) -> Form:
     if kind not in _BY_KIND and kind.__name__ in homes():
         import_module(homes()[kind.__name__])
     if kind not in _BY_KIND:
-        raise ParameterError(f"a {kind.__name__} has no file form: say by synthdp.saved_as how files call its class")
+        raise ParameterError(f"a {kind.__name__} cannot be saved: give its class a name in files with synthdp.saved_as")
     return _BY_KIND[kind]
 
 
@@ -329,7 +329,7 @@ class Store:
 
 
 @dataclass(slots=True)
-class Source:
+class DocumentSource:
     """The arrays and parts of a file that a document refers to, for reading it.
 
     Parameters
@@ -398,7 +398,7 @@ class Source:
         scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
         found = self.arrays[name]
         if scalar is not Any and not np.issubdtype(found.dtype, scalar):
-            raise FormatError("an array of a release holds other numbers than it must")
+            raise FormatError("the file is damaged: an array in it has a wrong type of numbers")
         return found
 
     def _plain(self, one: Any, expected: Any) -> Any:
@@ -440,7 +440,7 @@ def check_saved(value: object) -> None:
         return
     try:
         parts: dict[str, Sequence[Any]] = dict(store.parts)
-        Source(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
+        DocumentSource(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
     except Exception as error:  # noqa: BLE001 - code from elsewhere
         raise ParameterError(
             f"a {type(value).__name__} is written into a file and cannot be read again ({type(error).__name__}: {error})"

@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing_folder
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.publishing import receipt_text
 from synthdp.randomness import RandomState
-from synthdp.release import Release
-from synthdp.release_files import DOCUMENT
+from synthdp.release import Release, save
+from synthdp.release_files import DOCUMENT, check_place, fingerprint
+from synthdp.report import write_report
 from synthdp.report.dictionary import data_package
 from synthdp.report.evidence import evidence_files
 from synthdp.report.guidelines import SECTORS, About
 from synthdp.sampling.synthetic_model import SyntheticModel
-from synthdp.storage import check_place, fingerprint, save
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
 """Names of the file of checksums and of the signature's purpose."""
@@ -111,7 +110,7 @@ def publish_folder(
     try:
         count = write_folder(
             made.release_, folder, about=about, ending=ending, rows=rows, key=key, target=settings.target,
-            random_state=settings.random_state, on_progress=on_progress,
+            random_state=settings.random_state, saved=kept, on_progress=on_progress,
         )  # fmt: skip
     except DataError as error:
         raise DataError(f"{error}; the release is paid for and kept in '{kept}': publish it from there") from None
@@ -130,11 +129,13 @@ def write_folder(
     target: str | None = None,
     random_state: RandomState = None,
     table: Path | None = None,
+    saved: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
     """Write the folder of a release that was made before, from it alone; free, see `publish_folder`.
 
-    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before: they are copied.
+    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before, and a folder ``saved`` holds
+    the release itself: both are copied.
     """
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
@@ -167,7 +168,10 @@ def write_folder(
             (fresh / "datapackage.json").write_text(
                 json.dumps(package, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
-            save(release, fresh / "release")
+            if saved is None:
+                save(release, fresh / "release")
+            else:
+                shutil.copytree(saved, fresh / "release")
             _write_sums(fresh)
             if key is not None:
                 _sign(key, fresh / SUMS)

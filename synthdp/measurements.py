@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -14,11 +14,19 @@ from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
 from synthdp.codec import file_form
+from synthdp.domain.domain import Domain
+from synthdp.queries.contingency import NoisyTable, TellsNoisyTables
+from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
 
+MIDDLE = 0.5
+"""Derived: half of what is noise is as likely as this or likelier, for it is as often below 0 as above."""
+
+ONE_SIDED = 0.025
+"""Derived: how often noise alone lies above an interval of 95 %.  A count whose own interval holds 0 is no finding."""
 
 LEAST_STDDEV = 1e-9
 """Standard deviation, in whole numbers, that is stated where that of Laplace noise is smaller: a tolerance, for programs
@@ -182,9 +190,26 @@ class Measurements:
         """Standard deviation of each answer."""
         return self.noise.stddev / (self.resolution * self.queries.denominator)
 
+    @property
+    def domain(self) -> Domain | None:
+        """The cells that the queries look at; ``None`` for queries about keys."""
+        return None if isinstance(self.queries, KeyStatistic) else self.queries.domain
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """The answers as noisy tables over the cells of the queries' domain; none where other things were asked."""
+        if not isinstance(self.queries, TellsNoisyTables):
+            return []
+        return self.queries.noisy_tables(self.answers, self.stddev)
+
     def quantile(self, miss: float) -> float:
         """Return what the error of each answer exceeds with probability ``miss``."""
         return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
+
+
+def row_counts(measurements: Iterable[Measurements]) -> list[tuple[float, float]]:
+    """Return each noisy number of rows that was asked for, with its standard deviation."""
+    return [(float(one.answers[0]), one.stddev) for one in measurements if isinstance(one.queries, Total)]
 
 
 def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
@@ -207,8 +232,10 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
 def findings(chances: Sequence[float]) -> int:
     """Return how many of the least likely counts are findings and not noise.
 
-    By the step-up procedure of Benjamini and Hochberg (1995), theorem 1.  Where nothing is there, anything is found with
-    probability `UNLIKELY` at most; where much is, so large a part of what is found is noise, on average.
+    By the step-up procedure of Benjamini and Hochberg (1995) for as many counts as seem to be noise: those likelier than
+    `MIDDLE` and one more, over the part of noise that is (Storey, Taylor and Siegmund 2004, theorem 3), all at most.  Where
+    nothing is there, anything is found with probability `UNLIKELY`, at most 1.2 times that for the "at most"; where much
+    is, so large a part of what is found is noise, on average.  What noise reaches likelier than `ONE_SIDED` is never one.
 
     Parameters
     ----------
@@ -216,7 +243,11 @@ def findings(chances: Sequence[float]) -> int:
         For each count, how likely noise alone is to reach it; independent ones.
     """
     ordered = sorted(chances)
-    return max((rank for rank, one in enumerate(ordered, start=1) if one <= UNLIKELY * rank / len(ordered)), default=0)
+    noise = min((1 + sum(one > MIDDLE for one in ordered)) / (1 - MIDDLE), len(ordered))
+    limits = (min(UNLIKELY * rank / noise, ONE_SIDED) for rank in range(1, len(ordered) + 1))
+    return max(
+        (rank for rank, (one, most) in enumerate(zip(ordered, limits, strict=True), 1) if one <= most), default=0
+    )
 
 
 def beyond_noise(stddev: float, answers: int) -> float:

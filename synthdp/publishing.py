@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from synthdp.errors import DataError, FormatError, ParameterError, tell_of_budget
-from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.files import replacing
 from synthdp.privacy.receipt import Receipt
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
-from synthdp.release import Release
+from synthdp.release import Release, load, save
+from synthdp.release_files import check_place, fingerprint
+from synthdp.report import write_report
 from synthdp.report.card import privacy_card
-from synthdp.report.page import card_page
+from synthdp.report.html_page import card_page
 from synthdp.schema.schema import Schema
-from synthdp.storage import check_place, fingerprint, load, save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -297,7 +297,7 @@ class Release(Generic[OutputT_co]):
             make; and of a mechanism's release what its own work asks: `conjunction` and its like, sparse queries,
             functions of points, inputs of decision lists, families of linear queries.
         options
-            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.answer.answer`.  Of a
+            Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.database_answer.answer`.  Of a
             mechanism's release, those of its output's own ``answer``.
 
         Returns
@@ -319,7 +319,7 @@ class Release(Generic[OutputT_co]):
         from synthdp.sampling.database_model import DatabaseModel
 
         if isinstance(self.output, DatabaseModel):
-            from synthdp.answers.related.answer import answer as answer_database
+            from synthdp.answers.related.database_answer import answer as answer_database
 
             return answer_database(self.output, self.measurements, query, **options)
         if not hasattr(self.output, "answered"):  # a summary of the user's own answers as it does
@@ -398,3 +398,36 @@ class Release(Generic[OutputT_co]):
         if method is None:
             raise ParameterError(f"a release by {self.mechanism} has no {name}()")
         return method
+
+
+def save(release: Release[Any], path: str | PathLike[str]) -> None:
+    """Write a release to a folder; see `Release.save`."""
+    if not isinstance(release, Release):
+        raise ParameterError(f"release must be a Release with an output, not {type(release).__name__}")
+    release.save(path)
+
+
+def load(path: str | PathLike[str]) -> Release[Any]:
+    """Read a release from a folder, written by this version or any earlier one.
+
+    Raises
+    ------
+    FormatError
+        If the folder is not a release, has another version, was changed, or holds a class of somebody's own whose module
+        was not imported.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import synthdp as sd
+    >>> release = sd.SyntheticRelease(schema=sd.Schema({"member": sd.Boolean()})).fit(pd.DataFrame({"member": [True] * 500}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     release.save(f"{folder}/members.release")
+    ...     again = sd.load(f"{folder}/members.release")
+    >>> again.sample(10, random_state=0).equals(release.sample(10, random_state=0))
+    True
+    """
+    from synthdp.release_files import read
+
+    return Release(**read(path))

@@ -1,7 +1,7 @@
 """The folder of a release: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
 
 Files are checked on reading: version, checksum, sizes.  What they hold is made and read by `release_documents`.  Under
-`release`, which can save itself, and `storage`, which loads.
+`release`, which saves and loads.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS, AnyArray
-from synthdp.codec import Source, Store, read_schema
+from synthdp.arrays import NO_ARRAYS, AnyArray, packed
+from synthdp.codec import DocumentSource, Store, read_schema
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.files import replacing_folder
 from synthdp.measurements import Measurements, Noise, NoiseLaw
@@ -100,7 +100,7 @@ def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any
 
 def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return the fields of the release of a document, whose version is one of `VERSIONS`, and of its arrays."""
-    source = Source(arrays)
+    source = DocumentSource(arrays)
     if document["synthdp_release"] == FORMS_VERSION:
         source.parts["domains"] = read_domains(document["domains"], None, arrays)
         output = source.read(document["output"], object)
@@ -123,7 +123,7 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
     """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
-            raise FormatError("the answers of a release do not fit what was asked")
+            raise FormatError("the file is damaged: a release in it has another number of answers than of queries")
     return {
         "mechanism": str(document["mechanism"]),
         "output": output,
@@ -143,7 +143,7 @@ def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
     }
 
 
-def _read_noisy(document: Mapping[str, Any], source: Source) -> Measurements:
+def _read_noisy(document: Mapping[str, Any], source: DocumentSource) -> Measurements:
     """Return the measurement of a document."""
     noise = document["noise"]
     return Measurements(
@@ -183,16 +183,15 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
     """
     arrays: dict[str, AnyArray] = {}
     document = to_document(release, arrays)
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
-    document["arrays_sha256"] = hashlib.sha256(packed.getvalue()).hexdigest()
+    content = packed(arrays)
+    document["arrays_sha256"] = hashlib.sha256(content).hexdigest()
     sealed = document["synthdp_release"] == FORMS_VERSION or "database" in document
     if sealed:
         document["content_sha256"] = _content(document)
     text = (json.dumps(document, indent=1, ensure_ascii=sealed, allow_nan=False) + "\n").encode()
     if len(text) > MOST_DOCUMENT_BYTES:
         raise ParameterError(f"the release is too large for a file ({len(text)} bytes; at most {MOST_DOCUMENT_BYTES})")
-    _write_folder(Path(path), {DOCUMENT: text, ARRAYS: packed.getvalue()})
+    _write_folder(Path(path), {DOCUMENT: text, ARRAYS: content})
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
@@ -205,7 +204,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     """
     folder = Path(path)
     try:
-        text, packed = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
+        text, content = _read(folder / DOCUMENT, MOST_DOCUMENT_BYTES), _read(folder / ARRAYS, MOST_ARRAY_BYTES)
     except OSError as error:
         if (folder / SERIES).is_file():
             raise FormatError(f"'{folder}' is a series of releases: open it with ReleaseSeries(path=...)") from None
@@ -221,12 +220,12 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
         raise FormatError(
             f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and {FORMS_VERSION}"
         )
-    if document.get("arrays_sha256") != hashlib.sha256(packed).hexdigest():
+    if document.get("arrays_sha256") != hashlib.sha256(content).hexdigest():
         raise FormatError(f"'{folder / ARRAYS}' does not belong to its {DOCUMENT}: its checksum differs")
     if version == FORMS_VERSION and document.pop("content_sha256", None) != _content(document):
         raise FormatError(f"'{folder / DOCUMENT}' was changed: its checksum differs")
     try:
-        return from_document(document, _unpack(packed))
+        return from_document(document, _unpack(content))
     except FormatError:
         raise
     except (
@@ -267,16 +266,16 @@ def _read(path: Path, most: int) -> bytes:
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
     """Raise FormatError if something is larger than ``most`` bytes."""
     if size > most:
-        raise FormatError(f"'{name}' is larger than a release may be ({most} bytes)")
+        raise FormatError(f"'{name}' is larger than the limit for a release ({most} bytes)")
 
 
-def _unpack(packed: bytes) -> dict[str, AnyArray]:
-    """Return the arrays of a packed file; raise FormatError if they are too large or damaged."""
+def _unpack(content: bytes) -> dict[str, AnyArray]:
+    """Return the arrays of a content file; raise FormatError if they are too large or damaged."""
     try:
-        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
         _check_size(unpacked, ARRAYS)
-        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except FormatError:
         raise

@@ -1,14 +1,17 @@
 """Settings of all tests."""
 
+import atexit
 import contextlib
 import gc
 import locale
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from postgres_server import WHY_NOT, Server, started
 from strictness import STRICT
@@ -79,6 +82,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Iterator[Any]:
+    """Look for no examples in docstrings of tests and helpers: each file would be imported once more, by another name."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect without collecting garbage: modules and tests stay, and to look through them again and again takes seconds."""
     gc.disable()
@@ -91,20 +101,25 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the slow suite two of every three cases of a test that is marked as sampled."""
-    seen: Counter[str] = Counter()
+    """Leave to the slow suite two of every three cases of a test that is marked as sampled.
+
+    Which third stays is decided by the test's name: of one class that many tests are about, each test tries other cases.
+    """
+    cases = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % 3:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for test, found in cases.items():
+        first = crc32(test.encode()) % min(3, len(found))
+        for i, item in enumerate(found):
+            if i % 3 != first:
                 item.add_marker(pytest.mark.slow)
-            seen[test] += 1
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let go of the tests: what a worker's threads still hold at its end, DuckDB's bindings print as a screen of leaks."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)  # pytest will look through all that is not frozen five times, for files left open
     session.items.clear()
 
 

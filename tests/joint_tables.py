@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from synthdp.arrays import Clique
-from synthdp.distribution.contingency import cell_index, table_size
+from synthdp.queries.contingency import cell_index, table_size
 
 
 def all_rows(shape: tuple[int, ...]) -> np.ndarray:

@@ -22,7 +22,8 @@ from mechanism_cases import BUDGET, CASES, SPARSE
 from small_databases import SCHEMAS, every_person, frames
 
 import synthdp as sd
-from synthdp.storage import fingerprint, save
+from synthdp.release import save
+from synthdp.release_files import fingerprint
 
 SESSION = "sparse session"
 NAMED = {

@@ -18,7 +18,7 @@ from synthdp.queries.marginals import Marginals
 Row = tuple[Any, ...]
 Rows = list[Row]
 
-ALL, EACH, FEWER, FEWEST = 2, 11, 37, 73
+ALL, EACH, FEWER, FEWEST = 2, 23, 37, 109
 """Of so many pairs one is tried: in the slow suite and in the quick one, of sources that take long to make fewer."""
 
 NAMES = ("who", "n", "t", "x")

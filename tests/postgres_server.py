@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -86,7 +87,7 @@ def started() -> Iterator[Server]:
             _wait(programs, folder)
             yield Server(folder, process)
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGQUIT)  # at once: its files go, and connections may still be open
             process.wait(timeout=20)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.sparse_vector import SparseVector
 

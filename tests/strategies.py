@@ -67,7 +67,7 @@ def decimal_numbers(draw: Callable[..., Any]) -> Continuous:
     """Continuous columns of so many decimals, few and many."""
     decimals = draw(st.integers(0, 6))
     span = st.one_of(st.integers(-40, 40), st.integers(-(10**9), 10**9))
-    lower, upper = sorted(draw(st.lists(span, min_size=2, max_size=2, unique=True)))
+    lower, upper = sorted(draw(st.tuples(span, span)))
     special = draw(_special(st.sampled_from([-99.0, -1.0, 0.5, 7.0])))
     scale = 10**decimals
     return Continuous(lower / scale, upper / scale, nullable=draw(st.booleans()), special=special, decimals=decimals)
@@ -84,7 +84,7 @@ def survey_weights(draw: Callable[..., Any]) -> Weight:
 def multiples(draw: Callable[..., Any]) -> Continuous | Integer:
     """Columns of multiples of a step, counted from any number."""
     step, lower = draw(st.sampled_from([0.25, 0.1, 0.3, 5, 100, 7])), draw(st.integers(-1000, 1000))
-    steps = draw(st.one_of(st.integers(1, 50), st.integers(1, 10**8)))
+    steps = draw(st.one_of(st.integers(0, 50), st.integers(1, 10**8)))
     if isinstance(step, int):
         return Integer(lower, lower + steps * step, nullable=draw(st.booleans()), step=step)
     upper = float(lower + steps * Fraction(str(step)))
@@ -93,9 +93,9 @@ def multiples(draw: Callable[..., Any]) -> Continuous | Integer:
 
 @st.composite
 def integers(draw: Callable[..., Any], *, largest: int = 2**62) -> Integer:
-    """Integer columns, narrow and wide."""
+    """Integer columns, narrow and wide, and of one number."""
     span = st.one_of(st.integers(-40, 40), st.integers(-largest, largest))
-    lower, upper = sorted(draw(st.lists(span, min_size=2, max_size=2, unique=True)))
+    lower, upper = sorted(draw(st.tuples(span, span)))
     return Integer(lower, upper, nullable=draw(st.booleans()), special=draw(_special(st.integers(-99, 99))))
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.distribution.contingency import NoisyTable, contingency
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.queries.contingency import NoisyTable, contingency
 from synthdp.randomness import generator
 
 NOISE = 30.0

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of, releasable_domain
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.linear import CellQueries

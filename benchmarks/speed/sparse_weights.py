@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.loss import ApproxDP
 from synthdp.tables.keys import overlap
 from synthdp.works.sparse.projection import SparseProjection

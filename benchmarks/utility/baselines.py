@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.data import adult
 from synthdp.domain.domain import Domain, domain_of, releasable_domain, universe
 from synthdp.measurements import NoiseLaw

@@ -24,10 +24,10 @@ from metrics import evaluate, marginal_error
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Schema
 from synthdp.data import adult, adult_schema
 from synthdp.distribution.components import Product
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
+from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column, Continuous, Integer

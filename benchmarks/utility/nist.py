@@ -46,7 +46,7 @@ from synthdp import (
     Schema,
 )
 from synthdp.schema.column import Column
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.derived import Derived
 
 DELTA = 1e-9

@@ -23,12 +23,12 @@ import pandas as pd
 from json_lines import keep
 
 from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Curator, Schema
-from synthdp.distribution.contingency import contingency
 from synthdp.mechanisms.adaptive.optimum import optimum_of
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.neighbors import Adjacency
+from synthdp.queries.contingency import contingency
 
 DELTA = 1e-9
 EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

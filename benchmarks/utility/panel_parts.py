@@ -20,7 +20,7 @@ from json_lines import tell
 from star import Panel, panel_options
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.related.candidates import unusual

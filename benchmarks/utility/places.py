@@ -24,7 +24,7 @@ import pandas as pd
 from json_lines import tell
 
 import synthdp as sd
-from synthdp.distribution.contingency import contingency
+from synthdp.queries.contingency import contingency
 
 DATA = Path(__file__).parents[2] / "../shared/data/boards/places"
 PLACE, YEAR = "PUMA", "YEAR"

@@ -37,7 +37,7 @@ import pandas as pd
 from json_lines import tell
 
 import synthdp as sd
-from synthdp.curator.curator import open_series
+from synthdp.curator import open_series
 from synthdp.data import adult, adult_schema
 from synthdp.mechanisms.named import table_mechanism_named
 from synthdp.mechanisms.series.asked import ask, chosen_by_public

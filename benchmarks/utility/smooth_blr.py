@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.loss import PureDP
 from synthdp.queries.linear import CellQueries
 from synthdp.schema.columns import Integer

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linprog
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.loss import PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema

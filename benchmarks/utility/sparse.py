@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.accounting import gdp_from_approx
 from synthdp.privacy.loss import ApproxDP
 from synthdp.queries.supports import DENOMINATOR, SparseQuery, sparse_conjunction

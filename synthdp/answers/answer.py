@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from synthdp.answers.error_bars.bootstrap import (
     root_mean_square,
     unmeasured_correlation_errors,
 )
+from synthdp.answers.error_bars.misfit_shares import unproven_points
 from synthdp.answers.expressions import Both, Comparison, Node, columns_of, comparisons_of, points_where, truth
 from synthdp.answers.grouping import QuestionBinning, numbers_of
 from synthdp.answers.moments import (
@@ -230,7 +232,7 @@ class AnswerEngine:
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
-            raise ParameterError("two columns of this marginal are looked up by one column: ask for one of them")
+            raise ParameterError("two columns of this marginal are derived from the same column: ask about one of them")
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
             raise ParameterError(f"this marginal has {math.prod(shape)} cells; ask for at most {MOST_CELLS}")
@@ -282,7 +284,27 @@ class AnswerEngine:
             return self._marginal(Marginal(question.by))
         division = self._divided(question, [question.where])
         estimate, stddev, basis = self._counted(division)
-        return with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0)
+        found = with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0)
+        return self._down_to_none(found, division)
+
+    def _down_to_none(self, found: Answers, division: QuestionPartition) -> Answers:
+        """Return an answer about nothing but a value that the release took for noise, its interval from 0 on.
+
+        No such row comes out: over all columns together noise explains the count, if not this one by itself.
+        """
+        if len(division.groupings) != 1 or division.size != 1:
+            return found
+        (grouping,) = division.groupings
+        points = np.flatnonzero(division.holds[0][grouping.groups])
+        name = self.model.domain.names[grouping.column]
+        if not len(points) or any((name, int(point)) not in self._unproven for point in points):
+            return found
+        return replace(found, lower=np.zeros(1))
+
+    @cached_property
+    def _unproven(self) -> frozenset[tuple[str, int]]:
+        """Return the columns and grid points that no row comes out with, because noise explains their counts."""
+        return frozenset(unproven_points(self.model, self.direct.measurements))
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
         """Return estimates and stddevs of counts of a partition, (groups,) each, and their basis: measured or model."""
@@ -314,9 +336,8 @@ class AnswerEngine:
             power = 1 if weight else slice(None)  # of the weight
             of_some = lambda table: division.sums(table)[power] / positive(division.sums(table, 1)[power])  # noqa: E731
             estimate, stddev, basis = *self._by_model(division.groupings, of_some), MODEL
-        return with_intervals(
-            division.labels, estimate, stddev, [basis] * division.size, lowest=0.0, highest=1.0
-        )  # fmt: skip
+        found = with_intervals(division.labels, estimate, stddev, [basis] * division.size, lowest=0.0, highest=1.0)
+        return self._down_to_none(found, division)
 
     def _in_classes(self, name: str) -> bool:
         """Say whether a column is a survey weight that is known by class."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,21 +23,15 @@ from synthdp.answers.leaves import (
     gls_fine_bins,
     intraclass_correlation,
 )
-from synthdp.answers.screened_distances import ScreenedDistances, screened
 from synthdp.arrays import BoolArray, Clique, FloatArray
-from synthdp.distribution.contingency import NoisyTable, subsets_of, table_shape, table_size
 from synthdp.domain.axis import Axis
-from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect
+from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.fit.merged import merged_tables
-from synthdp.fit.out_of_domain import (
-    MIN_IN_DOMAIN,
-    OutOfDomain,
-    noisy_effects,
-)
-from synthdp.measurements import Measurements
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.linear import Total
+from synthdp.fit.out_of_domain import MIN_IN_DOMAIN, OutOfDomain, merged_tables
+from synthdp.measurements import Measurements, row_counts
+from synthdp.queries.contingency import NoisyTable, subsets_of, table_shape, table_size
+from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -76,31 +71,31 @@ class GLSEstimates:
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """The measured tables of two or more columns over the model's cells."""
-        found = []
-        for measured in self.measurements:
-            queries = measured.queries
-            if not isinstance(queries, Marginals) or queries.domain is not self.model.domain:
-                continue
-            for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
-                ordered = tuple(sorted(clique))
-                shaped = counts.reshape([self.model.domain.shape[j] for j in clique])
-                flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
-                found.append(NoisyTable(clique=ordered, counts=flat, stddev=measured.stddev))
-        return found
+        """The measured tables over the model's cells."""
+        return [table for table in self._facts if not table.alone]
+
+    @cached_property
+    def measured_alone(self) -> list[NoisyTable]:
+        """The effects over the model's cells that were measured by themselves."""
+        return [table for table in self._facts if table.alone]
+
+    @cached_property
+    def _facts(self) -> list[NoisyTable]:
+        """Return the noisy tables and interactions over the model's cells."""
+        domain = self.model.domain
+        return [table for measured in self.measurements if measured.domain is domain for table in measured.tables]
 
     @cached_property
     def total(self) -> tuple[float, float]:
         """The number of rows and the standard deviation of its error, from all tables together."""
-        if not any(isinstance(measured.queries, Total) for measured in self.measurements):
+        if not row_counts(self.measurements):
             return self.model.total, self._noise_of_total
         sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
         for measured in self.measurements:
-            queries = measured.queries
-            if isinstance(queries, Total):
-                sums.append((float(measured.answers[0]), measured.stddev**2))
-            elif isinstance(queries, Marginals) and queries.domain is not self.model.domain:
-                sums += [(counts.sum(), len(counts) * measured.stddev**2) for counts in queries.split(measured.answers)]
+            sums += [(rows, stddev**2) for rows, stddev in row_counts([measured])]
+            if measured.domain is not self.model.domain:
+                whole = (table for table in measured.tables if not table.alone)
+                sums += [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in whole]
         precision = sum(1 / variance for _, variance in sums)
         return float(sum(value / variance for value, variance in sums) / precision), precision**-0.5
 
@@ -161,6 +156,11 @@ class GLSEstimates:
         return [self.out_of_domain.remove(table) for table in self.tables]
 
     @cached_property
+    def fitting_effects(self) -> list[NoisyTable]:
+        """The same of the effects that were measured alone."""
+        return [self.out_of_domain.remove(table) for table in self.measured_alone]
+
+    @cached_property
     def effects(self) -> GLSEffects:
         """All main effects and interactions that were measured, over the cells that are kept.
 
@@ -169,14 +169,14 @@ class GLSEstimates:
         main = {(j,): self._main_effect(j, leaves) for j, leaves in self._histograms_alone.items()}
         return replace(
             self._pooled,
-            effects={**self._pooled.effects, **{part: effect.values for part, effect in main.items()}},
+            effects={**self._pooled.effects, **{part: effect.counts for part, effect in main.items()}},
             precisions={**self._pooled.precisions, **{part: effect.stddev**-2 for part, effect in main.items()}},
         )
 
     @cached_property
     def _pooled(self) -> GLSEffects:
         """Return what all measurements together say of each interaction."""
-        return self.out_of_domain.pooled(self.tables, self.measured_alone)
+        return self.out_of_domain.pooled([*self.tables, *self.measured_alone])
 
     @cached_property
     def _histograms_alone(self) -> dict[int, FineBinCounts]:
@@ -187,33 +187,19 @@ class GLSEstimates:
         found = {j: self.leaves(j) for j in sorted(columns)}
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
-    def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyEffect:
+    def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
         """Return the main effect of a column by its histograms; its noise is that of a typical cell."""
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
         spread = leaves.variances(cells - cells.mean(axis=0)).sum()
         stddev = max(math.sqrt(spread / max(len(counts) - 1, 1)), PUBLIC_STDDEV)
-        return NoisyEffect(clique=(column,), values=counts - counts.mean(), stddev=stddev)
+        return NoisyTable(clique=(column,), counts=counts - counts.mean(), stddev=stddev, alone=True)
 
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
         """Return what a row in each leaf of a column counts, by what one in each kept cell does, (q, kept cells)."""
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
         return np.asarray(weights[:, place] * kept[cell])
-
-    @cached_property
-    def fitting_effects(self) -> list[NoisyEffect]:
-        """The effects that were measured alone, as they would be without misfits, over the cells that are kept."""
-        return self.out_of_domain.remove_effects(self.measured_alone)
-
-    @cached_property
-    def measured_alone(self) -> list[NoisyEffect]:
-        """The effects that were measured by themselves."""
-        found = []
-        for measured in self.measurements:
-            if isinstance(measured.queries, Interactions) and measured.queries.domain is self.model.domain:
-                found += noisy_effects(measured.queries, measured.answers, measured.stddev)
-        return found
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
@@ -418,16 +404,76 @@ class GLSEstimates:
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
-            queries = measured.queries
-            if not isinstance(queries, Marginals) or queries.domain is self.model.domain:
+            if measured.domain is None or measured.domain is self.model.domain:
                 continue
-            tables = queries.split(measured.answers)
-            for clique, counts in zip(queries.cliques, tables, strict=True):
-                if len(clique) == 1:
-                    axis = queries.domain.axes[clique[0]]
+            for table in measured.tables:
+                if len(table.clique) == 1 and not table.alone:
+                    axis = measured.domain.axes[table.clique[0]]
                     if axis.releasable.sum() < min(2, axis.grid.releasable):  # it only says how many rows fit
                         continue
                     if axis.groups_of(fine[axis.name]) is None:  # it cuts leaves, and says how round numbers are in all
                         continue
-                    found[axis.name].append((axis, np.asarray(counts, np.float64), measured.stddev))
+                    found[axis.name].append((axis, table.counts, table.stddev))
         return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenedDistances:
+    """L1 distances from independent columns, as parts of the rows.
+
+    Parameters
+    ----------
+    distances
+        By pair, where a table has so few columns that each was found by itself.
+    typical
+        Of a pair that was not measured, where it has many.
+    """
+
+    distances: dict[Clique, float]
+    typical: float = 0.0
+
+
+def screened(
+    measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
+) -> ScreenedDistances | None:
+    """Return what the screening of a release says, None if it had none.
+
+    Parameters
+    ----------
+    measurements
+        Of the release.
+    domain
+        Of its model.
+    measured
+        (d, d) which pairs have a noisy table, symmetric.
+    rows
+        Number of rows, at least 1.
+    """
+    for found in measurements:
+        asked = found.queries
+        if isinstance(asked, MarginalDistances) and asked.domain is domain:
+            offsets = asked.queries.offsets[:-1]
+            expected = np.add.reduceat(np.sqrt(2 / math.pi * asked.expected / asked.denominator), offsets)
+            distances = np.sqrt(np.maximum(_shrunk(found.answers, found.stddev) ** 2 - expected**2, 0.0))
+            return ScreenedDistances(dict(zip(asked.queries.cliques, (distances / rows).tolist(), strict=True)))
+        if isinstance(asked, PairDistances):
+            columns, (left, right) = np.array(domain.index(*asked.domain.names)), asked.pairs
+            missed = ~measured[columns[left], columns[right]]
+            return ScreenedDistances({}, _typical(asked, found.answers, missed) / rows if missed.any() else 0.0)
+    return None
+
+
+def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> float:
+    """Return the distance, in rows, that the screening of many pairs leaves those that were not measured, in the mean."""
+    left, right = (columns[missed] for columns in asked.pairs)
+    total = float(asked.margins[0].sum())
+    roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
+    chance = math.sqrt(2 / math.pi * total / asked.denominator) * roots[left] * roots[right]
+    return math.sqrt(max(float(answers[missed].mean()) ** 2 - float(chance.mean()) ** 2, 0.0))
+
+
+def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
+    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961)."""
+    mean = float(scores.mean())
+    signal = max(0.0, float(scores.var()) - stddev**2)
+    return mean + (scores - mean) * (signal / (signal + stddev**2))

@@ -66,10 +66,10 @@ def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
 
 
 def points_of_grid(column: Column) -> FloatArray:
-    """Return where each releasable grid point lies: the declared bounds at -1 and 1, a missing value at 0."""
+    """Return where each releasable grid point lies: the declared bounds at -1 and 1, a missing or the only value at 0."""
     values, missing = grid_values(column)
     lower, upper = bounds_of(column)
-    return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / (upper - lower))
+    return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / ((upper - lower) or 1))
 
 
 def averages(function: Any, points: FloatArray) -> FloatArray:

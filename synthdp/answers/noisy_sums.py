@@ -294,7 +294,7 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
         found[comparison] = of_cell.reshape([-1 if i == place else 1 for i in range(len(names))])
     shape = [axis.size for axis in sums.axes]
     if math.prod(shape) > MOST_NUMBERS:
-        raise ParameterError(f"this condition is about {math.prod(shape)} cells: name fewer columns")
+        raise ParameterError(f"this condition splits the columns into {math.prod(shape)} cells: name fewer columns")
     allowed = [
         axis.releasable.reshape([-1 if i == j else 1 for i in range(len(shape))]) for j, axis in enumerate(sums.axes)
     ]

@@ -44,11 +44,13 @@ def quantile_intervals(
     if not inside.any():
         return (np.full(len(shares), np.nan),) * 3
     values, _ = grid_values(axis.column)
-    share = leaf_means(axis, inside.astype(np.float64))
-    leaf = axis.cells_of(np.arange(len(values), dtype=np.uint32)).astype(np.int64)
-    ladder = SortedSupport.of(np.where(inside, leaf, -1), values)
-    found = ladder.groups
-    share, expected = share[found], leaves.counts[found]
+    parts, leaf_of = leaf_parts(axis)
+    ladder = SortedSupport.of(np.where(inside, parts, -1), values)
+    found = leaf_of[ladder.groups]
+    share = (np.bincount(parts, weights=inside, minlength=len(leaf_of)) / np.maximum(axis.width, 1)[leaf_of])[
+        ladder.groups
+    ]
+    expected = leaves.counts[found]
     counts = np.append(0.0, np.cumsum(share * expected))
     rows = max(float(counts[-1]), 1.0)
     cumulative = np.clip(np.maximum.accumulate(counts / rows), 0.0, 1.0)
@@ -137,14 +139,31 @@ def _errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
 ) -> FloatArray:
     """Return the standard error of the distribution function at some of its steps, (len(at),): a ratio of sums."""
-    expected = leaves.counts[found]
-    rows = max(float(share @ expected), 1.0)
+    rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
-    weights = np.zeros((len(at), len(leaves.counts)))
-    weights[:, found] = below * share / rows
+    weights, squares = (np.zeros((len(at), len(leaves.counts))) for _ in range(2))
+    np.add.at(weights, (slice(None), found), below * share / rows)
+    np.add.at(squares, (slice(None), found), below**2 * share / rows**2)
     variance = leaves.variances(weights)
-    variance += (below / rows) ** 2 @ (np.maximum(expected, 0.0) * share * (1 - share))
+    variance += (squares - weights**2) @ np.maximum(leaves.counts, 0.0)  # which rows of a leaf lie in which part
     return np.sqrt(np.maximum(variance, 0.0))
+
+
+def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
+    """Return the leaf of each grid point, leaves with special values between their numbers in parts below and above these.
+
+    Returns
+    -------
+    (releasable,) the part of each grid point that a released row may have, and (parts,) the leaf of each part.
+    """
+    grid = axis.grid
+    leaf = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
+    if not grid.special:
+        return leaf, np.arange(axis.size)
+    values, _ = grid_values(axis.column)
+    side = np.searchsorted(np.sort(np.array(grid.special, values.dtype)), values)  # an equal one below
+    parts, first = numbered(leaf * (len(grid.special) + 1) + side)
+    return parts, leaf[first]
 
 
 def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:

@@ -23,6 +23,7 @@ from synthdp.answers.expressions import (
     truth,
 )
 from synthdp.answers.grouping import QuestionBinning, groups_of, numbered, numbers_of, runs_of
+from synthdp.answers.one_column import leaf_parts
 from synthdp.answers.questions import (
     Bins,
     Correlation,
@@ -71,7 +72,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
     """
     source, _ = followed(model.schema, name)
     if source != name:
-        raise ParameterError(f"column {name!r} is looked up by {source!r}: ask about that column")
+        raise ParameterError(f"column {name!r} is derived from {source!r}: ask about that column")
     column = model.schema[name]
     if column.names_rows:
         raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
@@ -79,7 +80,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
 
 
 def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
-    """Return the groups in which a marginal shows a column; those of a column that is looked up by a modelled one too.
+    """Return the groups in which a marginal shows a column; those of a column that is derived from a modelled one too.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def partition_for(
         mine = {name: one.groups for name, one in grouped.items() if one.column == j}
         numbers, there = numbers_of(column)
         fine = model.refinements[j].fine
-        own = [fine.cells_of(np.arange(len(there), dtype=np.uint32))] if j == leaves_of else []
+        own = [leaf_parts(fine)[0]] if j == leaves_of else []
         starts = runs_of(*mine.values(), *masks.values(), there, *own)
         key = own[0][starts].astype(np.int64) if own else np.zeros(len(starts), np.int64)
         for part in mine.values():

@@ -69,7 +69,7 @@ def replicates_of(
     direct, rng = GLSEstimates(model, tuple(measurements)), generator(random_state)
     if direct.leaves(0) is None:
         raise ParameterError(
-            "this release keeps no noisy tables that say how far it may be from the private rows: draw with sample()"
+            "this release keeps no noisy tables, from which its error could be estimated: draw rows with sample()"
         )
     bootstrap = Bootstrap(direct, int(rng.integers(2**31)), size=m)
     found, shape = bootstrap.replicates, model.domain.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 import time
 import warnings
 from collections.abc import Sequence
@@ -17,14 +18,14 @@ import click
 import synthdp
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.installation import audit, doctor
-from synthdp.cli.ledger import ledger as ledger_command
-from synthdp.cli.page import page
-from synthdp.cli.plan import plan
+from synthdp.cli.ledger_command import ledger as ledger_command
+from synthdp.cli.page_command import page
+from synthdp.cli.plan_command import plan
 from synthdp.cli.publish import publish as publish_command
 from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at, totals_at
-from synthdp.cli.results import answer, nonprivate_evaluate, report, risk
-from synthdp.cli.schema import schema
-from synthdp.cli.series import series
+from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, risk
+from synthdp.cli.schema_commands import schema
+from synthdp.cli.series_commands import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
 from synthdp.schema.csv_format import CsvFormat
 
@@ -258,7 +259,7 @@ def release(
       synthdp release db/ --schema db.json --out synthetic/ \\
           --save db.release  # several tables, into a folder
     """
-    from synthdp.cli.database import is_database, release_database
+    from synthdp.cli.database_commands import is_database, release_database
     from synthdp.cli.summaries import release_summary
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options, yields_tables
@@ -304,7 +305,7 @@ def release(
     paths.check(inputs=(table, schema_path, ledger, public, *totals))
     if public is not None and public.resolve() == table.resolve():
         raise ParameterError(
-            "--public is the private table itself: leave it out; its rows would be released as they are"
+            "--public names the private table itself: its rows would be released as they are; leave --public out"
         )
     source = table_at(table, told, declared.csv)
     made = SyntheticRelease(
@@ -319,17 +320,21 @@ def release(
         with progress_bar() as on_progress:
             made.set_params(on_progress=on_progress)
             count = publish(source, made, paths, rows=rows, escape_formulas=escape_formulas, on_progress=on_progress)
-        _show_release(declared, made.receipt_, count, out, as_json=as_json)
+        _show_release(declared, made.release_, count, out, as_json=as_json)
     except Exception as error:
         if count is not None:
             tell_of_budget(error, written_in(made.receipt_, out))
         raise
 
 
-def _show_release(declared: synthdp.Schema, receipt: synthdp.Receipt, rows: int, out: Path, *, as_json: bool) -> None:
-    """Say what was released."""
+def _show_release(
+    declared: synthdp.Schema, release: synthdp.Release[Any], rows: int, out: Path, *, as_json: bool
+) -> None:
+    """Say what was released, and what each column of it is good for."""
     from synthdp.publishing import without_source
+    from synthdp.report.verdicts import in_lines, verdicts_of
 
+    receipt, verdicts = release.receipt, verdicts_of(release)
     if unsourced := without_source(declared):
         names = ", ".join(unsourced[:MOST_NAMES]) + f" and {len(unsourced) - MOST_NAMES} more" * (
             len(unsourced) > MOST_NAMES
@@ -338,9 +343,13 @@ def _show_release(declared: synthdp.Schema, receipt: synthdp.Receipt, rows: int,
             f'synthdp: warning: the schema does not say where it knows these columns from ("source"): {names}', err=True
         )
     if as_json:
-        click.echo(json.dumps({"rows": rows, "out": str(out), "receipt": receipt.to_document()}))
+        columns = {one.name: {"verdict": one.word, "why": one.in_words()} for one in verdicts}
+        click.echo(json.dumps({"rows": rows, "out": str(out), "columns": columns, "receipt": receipt.to_document()}))
     else:
         click.echo(str(receipt))
+        click.echo("\nColumns by themselves, by the noise in them:")
+        for line in in_lines(verdicts):
+            click.echo(textwrap.fill(line, 118, initial_indent="  ", subsequent_indent="    "))
         click.echo(f"\n{rows} synthetic rows: {out}")
 
 
@@ -374,10 +383,10 @@ def sample(
           --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.expressions import allowed_by
-    from synthdp.cli.database import sample_database
+    from synthdp.cli.database_commands import sample_database
     from synthdp.publishing import check_ending, whole_file
+    from synthdp.release import load
     from synthdp.sampling.database_model import DatabaseModel
-    from synthdp.storage import load
 
     loaded = load(folder)
     if isinstance(loaded.output, DatabaseModel):

@@ -17,15 +17,26 @@ if TYPE_CHECKING:
     from synthdp.nonprivate.draft import ColumnReview, Draft
     from synthdp.schema.column import Column
 
-KEYS = {"a": "accept", "c": "change", "o": "other", "k": "known", "d": "drop", "s": "skip", "q": "quit", "?": "help"}
+KEYS = {
+    "a": "accept",
+    "i": "instead",
+    "c": "change",
+    "o": "other",
+    "k": "known",
+    "d": "drop",
+    "s": "skip",
+    "q": "quit",
+    "?": "help",
+}
 """The key of each answer."""
 
-ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key != "?"), "[?]"])
-"""The line of all answers."""
+ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key not in "?i"), "[?]"])
+"""The line of all answers but that of another draft, which few columns have."""
 
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 HELP = {
     "accept": "take the column as it stands; the receipt says that it was drafted from the table",
+    "instead": "take the other draft, where there is one: codes instead of numbers, or numbers instead of codes",
     "change": "new bounds or levels, and where they are known from",
     "other": "any other setting: special numbers, decimals, step, format, nullable, ...",
     "known": "a column that everybody knows, such as a month",
@@ -89,6 +100,8 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
         new = [sentence for sentence in _sentences(one.comment) if sentence not in said]
         said.update(new)
         _say(" ".join(new))
+        if (other := one.instead) is not None:
+            _say(f"or instead: {_described(other)}")
         if fitting := _fitting(name, one.column):
             click.echo(f"    known by its name: {', '.join(fitting)}")
         key = _answered(one, by)
@@ -134,12 +147,15 @@ class _EndOfInputError(Exception):
 
 def _answered(one: ColumnReview, by: str | None) -> str:
     """Ask what to do with a column until it is done."""
+    asked = ASKED if one.instead is None else f"[i]nstead  {ASKED}"
     while True:
         try:
-            key = KEYS.get(_asked(f"    {ASKED}: ").strip().lower()[:1], "")
+            key = KEYS.get(_asked(f"    {asked}: ").strip().lower()[:1], "")
             match key:
                 case "accept":
                     one.accept(by=by)
+                case "instead":
+                    one.take_instead(by=by)
                 case "change":
                     _change(one)
                 case "other":

@@ -63,11 +63,13 @@ def release_summary(
     from synthdp.mechanisms.named import UNSET, mechanism_named
     from synthdp.privacy.loss import loss_of
     from synthdp.publishing import check_places, whole_file
-    from synthdp.storage import check_place
+    from synthdp.release_files import check_place
 
     wrong = [option for option, given in unsupported.items() if given]
     if wrong:
-        raise ParameterError(f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave it out")
+        raise ParameterError(
+            f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave this option out"
+        )
     if save is None:
         raise ParameterError(f"{mechanism} yields answers alone: say with --save where the release goes, to be asked")
     check_places((save, receipt), inputs=(table, people["ledger"]))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
 from synthdp.curator.guarded_table import GuardedTable
@@ -35,16 +34,11 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema, finished
 
 if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
-    from synthdp.curator.discovery import Discovered as Discovered  # noqa: PLC0414 - mechanisms name it from here
-    from synthdp.curator.panel_room import PanelRoom as PanelRoom  # noqa: PLC0414 - the same
-    from synthdp.curator.series_room import SeriesRoom as SeriesRoom  # noqa: PLC0414 - the same
-    from synthdp.curator.series_terms import SeriesTerms as SeriesTerms  # noqa: PLC0414 - the same
-    from synthdp.curator.sparse_vector import Continued, SparseVector as SparseVector  # noqa: PLC0414 - the same
+    from synthdp.curator.discovery import Discovered
+    from synthdp.curator.sparse_vector import Continued, SparseVector
     from synthdp.domain.histories import Layout
     from synthdp.privacy.key_histogram import KeyCounts
     from synthdp.schema.database import DatabaseSchema
-
-__all__ = ["Curator", "Ledger", "open_series"]
 
 T = TypeVar("T")
 
@@ -179,7 +173,7 @@ class Curator:
         with self._vault.turn() as table:
             if isinstance(table, PrivateDatabase) and table.layout is not None:
                 return table.layout
-        raise ParameterError("a curator of one table has no layout of persons: give a DatabaseSchema")
+        raise ParameterError("this curator was made for one table, not for several: make it with a DatabaseSchema")
 
     @property
     def adjacency(self) -> Adjacency:
@@ -605,7 +599,7 @@ class Curator:
             If this is no account inside another budget.
         """
         if self._ends is None:
-            raise PrivacyError("only an account inside another budget can be given up")
+            raise PrivacyError("only an account that was opened inside another account can return its budget")
         early, ledger, entry = self._ends
         with self._vault.turn():
             self._vault.close()
@@ -768,65 +762,6 @@ class Curator:
 def _in_its_unit(item: Item, queries: Bounded) -> Item:
     """Return a receipt's line with the noise in what the answers count: rows, persons or another unit."""
     return replace(item, noise=noise_range(queries, item.stddev), unit=unit_of(queries))
-
-
-def open_series(
-    folder: Path,
-    *,
-    schema: Schema,
-    loss: ApproxDP,
-    adjacency: Adjacency,
-    periods: int,
-    most_periods: int = 1,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    key: bytes | None = None,
-) -> SeriesRoom:
-    """Return the trusted side of a series of releases; see `SeriesRoom` and `SeriesTerms`, whose parameters these are.
-
-    Costs nothing yet: its first period costs ``loss``, for these neighbours.
-    """
-    from synthdp.curator.series_room import SeriesRoom
-    from synthdp.curator.series_terms import SeriesTerms
-
-    terms = SeriesTerms(loss=loss, adjacency=adjacency, periods=periods, most_periods=most_periods)
-    return SeriesRoom(
-        folder,
-        schema=schema,
-        terms=terms,
-        ledger=ledger,
-        dataset=DEFAULT_DATASET if dataset is None else dataset,
-        key=key,
-    )
-
-
-def open_panel(
-    folder: Path,
-    *,
-    schema: Schema,
-    loss: ApproxDP,
-    unit: str,
-    periods: int,
-    window: int,
-    bins: int,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    key: bytes | None = None,
-) -> PanelRoom:
-    """Return the trusted side of a panel; see `PanelRoom` and `SeriesTerms`, whose parameters these are.
-
-    Costs nothing yet: its first period costs ``loss``, for panels that differ in all rows of one person.
-    """
-    from synthdp.curator.panel_room import PanelRoom
-    from synthdp.curator.series_terms import SeriesTerms
-
-    adjacency = Adjacency(Neighbors.ADD_REMOVE, unit, 1)
-    terms = SeriesTerms(
-        loss=loss, adjacency=adjacency, periods=periods, most_periods=periods, window=window, bins=bins
-    )  # fmt: skip
-    return PanelRoom(
-        folder, schema=schema, terms=terms, ledger=ledger, dataset=DEFAULT_DATASET if dataset is None else dataset, key=key
-    )  # fmt: skip
 
 
 def _guarded(

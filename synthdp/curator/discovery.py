@@ -291,10 +291,13 @@ def _said(name: str, column: Column, least: float) -> str:
     if isinstance(column, Categorical):
         levels = len(column.levels or ())
         many = "s" * (levels > 1)
-        return f"column {name!r}: {levels} level{many} found, of those that about {least:.0f} rows or more hold"
+        rare = f"a level that fewer than about {least:.0f} rows have may be missed"
+        return f"column {name!r}: {levels} level{many} found; {rare}"
     heaps = getattr(column, "special", ())
     apart = f", and {', '.join(in_figures(heap, digits=9) for heap in heaps)} apart from them" if heaps else ""
-    return f"column {name!r}: {column.in_words()} found{apart}; a range that fewer than about {least:.0f} rows lie in is not"
+    return (
+        f"column {name!r}: {column.in_words()} found{apart}; an end with fewer than about {least:.0f} rows is cut off"
+    )
 
 
 def _labelled(schema: Schema) -> list[str]:

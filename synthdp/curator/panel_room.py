@@ -83,7 +83,7 @@ class PanelRoom:
         return f"PanelRoom({self.terms.periods} periods, {self.terms.loss})"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("the room of a panel holds private rows and cannot be pickled or copied")
+        raise PrivacyError("the open state of a panel holds private rows and cannot be pickled or copied")
 
     @property
     def entry(self) -> int | None:
@@ -121,7 +121,7 @@ class PanelRoom:
             If the period was begun with other rows, or another process adds one.
         """
         if not 0 <= period < self.terms.periods:
-            raise DataError(f"all {self.terms.periods} periods were added: a new promise needs a new panel")
+            raise DataError(f"all {self.terms.periods} periods of this panel were added: start a new panel for more")
         window = self.states.window
         with self._state.locked():
             secret = self._account.open()
@@ -130,9 +130,11 @@ class PanelRoom:
             mark = np.frombuffer(hmac.digest(secret, keys.tobytes() + states.tobytes(), "sha256"), np.uint8)
             own, told = f"{STATES}{period:04}", f"{TOLD}{period:04}"
             if any(name > own for name in self._state.names(STATES)):
-                raise DataError("later periods were added already")
+                raise DataError("a later period was added already: periods are added in order")
             if self._state.has(told) and not np.array_equal(self._state.read(told)["mark"], mark):
-                raise DataError("the period is under way with other rows: add those that it was begun with")
+                raise DataError(
+                    "adding this period was interrupted, with other rows: add the rows that it was begun with"
+                )
             if period == 0 and not self._state.has(told):
                 self._state.write(MEMBERS, {"keys": keys})
             if not self._state.has(told):

@@ -157,7 +157,7 @@ class PrivateTable:
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
         """Return a statistic's exact sums: in the source itself where it can sum, else from blocks of rows."""
-        if isinstance(statistic, OfTables) and not isinstance(statistic, Marginals):
+        if isinstance(statistic, OfTables) and statistic.counted is not statistic:
             return statistic.of_tables(self._cell_totals(statistic.counted))
         source, unit = self.open(), self.adjacency.unit
         if isinstance(source, SummingSource):
@@ -246,7 +246,9 @@ class PrivateTable:
     def open(self) -> Source:
         """Return the source of rows, unless the table was closed."""
         if self.source is None:
-            raise RoomClosedError("the curator is closed and no longer holds rows: make a new one for a new release")
+            raise RoomClosedError(
+                "the curator is closed and no longer holds rows: make a new Curator for a new release"
+            )
         return self.source
 
 

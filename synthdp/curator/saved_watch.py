@@ -68,7 +68,7 @@ class SavedDraft:
             self._publishing = True
             self._part.rename(self._folder / SESSION)
         except FileExistsError:
-            raise FormatError(f"'{self._folder}' holds a session already: choose another folder") from None
+            raise FormatError(f"'{self._folder}' holds a saved session already: choose another folder") from None
         except OSError as error:
             raise FormatError(f"the session cannot be written to '{self._folder}' ({error.strerror})") from None
         _sync_folder(self._folder)

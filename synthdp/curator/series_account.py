@@ -47,7 +47,7 @@ class SeriesAccount:
             If the terms are not those that it was started with, or another process asks.
         """
         if os.getpid() != self._mine:
-            raise PrivacyError("the room of a series answers only in the process that opened it")
+            raise PrivacyError("a series can be used only in the process that opened it: open it again in this one")
         terms = self._terms
         said = {
             "loss": to_document(terms.loss), "neighbors": terms.adjacency.neighbors.value, "unit": terms.adjacency.unit,

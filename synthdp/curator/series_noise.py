@@ -42,7 +42,7 @@ class Journal(Answering):
             or isinstance(queries, KeyStatistic)
             or law not in (None, NoiseLaw.GAUSSIAN)
         ):
-            raise ParameterError("a series is paid in Gaussian DP, with questions about cells")
+            raise ParameterError("a series needs a budget in Gaussian DP, and questions about counts of cells")
         norms = adjacency.sensitivity(queries).times(self._weight)
         if isinstance(queries, LinearQueries):
             return lattice(norms, loss.mu, queries.k, int(self._factor[0, 0]))
@@ -52,7 +52,9 @@ class Journal(Answering):
 
     def allow_others(self) -> None:
         """Refuse: only statistics are written down, and know how often a row counts."""
-        raise PrivacyError("a plan of a series measures statistics: ask other questions of a curator of its own")
+        raise PrivacyError(
+            "a series can measure sums over rows only: ask this question with a Curator outside the series"
+        )
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
         """Return the noisy answer that was told before, or draw one and write it down.
@@ -66,7 +68,8 @@ class Journal(Answering):
             told = self._state.read(name)
             if not np.array_equal(told["tag"], tag):
                 raise PrivacyError(
-                    "the period was interrupted and its program asks something else now: use the version of synthdp and the "
+                    "adding this period was interrupted, and other questions are asked now: use the version of "
+                    "synthdp and the "
                     "settings that it was begun with"
                 )
             return np.asarray(told["noisy"], np.int64)

@@ -86,7 +86,7 @@ class SeriesRoom:
         return f"SeriesRoom({self.terms.periods} periods, {self.terms.loss})"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("the room of a series holds private sums and cannot be pickled or copied")
+        raise PrivacyError("the open state of a series holds private sums and cannot be pickled or copied")
 
     @contextmanager
     def adding(
@@ -175,7 +175,7 @@ class SeriesRoom:
         """
         start = self._period
         if len(self._stores) < 1 or (start > 0 and len(self._stores) < 2):
-            raise PrivacyError("a new plan reads all rows so far: give those of the earlier periods as history")
+            raise PrivacyError("a new plan reads all rows so far: give the tables of the earlier periods as history")
         self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
         rows = PeriodRows.of(self._stores, self._schema, self._merged(start), weight=weight)
         terms = CuratorTerms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
@@ -357,7 +357,7 @@ class SeriesRoom:
         begun = self._state.has(f"{ANSWERS}{period:04}") or self._state.has(f"{KEPT}{period:04}")
         begun = begun or bool(self._questions(period))
         if begun and not np.array_equal(self._state.read(name)["fingerprint"], mark):
-            raise DataError("the period is under way with other rows: add those that it was begun with")
+            raise DataError("adding this period was interrupted, with other rows: add the rows that it was begun with")
         if not begun:
             seed = np.array(int.from_bytes(os.urandom(4)))
             self._state.write(name, {"fingerprint": mark, "seed": seed, "units": units})
@@ -371,7 +371,7 @@ class SeriesRoom:
                 "one unit in two periods"
             )
         if period < 1:
-            raise DataError("corrections are of earlier periods, and there is none yet")
+            raise DataError("corrections concern earlier periods, and this is the first period: leave them out")
 
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
@@ -404,7 +404,10 @@ class SeriesRoom:
         if self._state.has(name):
             known = self._state.read(name)
             if any(not np.array_equal(known[part], plan[part]) for part in plan):
-                raise PrivacyError("the period is under way with another plan")
+                raise PrivacyError(
+                    "adding this period was interrupted, under another plan: continue with the settings that it was "
+                    "begun with"
+                )
             return
         costs = self.costs(before=start) + self._cost(plan)
         if worst_cost(costs, terms.most_periods) > terms.mu**2 * (1 + ROUNDING):
@@ -432,7 +435,7 @@ class SeriesRoom:
                 if period > int(plan["last"]):
                     raise PrivacyError("the period needs a new plan")
                 return plan
-        raise PrivacyError("the series has no plan yet")
+        raise PrivacyError("the series has no period yet, and so no plan: add the first period")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
         """Return what a plan's period keeps of the measurements that later periods ask again."""

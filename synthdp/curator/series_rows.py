@@ -105,7 +105,7 @@ class PeriodRows(PrivateTable):
     def open(self) -> Source:
         """Say that there are rows, unless the table was closed."""
         if not self._open:
-            raise RoomClosedError("the period was added and its rows are not read any more")
+            raise RoomClosedError("this period was added already, and its rows can no longer be read")
         return _NO_SOURCE
 
     def rows(self) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS, AnyArray
+from synthdp.arrays import NO_ARRAYS, AnyArray, packed
 from synthdp.errors import DataError, FormatError
 from synthdp.files import sync_folder
 
@@ -69,11 +69,11 @@ class PrivateState:
             If it is not there, was changed, or is encrypted with another key.
         """
         try:
-            packed = self._path(name).read_bytes()
+            sealed = self._path(name).read_bytes()
         except OSError as error:
             raise FormatError(f"the private state of the series cannot be read ({error.strerror})") from None
         try:
-            with np.load(io.BytesIO(self._opened(packed)), allow_pickle=False) as arrays:
+            with np.load(io.BytesIO(self._opened(sealed)), allow_pickle=False) as arrays:
                 return {one: arrays[one] for one in arrays.files if one.startswith(starting)}
         except (*NO_ARRAYS, zipfile.BadZipFile):
             raise FormatError("a record of the series' private state is damaged") from None
@@ -86,15 +86,14 @@ class PrivateState:
         DataError
             If it cannot be written.
         """
-        packed = io.BytesIO()
-        np.savez(packed, allow_pickle=False, **arrays)
+        content = packed(arrays, compressed=False)
         path = self._path(name)
         part = path.with_suffix(".part")
         try:
             self._make()
             handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(self._closed(packed.getvalue()))
+                file.write(self._closed(content))
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)

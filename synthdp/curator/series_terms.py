@@ -48,7 +48,9 @@ class SeriesTerms:
         if self.window is not None:
             whole("window", self.window, least=1, most=self.periods)
             if self.adjacency.unit is None or self.adjacency.rows_are_public or self.adjacency.rows != 1:
-                raise ParameterError("a panel needs a privacy_unit with one row a period, under 'add_remove'")
+                raise ParameterError(
+                    "a panel needs a privacy_unit with one row in each period, and neighbors='add_remove'"
+                )
             whole("max_periods_per_unit", self.most_periods, least=self.periods)
 
     @property

@@ -43,7 +43,7 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
     """
     check_question(table, query)
     if query.k != 1:
-        raise ParameterError("a watch is asked one query at a time")
+        raise ParameterError("ask a sparse-vector session one query at a time")
     if DENOMINATOR % query.denominator:
         raise ParameterError(f"the denominator of a watched query ({query.denominator}) must divide {DENOMINATOR}")
     if table.adjacency.sensitivity(query).linf > query.denominator * table.adjacency.rows:
@@ -100,7 +100,7 @@ class SparseVector:
         return f"SparseVector({self.alarms} of {self.plan.max_alarms} alarms)"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("a watch holds private rows and cannot be pickled or copied")
+        raise PrivacyError("a sparse-vector session holds private rows and cannot be pickled or copied")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -173,7 +173,8 @@ class SparseVector:
         with self._turn() as table:
             if self.exhausted:
                 raise PrivacyError(
-                    "this watch has given all its answers above the threshold: open another, with a larger max_alarms"
+                    "this session has given its max_alarms answers above the threshold: open another, with a larger "
+                    "max_alarms"
                 )
             before = self._state
             total = self._total(table, query)

@@ -111,7 +111,7 @@ class SpillBuffer:
         """Return an array of the file, mapped into memory."""
         if self._file is None:
             raise DataError(
-                "the file of encoded rows was closed while it was read: keep the curator open until the release is made"
+                "the curator was closed while its rows were read: keep the curator open until the release is made"
             )
         if 0 in piece.shape:
             return np.zeros(piece.shape, piece.dtype)

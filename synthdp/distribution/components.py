@@ -9,7 +9,6 @@ import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
 from synthdp.codec import file_form
-from synthdp.distribution.contingency import Shape, check_clique, check_shape, normalised
 from synthdp.distribution.protocol import (
     Distribution,
     Evidence,
@@ -21,6 +20,7 @@ from synthdp.distribution.protocol import (
     impossible,
 )
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import Shape, check_clique, check_shape, normalised
 from synthdp.randomness import Generator
 
 

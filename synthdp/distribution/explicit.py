@@ -12,7 +12,6 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, AnyArray, Clique, Codes, FloatArray, Table, Weights, frozen
 from synthdp.codec import file_form
-from synthdp.distribution.contingency import Shape, cell_index, check_clique, check_shape, contingency, normalised
 from synthdp.distribution.protocol import (
     Evidence,
     check_evidence,
@@ -23,6 +22,7 @@ from synthdp.distribution.protocol import (
     systematic_counts,
 )
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import Shape, cell_index, check_clique, check_shape, contingency, normalised
 from synthdp.randomness import Generator
 
 

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import Shape, check_clique, check_shape, table_shape, table_size
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import Shape, check_clique, check_shape, table_shape, table_size
 
 Step: TypeAlias = tuple[Literal["visit", "down", "up"], int]
 """One step of a sweep over a tree: visit a node, or pass the message between a node and its parent."""

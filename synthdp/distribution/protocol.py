@@ -14,8 +14,8 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray, Table
 from synthdp.checks import check_whole
-from synthdp.distribution.contingency import Shape
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import Shape
 from synthdp.randomness import Generator
 
 Evidence: TypeAlias = Mapping[int, BoolArray | FloatArray]

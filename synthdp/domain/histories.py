@@ -324,7 +324,7 @@ def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
     """Return the column that says how many rows of a child table there are: a number, or which periods have one."""
     relation = schema.relation_to(child)
     if relation is None:
-        raise SchemaError(f"table {child!r} is nobody's child")
+        raise SchemaError(f"table {child!r} is the child in no relation")
     column = schema.tables[child].get(relation.order) if relation.order is not None else None
     if relation.unique and column is not None and column.is_complete and grid_of(column).regular <= MOST_PATTERN:
         return Integer(0, 2 ** grid_of(column).regular - 1)

@@ -113,7 +113,7 @@ class PanelStates:
             inside = np.bincount(axis.cells_of(points), allowed[axis.name][: len(points)], minlength=axis.size)
             if ((inside > 0) & (inside < axis.width)).any():
                 raise ParameterError(
-                    f"the condition on {axis.name!r} cuts a cell of the panel in two: give it more bins"
+                    f"the condition on {axis.name!r} splits a bin of the panel in two: give this column more bins"
                 )
             found &= inside[code] > 0
         return np.append(found, False)

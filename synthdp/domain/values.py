@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from synthdp.domain.encoder import Labels, Numbers, decode, encode
+from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import Grid, bounds_of, grid_of, has_labels, labels_of
 from synthdp.errors import ParameterError
 from synthdp.schema.column import Column, Steps
@@ -204,8 +204,3 @@ def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
         kind = type(column).__name__
         refusal = ParameterError(f"{value!r} is not a value of column {name!r}, which is of type {kind}")
     raise refusal
-
-
-def index_of_label(column: Column, label: object) -> int:
-    """Return the grid point of a label, that of "other" for one that the column does not list."""
-    return int(encode(column, Labels([label], np.zeros(1, np.int64)))[0])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
 from synthdp.answers.related.unfit import Unusual, unfit_values, unusual_persons
 from synthdp.checks import check_number, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
@@ -28,7 +28,6 @@ from synthdp.estimators.findings import (
     warn_of_misfits,
     warn_of_unusual,
 )
-from synthdp.estimators.report_file import write_report
 from synthdp.estimators.synthetic_release import SyntheticRelease
 from synthdp.mechanisms.preflight import first_that_works
 from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished
@@ -37,11 +36,11 @@ from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
-from synthdp.release import Release
+from synthdp.release import Release, load, save
+from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable
-from synthdp.storage import load, save
 from synthdp.tables.format import TableFormat
 from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source
@@ -317,7 +316,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """Draw synthetic persons as one table, with a column for each value of each of their rows.
 
         Rows of a child table are numbered from 1: ``visits[1].cost``; what a person does not have is missing.  For models
-        that take a table of features; `synthdp.tables.histories.with_history` makes the same of real tables.
+        that take a table of features; `synthdp.tables.history_rows.with_history` makes the same of real tables.
 
         Parameters
         ----------
@@ -326,7 +325,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         """
-        from synthdp.tables.histories import with_history
+        from synthdp.tables.history_rows import with_history
 
         return with_history(self.sample(rows, random_state=random_state), self.schema_)
 

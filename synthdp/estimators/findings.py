@@ -11,7 +11,7 @@ import numpy as np
 
 from synthdp.answers.error_bars.misfit_shares import SURELY, MisfitShare, misfit_columns
 from synthdp.checks import whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.grid import bounds_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import (
@@ -37,7 +37,7 @@ from synthdp.tables.source import CONNECTION, OneTable
 
 if TYPE_CHECKING:
     from synthdp.answers.related.unfit import Unusual
-    from synthdp.curator.curator import Discovered
+    from synthdp.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
 """What a note says of a column without a frequent value."""
@@ -128,15 +128,15 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     clear = misfit_columns(shares)
     notes = [f"column {name!r}: {MEANS_NOTHING}" for name in _mostly_misfits(clear)]
     notes += [
-        f"column {name!r}: {_percent(share)} of the values did not fit the schema and were left out of the model"
+        f"column {name!r}: {_percent(share)} of the values were outside the schema and were left out of the model"
         for name, share in clear.items()
     ]
     unknown = [name for name, share in shares.items() if share is None]
     if unknown:
-        notes.append(f"not measured by this mechanism, how many values did not fit the schema: {', '.join(unknown)}")
+        notes.append(f"this mechanism does not measure how many values were outside the schema: {', '.join(unknown)}")
     if len(shares) > len(clear) + len(unknown):
         others = "in all other columns" if notes else "in all columns"
-        notes.append(f"values that did not fit the schema, {others}: no more than noise explains")
+        notes.append(f"values outside the schema, {others}: no more than noise explains")
     return tuple(notes)
 
 
@@ -169,7 +169,8 @@ def _ends(name: str, refinement: Refinement) -> str:
     sides = [f"below about {in_figures(low, digits=2)}"] * bool(low - lower > MOSTLY_EMPTY * (upper - lower))
     sides += [f"above about {in_figures(high, digits=2)}"] * bool(upper - high > MOSTLY_EMPTY * (upper - lower))
     return (
-        f"column {name!r}: nothing {' or '.join(sides)} comes out: noise hides what few rows may lie there"
+        f"column {name!r}: no synthetic value lies {' or '.join(sides)}: the few rows that may lie there are lost in "
+        "the noise"
         if sides
         else ""
     )
@@ -308,8 +309,8 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(
-            "this is the table that was just read: synthetic rows among private ones could not be told apart; write them "
-            "to another table"
+            "this is the private table itself: nobody could tell synthetic rows in it from real ones; write them to another "
+            "table"
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.answers.expressions import allowed_by
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.checks import check_number, whole
-from synthdp.curator.curator import Ledger, open_panel
+from synthdp.curator import Ledger, open_panel
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import DataError, FormatError, ParameterError
@@ -34,7 +34,7 @@ from synthdp.tables.results import dataframe
 from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import PanelRoom
+    from synthdp.curator import PanelRoom
 
 SETTINGS, FORMAT, VERSION = "panel.json", "synthdp panel", 1
 NORMAL = 1.959964
@@ -114,7 +114,7 @@ class PanelSeries:
         random_state: RandomState = None,
     ) -> None:
         if path is None:
-            raise ParameterError("path must name the folder of the panel: its state has to outlive this process")
+            raise ParameterError("path must name a folder for the panel: its state is kept there between periods")
         if dataset is not None and ledger is None:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
@@ -214,7 +214,7 @@ class PanelSeries:
         """
         period = self.added
         if period >= self.periods:
-            raise DataError(f"all {self.periods} periods were added: a new promise needs a new panel")
+            raise DataError(f"all {self.periods} periods of this panel were added: start a new panel for more")
         self.start()
         room = self._room()
         noisy = room.add(period, table)
@@ -301,7 +301,9 @@ class PanelSeries:
             If there are more conditions than the window has periods, or a condition cuts a state in two.
         """
         if not 1 <= len(conditions) <= self.window:
-            raise ParameterError(f"conditions must be 1 to {self.window}, one for each of so many periods in a row")
+            raise ParameterError(
+                f"conditions must be 1 to {self.window} conditions, one for each of as many consecutive periods"
+            )
         met = self._met(conditions)
         last = self._checked()
         periods = range(self.window - 1, last + 1)

@@ -19,7 +19,7 @@ from synthdp.domain.public_totals import PublicTotals
 from synthdp.errors import DataError, ParameterError
 from synthdp.mechanisms.public_knowledge import PublicKnowledge
 from synthdp.schema.schema import Schema
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DIGITS = 6
@@ -42,9 +42,11 @@ def check_public(public: Any, weight: Any, private: Any = None) -> None:
     """
     check_number("public_weight", weight, above=0, most=WHOLE)
     if public is None and weight != WHOLE:
-        raise ParameterError("public_weight is that of a public table: give public, too, or leave both out")
+        raise ParameterError("public_weight goes with a public table: give public too, or leave both out")
     if public is not None and public is private:
-        raise ParameterError("public is the private table itself: leave it out; its rows would be released as they are")
+        raise ParameterError(
+            "public is the private table itself: its rows would be released as they are; leave public out"
+        )
 
 
 def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> PublicRows:

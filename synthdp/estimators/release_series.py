@@ -15,7 +15,7 @@ from synthdp.answers.over_time import OverTime
 from synthdp.answers.questions import Count, Question, Sum, count
 from synthdp.arrays import IntArray
 from synthdp.checks import whole
-from synthdp.curator.curator import Ledger, open_series
+from synthdp.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
@@ -33,7 +33,7 @@ from synthdp.mechanisms.series.asked import (
 )
 from synthdp.mechanisms.series.periods import period_of
 from synthdp.mechanisms.series.schedule import stages_of
-from synthdp.pictures.over_time import picture_over_time
+from synthdp.pictures.over_time_chart import picture_over_time
 from synthdp.pictures.picture import Picture
 from synthdp.planning.series_plan import SeriesPlan, plan_series
 from synthdp.privacy.loss import ApproxDP, GaussianDP
@@ -42,7 +42,7 @@ from synthdp.privacy.noise import noise_versions
 from synthdp.privacy.receipt import Item, Receipt, assumptions
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.report.series import series_page
+from synthdp.report.series_report import series_page
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
@@ -51,7 +51,7 @@ from synthdp.tables.sources.resolve import source_of
 from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SeriesRoom
+    from synthdp.curator import SeriesRoom
 
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""
@@ -139,7 +139,7 @@ class ReleaseSeries:
         random_state: RandomState = None,
     ) -> None:
         if path is None:
-            raise ParameterError("path must name the folder of the series: its state has to outlive this process")
+            raise ParameterError("path must name a folder for the series: its state is kept there between periods")
         if dataset is not None and ledger is None:
             raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
@@ -223,7 +223,7 @@ class ReleaseSeries:
         """
         period = self.added
         if period >= self.periods:
-            raise DataError(f"all {self.periods} periods were added: a new promise needs a new series")
+            raise DataError(f"all {self.periods} periods of this series were added: start a new series for more")
         self.start()
         room = self._room()
         earlier = None if history is None else (list(history) if isinstance(history, list | tuple) else [history])

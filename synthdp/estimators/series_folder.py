@@ -5,7 +5,6 @@ Nothing private is here: the exact sums lie in a folder beside these, whose name
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -15,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow
+from synthdp.arrays import NO_ARRAYS, GridIndices, IntArray, narrow, packed
 from synthdp.domain.grid import grid_of, points_of_today
 from synthdp.errors import DataError, FormatError
 from synthdp.files import replacing, replacing_folder, sync_folder
 from synthdp.mechanisms.series.asked import AskedPlan
 from synthdp.mechanisms.series.decoded import Repeated
-from synthdp.release import Release
+from synthdp.release import Release, load, save
 from synthdp.schema.schema import Schema
-from synthdp.storage import load, save
 
 SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
 """Names in a series' folder: its settings, its private part, and its format with the version."""
@@ -157,7 +155,7 @@ class SeriesFolder:
     def answers(self, period: int) -> list[IntArray]:
         """Read the noisy answers of a period."""
         found = read_arrays(self.path / f"{_PERIOD}{period:04}" / "answers.npz")
-        return [found[f"a{i}"] for i in range(len(found))]
+        return [found[f"a{i}"] for i in range(sum(name[1:].isdigit() for name in found))]
 
     def rows(self, period: int) -> dict[str, GridIndices]:
         """Read the published rows of a period, as grid indices by column."""
@@ -201,6 +199,4 @@ def read_arrays(path: Path) -> dict[str, Any]:
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays by name."""
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **{name: np.asarray(one) for name, one in arrays.items()})
-    path.write_bytes(packed.getvalue())
+    path.write_bytes(packed(arrays))

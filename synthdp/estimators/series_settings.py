@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synthdp.checks import check_number, whole
-from synthdp.curator.curator import Ledger
+from synthdp.curator import Ledger
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.estimators.findings import EPSILONS
 from synthdp.privacy.neighbors import neighbors_named

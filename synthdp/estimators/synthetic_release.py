@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare, unproven_notes, unproven_points
 from synthdp.checks import check_number, check_share, check_whole
-from synthdp.curator.curator import Curator, Ledger
+from synthdp.curator import Curator, Ledger
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.errors import DataError, ParameterError, UnprotectedLabelsWarning
 from synthdp.estimators.findings import (
@@ -54,7 +54,6 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release
-from synthdp.sampling.restriction import without_points
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import Categorical, Column
 from synthdp.schema.schema import DraftedSchema, Reviewable, Schema, schema_given
@@ -66,7 +65,7 @@ from synthdp.tables.sources.resolve import infer_schema, without_nulls
 
 if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods that make them
     from synthdp.answers.samples import Analysis
-    from synthdp.curator.curator import Discovered
+    from synthdp.curator import Discovered
     from synthdp.mechanisms.public_knowledge import PublicKnowledge
     from synthdp.pictures.picture import Picture
     from synthdp.planning import Plan, Plans
@@ -356,7 +355,11 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             hidden = unproven_notes(unproven, release.model.schema)
             said = (*ignored_notes(extra, self.privacy_unit), *unknown, *misfit_notes(misfits), *hidden, *notes)
             said = (*said, *learned_notes(release), *weight_notes(release.model.schema))
-            model = without_points(release.model, list(unproven))
+            model = release.model
+            if unproven:
+                from synthdp.sampling.restriction import without_points
+
+                model = without_points(model, list(unproven))
             return _suited(release, model, format, loss, said), misfits
 
         def unfinished() -> tuple[Release[SyntheticModel], Mapping[str, MisfitShare | None]]:
@@ -606,7 +609,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to a folder of JSON and npz."""
-        from synthdp.storage import save
+        from synthdp.release import save
 
         check_is_fitted(self)
         save(self.release_, path)
@@ -660,7 +663,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         on_progress
             Called at the start of each stage; default: that of the estimator.
         """
-        from synthdp.estimators.report_file import write_report
+        from synthdp.report import write_report
 
         check_is_fitted(self)
         target = self.target if self.target in self.schema_.outputs else None
@@ -678,7 +681,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
         """Read a release from a folder."""
-        from synthdp.storage import load
+        from synthdp.release import load
 
         return load(path)
 

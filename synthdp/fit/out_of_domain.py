@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, Clique, FloatArray
-from synthdp.distribution.contingency import NoisyTable, table_shape, table_size
-from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_effects, make_consistent
-from synthdp.measurements import beyond_noise
-from synthdp.queries.interactions import Interactions
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
+from synthdp.domain.domain import Domain
+from synthdp.fit.graphical.consistency import GLSEffects, gls_effects, make_consistent, make_merged_consistent
+from synthdp.measurements import Measurements, beyond_noise
+from synthdp.queries.contingency import NoisyTable, table_shape, table_size
 from synthdp.queries.marginals import Marginals
 
 MIN_IN_DOMAIN = 0.02
 """Smallest fraction of the rows that is taken to be in domain.  A safety limit: noise is scaled up at most 50 times."""
-
-LEAST_STDDEV = 1e-9
-"""Least stddev of a table, in rows.  A numerical tolerance: noise of a huge budget may round to 0, and fits divide by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +47,7 @@ class OutOfDomain:
 
     @classmethod
     def estimated(
-        cls, tables: Sequence[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
+        cls, tables: Iterable[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
     ) -> OutOfDomain:
         """Return the rows that are out of domain in each column, 0 where noise explains them.
 
@@ -63,7 +60,7 @@ class OutOfDomain:
         """
         shape = [len(cells) for cells in releasable]
         found, precision = np.zeros(len(releasable)), np.zeros(len(releasable))
-        for table in tables:
+        for table in (one for one in tables if not one.alone):
             counts = table.counts.reshape(table_shape(shape, table.clique))
             for axis, j in enumerate(table.clique):
                 outside = np.flatnonzero(~releasable[j])
@@ -91,9 +88,15 @@ class OutOfDomain:
     def remove(self, table: NoisyTable) -> NoisyTable:
         """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
 
-        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.
+        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.  An
+        interaction alone says nothing of the rows that it leaves out.
         """
         releasable = self.releasable
+        if table.alone:
+            fit = math.prod(
+                1 - min(float(self.rows[j]) / max(self.total, 1.0), 1 - MIN_IN_DOMAIN) for j in table.clique
+            )
+            return replace(table, counts=table.counts / fit, stddev=table.stddev / fit)
         inside = np.ix_(*(releasable[j] for j in table.clique))
         shape = table_shape([len(cells) for cells in releasable], table.clique)
         if all(releasable[j].all() for j in table.clique):
@@ -125,30 +128,13 @@ class OutOfDomain:
         """Return what `remove` returns, over the cells in domain alone."""
         return in_domain_cells(self.remove(table), self.releasable)
 
-    def remove_effects(self, effects: Sequence[NoisyEffect]) -> list[NoisyEffect]:
-        """Return effects over the cells in domain as they would be if all rows were in domain.
+    def pooled(self, tables: Sequence[NoisyTable]) -> GLSEffects:
+        """Return what tables over all cells say together without other rows, over the cells in domain."""
+        return gls_effects([self.inside(table) for table in tables], self.sizes, total=self.total)
 
-        An effect says nothing of the rows that it leaves out.
-        """
-        found = []
-        for effect in effects:
-            fit = math.prod(
-                1 - min(float(self.rows[j]) / max(self.total, 1.0), 1 - MIN_IN_DOMAIN) for j in effect.clique
-            )
-            found.append(NoisyEffect(clique=effect.clique, values=effect.values / fit, stddev=effect.stddev / fit))
-        return found
-
-    def pooled(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect]) -> GLSEffects:
-        """Return what tables over all cells and effects over those in domain say together, without other rows."""
-        fitting = [self.inside(table) for table in tables]
-        return gls_effects(fitting, self.sizes, total=self.total, effects=self.remove_effects(effects))
-
-    def consistent(self, tables: Sequence[NoisyTable], effects: Sequence[NoisyEffect] = ()) -> tuple[NoisyTable, ...]:
+    def consistent(self, tables: Sequence[NoisyTable]) -> tuple[NoisyTable, ...]:
         """Return tables over all cells without other rows that agree, as `make_consistent` does."""
-        alone = self.remove_effects(effects)
-        if self.everywhere:
-            return make_consistent(tables, self.sizes, total=self.total, effects=alone)
-        agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total, effects=alone)
+        agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total)
         return tuple(all_cells(table, self.releasable) for table in agreed)
 
     def answers(self, queries: Marginals, tables: Sequence[NoisyTable]) -> FloatArray:
@@ -159,7 +145,7 @@ class OutOfDomain:
         queries
             The marginals, over this domain.
         tables
-            What `noisy_tables` made of their answers.
+            Their answers as tables, `Marginals.noisy_tables`.
         """
         found = [self.remove(table) for table in tables]
         shapes = [[queries.domain.shape[j] for j in table.clique] for table in found]
@@ -204,32 +190,11 @@ class OutOfDomain:
         return max(min(rows, most), least)
 
 
-def noisy_tables(queries: Marginals, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-    """Return the answers to marginals as tables, each with its columns in increasing order."""
-    found = []
-    for clique, counts in zip(queries.cliques, queries.split(answers), strict=True):
-        shaped = counts.reshape([queries.domain.shape[j] for j in clique])
-        flat = shaped.transpose(np.argsort(clique, kind="stable")).ravel()
-        found.append(NoisyTable(clique=tuple(sorted(clique)), counts=flat, stddev=max(stddev, LEAST_STDDEV)))
-    return found
-
-
-def noisy_effects(queries: Interactions, answers: FloatArray, stddev: float) -> list[NoisyEffect]:
-    """Return the answers to interactions, each with its columns in increasing order and its own noise."""
-    found = []
-    for clique, values, shape, scale in zip(
-        queries.cliques, queries.split(answers), queries.shapes, queries.scales, strict=True
-    ):
-        flat = values.reshape(shape).transpose(np.argsort(clique, kind="stable")).ravel()
-        found.append(NoisyEffect(clique=tuple(sorted(clique)), values=flat, stddev=stddev / scale))
-    return found
-
-
 def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
     """Return the cells of a table that are in domain alone."""
     shape = table_shape([len(cells) for cells in releasable], table.clique)
     inside = table.counts.reshape(shape)[np.ix_(*(releasable[j] for j in table.clique))]
-    return NoisyTable(clique=table.clique, counts=inside.ravel(), stddev=table.stddev)
+    return replace(table, counts=inside.ravel())
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
@@ -241,3 +206,101 @@ def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
         mask = np.logical_and.outer(mask, releasable[j]).ravel()
     found[mask] = table.counts
     return NoisyTable(clique=table.clique, counts=found, stddev=table.stddev)
+
+
+def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
+    """Return the tables of several columns that were measured over merged cells of a domain, columns in increasing order.
+
+    Of some only the interaction was measured: their margins say nothing, and are those of other tables in any fit.
+
+    Parameters
+    ----------
+    measurements
+        Noisy answers of a release, of whatever kind.
+    domain
+        Whose cells were merged.
+    """
+    found = []
+    for measured in measurements:
+        own = measured.domain
+        if own is None or own is domain or own.names != domain.names:
+            continue
+        for table in measured.tables:
+            groups = [own.axes[j].groups_of(domain.axes[j]) for j in table.clique]
+            merged = tuple(of for of in groups if of is not None)
+            if len(table.clique) > 1 and len(merged) == len(groups):
+                # The interaction of a pair takes the margins of the one-ways: a table, as those of all codes become.
+                found.append(replace(table, groups=merged, alone=table.alone and len(table.clique) > 2))
+    return pooled_repeats(found)
+
+
+def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
+    """Return tables of merged codes, those of the same groups of the same columns averaged by precision."""
+    found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
+    for table in tables:
+        key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())
+        before = found.get(key)
+        if before is None:
+            found[key] = table
+            continue
+        precisions = before.stddev**-2, table.stddev**-2
+        counts = (before.counts * precisions[0] + table.counts * precisions[1]) / sum(precisions)
+        found[key] = replace(table, counts=counts, stddev=sum(precisions) ** -0.5)
+    return list(found.values())
+
+
+def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -> list[NoisyTable]:
+    """Return tables of merged codes as they would be if all rows were in domain, over the codes in domain alone.
+
+    Parameters
+    ----------
+    merged
+        No group holds both codes that are in domain and others.
+    out_of_domain
+        Of the columns, over all codes.
+    """
+    found = []
+    for table in merged:
+        groups = dict(zip(table.clique, table.groups or (), strict=True))
+        releasable = out_of_domain.releasable
+        remain = tuple(_remaining(groups[j], cells) if j in groups else cells for j, cells in enumerate(releasable))
+        inside = replace(out_of_domain, releasable=remain).inside(replace(table, groups=None))
+        renumbered = tuple((np.cumsum(remain[j]) - 1)[of[releasable[j]]] for j, of in groups.items())
+        found.append(replace(inside, groups=renumbered))
+    return found
+
+
+def consistent_merged(
+    tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
+) -> tuple[NoisyTable, ...]:
+    """Return tables of merged codes without out-of-domain values that agree with tables of all codes.
+
+    Parameters
+    ----------
+    tables
+        Those of all codes, the one-ways among them.
+    merged, out_of_domain
+        As in `merged_in_domain`.
+
+    Returns
+    -------
+    Tables of all groups, with a 0 in those that are not in domain.
+    """
+    if not merged:
+        return ()
+    pooled = out_of_domain.pooled(tables)
+    agreed = make_merged_consistent(merged_in_domain(merged, out_of_domain), pooled)
+    found = []
+    for table, whole in zip(agreed, merged, strict=True):
+        inside = np.ones(1, np.bool_)
+        for j, of in zip(whole.clique, whole.groups or (), strict=True):
+            inside = np.logical_and.outer(inside, _remaining(of, out_of_domain.releasable[j])).ravel()
+        counts = np.zeros(whole.counts.size)
+        counts[inside] = table.counts
+        found.append(replace(whole, counts=counts, stddev=table.stddev))
+    return tuple(found)
+
+
+def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
+    """Return which groups hold codes that are kept."""
+    return np.bincount(groups, weights=kept) > 0

@@ -13,11 +13,10 @@ import numpy as np
 
 from synthdp.arrays import FloatArray
 from synthdp.distribution.components import Product
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
-from synthdp.measurements import Measurements
-from synthdp.queries.linear import Total
+from synthdp.measurements import Measurements, row_counts
+from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import generator
@@ -63,8 +62,7 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
     rows
         The number of rows, if it is known.
     """
-    counted = [one.answers[0] for one in measured if isinstance(one.queries, Total)]
-    total = rows or float(counted[0] if counted else 0.0)
+    total = rows or next((count for count, _ in row_counts(measured)), 0.0)
     known = {name: table for name, kind in schema.items() if (table := _table_of(name, kind, measured)) is not None}
     if total <= 0 and known:
         total = float(np.mean([counts.sum() for _, counts in known.values()]))
@@ -87,15 +85,14 @@ def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tupl
     """Return the noisy counts of a column's cells: of its first table, of that with the fewest other columns."""
     found: list[tuple[int, Axis, FloatArray]] = []
     for one in measured:
-        queries = one.queries
-        if not isinstance(queries, Marginals) or not _asks(queries, name, kind):
+        if one.domain is None or not _asks(one.domain, name, kind):
             continue
-        (j,) = queries.domain.index(name)
-        for clique, counts in zip(queries.cliques, queries.split(one.answers), strict=True):
-            if j in clique and queries.domain.shape[j] > 1:
-                table = counts.reshape([queries.domain.shape[i] for i in clique])
-                others = tuple(axis for axis, i in enumerate(clique) if i != j)
-                found.append((len(clique), queries.domain.axes[j], np.asarray(table.sum(axis=others), np.float64)))
+        (j,), shape = one.domain.index(name), one.domain.shape
+        for table in one.tables:
+            if j in table.clique and shape[j] > 1 and not table.alone:
+                others = tuple(axis for axis, i in enumerate(table.clique) if i != j)
+                counts = table.counts.reshape(table.shape(shape)).sum(axis=others)
+                found.append((len(table.clique), one.domain.axes[j], np.asarray(counts)))
     return min(found, key=lambda one: one[0])[1:] if found else None
 
 
@@ -111,7 +108,7 @@ def _density_of(
         queries = one.queries
         if isinstance(queries, Marginals) or not isinstance(queries, LinearQueries):
             continue
-        if not _asks(queries, name, kind) or queries.k < 2:
+        if not _asks(queries.domain, name, kind) or queries.k < 2:
             continue
         (j,) = queries.domain.index(name)
         axes, rng = queries.domain.axes, generator(0)
@@ -126,7 +123,6 @@ def _density_of(
     return None
 
 
-def _asks(queries: Marginals | LinearQueries, name: str, kind: Column) -> bool:
-    """Return whether queries are about a column as the schema declares it."""
-    domain = queries.domain
+def _asks(domain: Domain, name: str, kind: Column) -> bool:
+    """Return whether a domain has a column as the schema declares it."""
     return name in domain.names and domain.axes[domain.index(name)[0]].column == kind

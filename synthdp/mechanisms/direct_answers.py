@@ -15,7 +15,7 @@ from synthdp.answers.questions import Marginal, Question
 from synthdp.arrays import Answers, FloatArray, IntArray
 from synthdp.checks import check_one_of, check_share
 from synthdp.codec import check_saved, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -91,13 +91,13 @@ class DirectAnswers:
     def _row_count(self) -> tuple[float, float]:
         """The rows that fit, by the table with the least noise in their sum."""
         tables = [
-            (float(counts.sum()), part.stddev * math.sqrt(len(counts)))
+            (float(table.counts.sum()), table.stddev * math.sqrt(table.counts.size))
             for part in self._tables
-            if isinstance(part.queries, Marginals)
-            for counts in part.queries.split(part.answers)
+            for table in part.tables
+            if not table.alone
         ]
         if not tables:
-            raise ParameterError("this release measured no table: it answers the queries of its workload alone")
+            raise ParameterError("this release measured no table of counts: ask only the queries of its workload")
         return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:

@@ -14,7 +14,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.supports import Support
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SparseVector
+    from synthdp.curator import SparseVector
 
 QueryT_contra = TypeVar("QueryT_contra", contravariant=True)
 

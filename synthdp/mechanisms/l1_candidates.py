@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, Weights
-from synthdp.distribution.contingency import NoisyTable, cell_index
 from synthdp.distribution.junction_tree import TreePlanner, junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.queries.contingency import NoisyTable, cell_index
 from synthdp.randomness import Generator
 
 LEAST_MARGIN = 1e-6

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from synthdp.checks import check_number, check_one_of, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.domain import Domain
@@ -26,7 +26,7 @@ from synthdp.fit.explicit.solver import FitResult
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.l1_candidates import Candidates, drawn, independent, listed, margin_of, tree_of_pairs
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
 from synthdp.mechanisms.preflight import check_tables, salvaged
@@ -132,7 +132,7 @@ class L1Fit(HasPrivacyCost):
         if self.pull is not None:
             check_number("pull", self.pull, least=0, infinite=True)
             if self.solver == BARE:
-                raise ParameterError(f"pull does not apply to solver {BARE!r}, which has none")
+                raise ParameterError(f"solver {BARE!r} does not use pull: leave pull out")
 
     def output_schema(self, schema: Schema) -> Schema:
         """Return the schema unchanged: all columns are released.

@@ -13,14 +13,14 @@ import numpy as np
 import scipy.sparse as sparse
 
 from synthdp.arrays import Clique, Codes, FloatArray
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain
 from synthdp.fit.averages import averages_in_domain
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
-from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import design
+from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis, Term, factor_values
@@ -66,9 +66,8 @@ class NoisyAverages:
         raw = list(ones)
         products = []
         for one in answers:
-            if isinstance(one.queries, Marginals):
-                raw += noisy_tables(one.queries, one.answers, one.stddev)
-            elif isinstance(one.queries, TensorBasis):
+            raw += one.tables
+            if isinstance(one.queries, TensorBasis):
                 averages, scale = averages_in_domain(one.queries, one.answers / total, misfits / total)
                 products.append((one.queries, averages, one.stddev / total * scale))
         releasable = tuple(axis.releasable for axis in domain.axes)

@@ -349,7 +349,7 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
     if not isinstance(mechanism, TableMechanism):
         raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
-        raise ParameterError(f"the spend of {kind.__name__} is set by epsilon and delta: leave it out")
+        raise ParameterError(f"the loss of {kind.__name__} is set by epsilon and delta: leave this option out")
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []
     if given:

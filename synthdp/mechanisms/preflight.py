@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import DiscoveryError, SalvageWarning, SynthDPError, tell_of_budget

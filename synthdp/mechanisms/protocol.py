@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import Spend
 from synthdp.randomness import RandomState

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.public_rows import PublicRows
 from synthdp.domain.public_totals import PublicTotals
-from synthdp.fit.public.exact import raked_exactly
+from synthdp.fit.public.exact_counts import raked_exactly
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.public_prior import PUBLIC_GROUPS, fit_with_public, with_public_columns
+from synthdp.queries.contingency import NoisyTable
 from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.schema.schema import Schema

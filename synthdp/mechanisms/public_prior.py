@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
@@ -20,11 +19,12 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.shrinkage import combined, dispersion
+from synthdp.fit.public.public_shrinkage import combined, dispersion
 from synthdp.fit.public.smoothed import MODEL_ROWS, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.queries.contingency import NoisyTable, Shape, cell_index
 from synthdp.randomness import Generator
 
 PUBLIC_GROUPS = 20
@@ -105,7 +105,7 @@ def fit_with_public(
 
     Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
     tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
-    effective rows there are is told by each noisy table itself (`fit.public.shrinkage`).  The more noisy tables are
+    effective rows there are is told by each noisy table itself (`fit.public.public_shrinkage`).  The more noisy tables are
     trusted, the more rows of the model of these alone join the public ones.
 
     Parameters

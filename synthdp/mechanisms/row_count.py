@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic
@@ -100,7 +100,7 @@ def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) 
     count = count_rows(account, spend=part_left(account, share=share), queries=queries)
     rest = account.remaining
     if rest is None:
-        raise ParameterError("share must leave something of the budget")
+        raise ParameterError("share must be below 1: part of the budget must be left for other steps")
     return RowTotal(count, rest)
 
 

@@ -147,7 +147,9 @@ def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Lin
     if isinstance(wish, LinearQueries):
         return wish
     if isinstance(wish, Mapping):
-        raise ParameterError("queries have no weights here: give a list of marginals or sets of column names")
+        raise ParameterError(
+            "this mechanism takes no weights of queries: give a list of marginals or of sets of column names"
+        )
     if wish is None:
         whole = _domain(schema, schema.names, {})
         return Marginals(whole, all_cliques(whole, min(2, len(whole))))
@@ -212,7 +214,7 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
     for axis in domain.axes:
         cells = int((axis.starts < axis.grid.regular).sum())
         if min(bins.get(axis.name, cells), axis.grid.regular) != cells:
-            raise ParameterError(f"column {axis.name!r} was released in {cells} bins: ask for no others")
+            raise ParameterError(f"column {axis.name!r} was released in {cells} bins: leave bins out, or give these")
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
 
 
@@ -230,7 +232,7 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema:
 
     asked: list[Any] = list(combinations(schema.names, min(2, len(schema)))) if wish is None else _listed(wish)
     if not asked:
-        raise ParameterError("queries is empty: give at least one sparse query, or one set of column names")
+        raise ParameterError("queries is an empty list: give at least one sparse query, or one set of column names")
     if all(isinstance(one, SparseQuery) for one in asked):
         return asked
     if any(isinstance(one, Marginal) and one.bins for one in asked):

@@ -113,7 +113,7 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
         names = list(real) if known is None else list(known.tables)
         lacking = [name for name in names if name not in real or name not in synthetic]
         if lacking:
-            raise DataError(f"table {lacking[0]!r} must be among the real and the synthetic tables")
+            raise DataError(f"table {lacking[0]!r} is missing among the real or the synthetic tables")
         return {n: _compared(real[n], synthetic[n], None if known is None else known.tables[n]) for n in names}
     return _compared(real, synthetic, schema)
 

@@ -26,6 +26,10 @@ ACCIDENT = 1e-3
 ODD_ONES = 0.01
 """Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
 
+ODD_ROWS, PLACES = 0.05, 100
+"""Share of the rows whose numbers may have more decimals than the rest, if hardly anything of them is lost by rounding: at
+least so many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
+
 MOST_VALUES, OFTEN = 100, 20
 """Few values are so many at most, and repeat so often on average."""
 
@@ -56,24 +60,43 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
     It is none where so many different numbers are all multiples, nor where the counts of a mapping say that each of them
     occurs in many rows: then a number between two of them would occur, too.  One number in a hundred may have more digits
-    than the others.  ``None`` if there is no lattice of twelve decimals.
+    than the others, or those of one row in twenty, if hardly anything is lost by rounding.  ``None`` if there is no lattice
+    of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
+    rows = np.array([*numbers.values()] if isinstance(numbers, Mapping) else np.ones(len(values)), np.float64)
     often = isinstance(numbers, Mapping) and min(numbers.values()) >= OFTEN
     for decimals in range(MOST_DECIMALS + 1):
         on = _on(values, decimals)
         if on.all():
             found = _stepped(values, decimals, often=often)
             return _of_round_numbers(values) if found == Lattice(Fraction(1)) else found
-        if (~on).mean() <= ODD_ONES:
+        if (~on).mean() <= ODD_ONES or _hardly_lose(values, rows, ~on, decimals):
             return Lattice(Fraction(1, 10**decimals))
     return None
+
+
+def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
+    """Return the share of the rows whose numbers lie on no place of a lattice of decimals, and are rounded to it."""
+    decimals = len(str(lattice.spacing.denominator)) - 1
+    if lattice.spacing.numerator != 1 or lattice.offset:
+        return 0.0
+    rows = np.array([*counts.values()], np.float64)
+    return float(rows[~_on(np.array([*counts], np.float64), decimals)].sum() / rows.sum())
 
 
 def exact_lattice(largest: float) -> Lattice | None:
     """Return the lattice of as many decimals as numbers up to some size have in a float, but twelve at most."""
     decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
     return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None
+
+
+def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
+    """Say whether the numbers of more decimals are those of few rows, and hardly differ from themselves rounded."""
+    if odd.mean() > 1 / 2 or rows[odd].sum() > ODD_ROWS * rows.sum():
+        return False
+    low, high = np.quantile(np.repeat(values[odd], rows[odd].astype(np.int64)), [0.25, 0.75])
+    return bool(high - low >= PLACES * 10.0**-decimals)
 
 
 def _on(values: FloatArray, decimals: int) -> BoolArray:
@@ -97,6 +120,8 @@ def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
     finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
+    if len(whole) == 1:  # one number says of its neighbours nothing
+        return Lattice(finest)
     step, wider = math.gcd(*whole), math.gcd(*(one - whole[0] for one in whole))
     if often and wider > 1 and (whole[-1] - whole[0]) // wider + 1 == len(whole):  # no place between them is left empty
         return Lattice(wider * finest, whole[0] % wider * finest)
@@ -124,7 +149,7 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
     lattice = lattice_of(values)
     room = math.inf if lattice is None else (Fraction(str(values[-1])) - Fraction(str(values[0]))) / lattice.spacing
     empty = room / len(values)
-    return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) or len(values) == 1 else []
+    return values if empty >= (EMPTY if len(values) <= VERY_FEW else VERY_EMPTY) else []
 
 
 def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:

@@ -21,14 +21,15 @@ from synthdp.errors import DraftWarning, ParameterError, SchemaError
 from synthdp.files import write_private
 from synthdp.nonprivate.draft_schema import draft_schema
 from synthdp.schema.column import ALSO_DRAFTED, DRAFTED, Column, is_drafted, with_drafted
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.derived import Derived
+from synthdp.schema.public_documents import document_of
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document, rule_document, rule_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
@@ -445,6 +446,28 @@ class ColumnReview:
     def comment(self) -> str:
         """What the draft says about it; the empty text once it is reviewed."""
         return str(self._draft._entry(self.name).get("comment", ""))  # noqa: SLF001
+
+    @property
+    def instead(self) -> Column | None:
+        """Another column that it may be, such as numbers where the draft has codes; ``None`` if there is none."""
+        entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
+        return (
+            None if entry is None else read_document(document_of([entry], comment=""), source="the draft")[0][self.name]
+        )
+
+    def take_instead(self, *, by: str | None = None) -> ColumnReview:
+        """Take the other draft of the column, as `accept` takes this one.
+
+        Raises
+        ------
+        SchemaError
+            If there is none.
+        """
+        entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
+        if entry is None:
+            raise SchemaError(f"the draft has no other column for {self.name!r}")
+        self._draft._replace(self.name, entry | {"reviewed": False})
+        return self.accept(by=by)
 
     @property
     def is_reviewed(self) -> bool:

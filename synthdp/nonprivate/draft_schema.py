@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from synthdp.errors import DataError, ParameterError, SchemaError
-from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, settings_of
+from synthdp.nonprivate.digits import SHARED, exact_lattice, few_values, heaps_of, lattice_of, odd_share, settings_of
 from synthdp.nonprivate.draft_bounds import moment_bounds, number_bounds, outwards, without_far_values
 from synthdp.nonprivate.draft_formats import days_as_numbers
 from synthdp.nonprivate.draft_reading import MOST_LEVELS, Seen, clock_settings, csv_of, decimal_settings, read_table
@@ -42,6 +42,13 @@ _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
 """Names of columns that probably name rows."""
+
+_NAMES_CODES = re.compile(
+    r"(^|[_\W])(zip|zip_?code|post_?code|postal|plz|cap|fips|insee|naics|noga|nace|sic|isco|icd|atc|code|codes|cd)($|[_\W])"
+    r"|[a-z](Code|Cd|Zip)$",
+    re.IGNORECASE,
+)
+"""Names of columns whose whole numbers are probably codes, of which no sum has a meaning."""
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
 """Labels for other values, the first that is no level."""
@@ -80,11 +87,30 @@ OF_RARE = (
 )
 """What it adds where rare levels were left out."""
 
+OF_MANY_CODES = (
+    f"More than {MOST_LEVELS} different codes, most of them rare: frequent ones are discovered under part of the budget, "
+    "and a row with another gets one of these. A published list of codes, if there is one, is better."
+)
+"""The comment on a column of very many codes."""
+
 OF_MANY = (
     f"More than {MOST_LEVELS} different texts, most of them rare: frequent ones are discovered under part of the budget, "
     "the rest become 'other'. A published list of levels, if there is one, is better."
 )
 """The comment on a column of very many texts."""
+
+OF_LABELS = (
+    " ARE THESE CODES OR NUMBERS? Its name is that of postcodes or codes, so the draft takes each number as a label of its "
+    "own: no other number comes out, and there is no mean. If they count or measure something, take the other draft."
+)
+"""What the comment adds on whole numbers that are drafted as labels."""
+
+OF_RARE_CODES = (
+    " ARE THESE CODES OR NUMBERS? Its name is that of postcodes or codes, but most are rare, so the draft takes them as "
+    "numbers: others between them will come out. The other draft takes them as labels, of which only frequent ones are "
+    "discovered; a published list of codes is better than both."
+)
+"""What it adds on those that are drafted as numbers, because most are rare."""
 
 OF_IDENTIFIERS = (
     "Nearly every row has a value of its own, so this names rows or persons. An identifier is never read: the release has "
@@ -103,11 +129,23 @@ OF_DIGITS = (
 )
 """What it adds where numbers have few decimals or lie on a lattice."""
 
+OF_ROUNDED = (
+    " In {share} of the rows a number has more digits, and is rounded to these. If such digits were measured, and are not "
+    "what a computation left, put in as many decimals as they need."
+)
+"""What it adds where a few numbers have more decimals than the rest."""
+
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
     "is known without the table is better. If any number may occur, make the type continuous, with lower and upper bounds."
 )
 """The comment on numbers that take few values."""
+
+OF_ONE = (
+    "This number is the only one that occurs in this table, and no other is released. If others may occur, put in what is "
+    "known of their bounds without the table."
+)
+"""The comment on numbers that are all the same."""
 
 OF_MANY_DIGITS = (
     " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
@@ -253,6 +291,9 @@ def _entry(name: str, kind: Column, seen: Seen) -> Entry:
     comment = entry.pop("comment") + _about_format(kind, seen) + _about_persons(name, seen) + _about_spellings(entry)
     if entry["type"] != "identifier" and seen.missing:
         entry["nullable"] = True
+    if "instead" in entry:
+        other = {"name": name, **entry["instead"], **({"nullable": True} if seen.missing else {}), "source": DRAFTED}
+        entry["instead"] = {key: value for key, value in other.items() if key != "comment"}
     return entry | {"source": DRAFTED, "reviewed": False, "seen": _said(kind, seen), "comment": comment}
 
 
@@ -285,9 +326,9 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
             return decimal_settings(_numbers(name, kind, seen), kind.decimals or 0)
         case Time():
             return clock_settings(seen.counts) | _written(kind) | {"comment": OF_BOUNDS}
-        case Integer() if len(seen.counts) == 1 and (levels := few_values(seen.counts)):
-            return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
-        case Continuous() if kind.cells is None and (levels := few_values(seen.counts)):
+        case Integer() | Continuous() if kind.cells is None and _are_codes(name, seen):
+            return _codes(seen, _numbers(name, kind, seen))
+        case Continuous() if len(seen.counts) > 1 and kind.cells is None and (levels := few_values(seen.counts)):
             return {"type": "ordinal", "levels": levels, "comment": OF_FEW}
         case Integer() | Continuous():
             return _numbers(name, kind, seen)
@@ -316,6 +357,20 @@ def _levels(seen: Seen) -> Entry:
     if not texts or 2 * sum(seen.counts[level] for level in levels) < seen.present:
         return {"type": "categorical", "levels": None, **other, "comment": comment}
     return {"type": "categorical", "levels": levels, **other, "comment": comment}
+
+
+def _are_codes(name: str, seen: Seen) -> bool:
+    """Say whether numbers are probably codes: whole ones from 0 on in a column that is named so."""
+    return _NAMES_CODES.search(name) is not None and all(code >= 0 and code == int(code) for code in seen.counts)
+
+
+def _codes(seen: Seen, numbers: Entry) -> Entry:
+    """Return the draft of whole numbers as labels, numbers instead; or the other way round where most codes are rare."""
+    many: Entry = {"type": "categorical", "levels": None, "comment": OF_MANY_CODES}
+    labels = _levels(seen) if seen.is_listable else many
+    if 2 * sum(seen.counts[code] for code in seen.shared) < seen.present:
+        return numbers | {"comment": numbers["comment"] + OF_RARE_CODES, "instead": labels}
+    return labels | {"comment": labels["comment"] + OF_LABELS, "instead": numbers}
 
 
 def _is_dense(seen: Seen) -> bool:
@@ -385,10 +440,14 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
     whole = kind.whole or (on_whole and all(float(number).is_integer() for number in named))
     lower, upper = number_bounds(name, low, high, whole=whole, lattice=lattice)
     comment = OF_BOUNDS if (low, high) == ends else OF_BOUNDS + OF_FAR
+    if found is not None and len(rest) == 1 and rest[low] >= SHARED:
+        lower, upper, comment = (*[int(low) if whole else float(low)] * 2, OF_ONE)
     entry: Entry = {"type": "integer" if whole else "continuous", "lower": lower, "upper": upper}
     if lattice is not None and (digits := settings_of(lattice)):
         entry |= digits
         comment += OF_DIGITS if found else OF_MANY_DIGITS
+    if found is not None and (odd := odd_share(rest, found)):
+        comment += OF_ROUNDED.format(share=f"{max(odd, 0.0001):.2%}".replace("%", " %"))
     heaps = heaps_of(rest, math.inf if lattice is None else (upper - lower) / float(lattice.spacing))
     if codes or heaps:
         entry["special"] = sorted({*codes, *heaps})

@@ -217,8 +217,8 @@ def nonprivate_evaluate(
         return _of_tables(real, synthetic, schema, target=target, held_out=held_out, on_progress=on_progress)
     if schema.undeclared:
         raise SchemaError(
-            f"column {schema.undeclared[0]!r} is open, so there is nothing to compare it by: give the schema of what was "
-            "released, in which it was discovered"
+            f"column {schema.undeclared[0]!r} has no declared bounds or levels to compare by: give the schema of the "
+            "release, in which they were discovered"
         )
     tables = [as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables

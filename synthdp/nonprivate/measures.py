@@ -58,7 +58,7 @@ def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
             x, lower, upper = _numbers(values, column)
             whole = column.whole
             bins = min(BINS, int(upper - lower + 1)) if whole else BINS
-            width = (upper - lower + whole) / bins
+            width = ((upper - lower + whole) or 1) / bins
             code = np.clip(np.floor((np.nan_to_num(x, nan=lower) - lower) / width), 0, bins - 1)
             columns.append(np.where(np.isnan(x), bins, code).astype(np.int64))
             sizes.append(bins + 1)
@@ -193,7 +193,7 @@ def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
     columns = []
     for name in numeric(schema):
         x, lower, upper = _numbers(table[name], schema[name])
-        columns.append(np.nan_to_num((2 * x - lower - upper) / (upper - lower), nan=0.0))
+        columns.append(np.nan_to_num((2 * x - lower - upper) / ((upper - lower) or 1), nan=0.0))
     return np.column_stack(columns)
 
 
@@ -271,7 +271,7 @@ def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
     for name, column in schema.items():
         if column.measured:
             x, lower, upper = _numbers(table[name], column)
-            columns += [np.nan_to_num((x - lower) / (upper - lower), nan=0.5), np.isnan(x).astype(float)]
+            columns += [np.nan_to_num((x - lower) / ((upper - lower) or 1), nan=0.5), np.isnan(x).astype(float)]
         else:
             code = _codes(table[name], column)
             columns += [(code == level).astype(float) for level in range(-1, len(labels_of(column)) - 1)]
@@ -285,7 +285,7 @@ def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
     for name, column in schema.items():
         if column.measured:
             x, lower, upper = _numbers(table[name], column)
-            columns.append(np.nan_to_num((x - lower) / (upper - lower), nan=-1.0))
+            columns.append(np.nan_to_num((x - lower) / ((upper - lower) or 1), nan=-1.0))
         else:
             columns.append(np.asarray(10.0 * (1 + _codes(table[name], column).astype(np.float64)), np.float64))
     return np.ascontiguousarray(np.column_stack(columns))

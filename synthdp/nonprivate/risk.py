@@ -277,7 +277,9 @@ def nonprivate_risk(
     if not keys:
         raise ParameterError("keys must name at least one column that an attacker knows")
     if both := [column for column in targets if column in keys]:
-        raise ParameterError(f"target: {both[0]!r} is among the keys: what the attacker knows need not be learnt")
+        raise ParameterError(
+            f"target: {both[0]!r} is also a key: the attacker knows the keys already, so choose another target"
+        )
     if len(tables.holdout) < FEWEST or len(tables.train) < FEWEST:
         raise DataError(f"the train and holdout tables must have {FEWEST} rows or more: each is a group to compare")
     people = min(len(tables.train), len(tables.holdout))

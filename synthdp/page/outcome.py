@@ -17,7 +17,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import synthdp
 from synthdp.checks import check_number, whole
 from synthdp.errors import DataError, ParameterError
-from synthdp.page.answers import number_of
+from synthdp.page.asking import number_of
 from synthdp.page.guard import REPORT_POLICY
 from synthdp.page.jobs import Job
 from synthdp.page.site import Site, fields, numbered
@@ -154,7 +154,7 @@ async def start_release(site: Site, request: Request) -> Response:
         return site.go("release", note="This release is running already. It was not started again.")
     key = typed.get("key", "")
     if not key or key != _button(site):
-        raise ParameterError("This plan was released already, or something was changed since: plan again.")
+        raise ParameterError("This plan was released already, or an answer was changed after it: plan again.")
     if site.ledger.cap(str(site.project.people)) is None:
         _cap_before_the_first_spend(site, typed.get("cap", ""))
     with site.project.changing() as project:
@@ -187,7 +187,7 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
     """Set the cap that a first release asks for; its delta is that of all releases like this one that fit."""
     promise = site.project.state["promise"]
     if not text.strip():
-        raise ParameterError("Say first the most ε that may ever be spent on these people, in all releases.")
+        raise ParameterError("Give the largest ε that all releases about these people together may ever cost.")
     most = float(number_of(text))
     if most < promise["epsilon"]:
         raise ParameterError(f"The cap must cover this release: at least ε = {promise['epsilon']:g}.")
@@ -365,7 +365,7 @@ async def ask(site: Site, request: Request) -> Response:
     if kind == "count" and not where:
         raise ParameterError("Write which rows to count, such as age >= 40.")
     if kind == "marginal" and where:
-        raise ParameterError("How many rows have each value is told of all rows: leave the condition out.")
+        raise ParameterError("'How many rows have each value?' is answered for all rows only: leave the condition out.")
     if kind != "count" and not columns:
         raise ParameterError("Choose a column.")
     await site.jobs.stop("answer")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from synthdp.checks import whole
 from synthdp.errors import DataError, SchemaError
-from synthdp.page.answers import (
+from synthdp.page.asking import (
     SHORT,
     STEPS,
     TYPES,
@@ -49,7 +49,7 @@ async def choose(site: Site, request: Request) -> Response:
     typed = fields(request)
     name = site.project.table.name if "sheet" in typed else site.project.file(typed.get("file", ""), TABLES).name
     if site.jobs.busy:
-        raise DataError("Something is still running about the chosen table: wait for its end, or stop it.")
+        raise DataError("A job about the chosen table is still running: wait for its end, or stop it.")
     with site.project.changing() as project:
         project.choose(name)
         if "sheet" in typed and not project.take_sheet(typed["sheet"]):
@@ -142,10 +142,12 @@ async def protect(site: Site, request: Request) -> Response:
                 "unit_rows": whole("the most rows of a person", number_of(typed["rows"]), least=1),
             }
         elif typed.get("protects") != "row":
-            raise DataError("Say what one row is. There is no usual answer: it decides what is promised to a person.")
+            raise DataError(
+                "Say what one row is. No answer is set in advance, because the answer decides what is promised to a person."
+            )
         whose = _whose(site, typed.get("same", ""))
         if _is_spent(site) and whose != project.people:
-            raise DataError("A release of this table was made, so that its spends stay with the same people.")
+            raise DataError("A release of this table was made: its spends stay with the people that it was made for.")
         counted = site.ledger.adjacency(whose)
         if counted is not None and counted.unit != name and site.ledger.entries(whose):
             unit = "each row" if counted.unit is None else f"each value of '{counted.unit}'"
@@ -292,7 +294,7 @@ async def answer(site: Site, request: Request) -> Response:
             try:
                 project.schema()
             except SchemaError as error:
-                raise SchemaError(f"{error} (A rule speaks of this column: change the rule first.)") from None
+                raise SchemaError(f"{error} (A rule names this column: change the rule first.)") from None
     site.jobs.forget("look")
     left = project.open_columns
     if not left:

@@ -62,7 +62,7 @@ def reason_of(error: OSError) -> str:
 
 def source_of_request(request: Request) -> Source:
     """Return the rows that a request is about, read as its schema or draft says."""
-    from synthdp.tables.sources.files import source_at
+    from synthdp.tables.sources.file_source import source_at
 
     return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}), sheet=request.get("sheet"))
 
@@ -92,7 +92,7 @@ def read(request: Request, tell: Tell) -> Any:
 def document(request: Request, tell: Tell) -> Any:
     """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.tables.sources.files import document_lines, document_text
+    from synthdp.tables.sources.file_source import document_lines, document_text
 
     tell(Progress(stage="document", done=0, total=1))
     path = Path(request["path"])
@@ -145,11 +145,11 @@ def propose(request: Request, tell: Tell) -> Any:
 
 def release(request: Request, tell: Tell) -> Any:
     """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
-    from synthdp.curator.curator import Ledger
+    from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given
-    from synthdp.tables.sources.files import source_at
+    from synthdp.tables.sources.file_source import source_at
 
     schema, path = schema_given(request["schema"]), Path(request["path"])
     places = _places(Path(request["folder"]))
@@ -184,8 +184,12 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
     from synthdp.publishing import whole_file
     from synthdp.report.guidelines import About
 
-    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **about)
-    write_folder(release, table.parent / BOARD, about=said, table=table, rows=rows, on_progress=tell)
+    texts: dict[str, Any] = {**about}
+    said = About(date=dt.datetime.now(dt.UTC).date().isoformat(), **texts)
+    saved = table.with_name("release")
+    write_folder(
+        release, table.parent / BOARD, about=said, table=table, rows=rows, saved=saved, on_progress=tell
+    )  # fmt: skip
     with whole_file(table.with_name(REPORT)) as scratch:
         shutil.copyfile(table.parent / BOARD / REPORT, scratch)
 
@@ -204,7 +208,7 @@ def _judged(release: Any) -> Request:
 def results(request: Request, tell: Tell) -> Any:
     """Write the files of a release that was saved but not finished; nothing is spent."""
     from synthdp.publishing import write_results
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -216,7 +220,7 @@ def results(request: Request, tell: Tell) -> Any:
 
 def describe(request: Request, tell: Tell) -> Any:
     """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
-    from synthdp.storage import load
+    from synthdp.release import load
 
     folder = Path(request["folder"])
     made = load(folder / "release")
@@ -253,7 +257,7 @@ def _cell(value: Any) -> str:
 def compare(request: Request, tell: Tell) -> Any:
     """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
-    from synthdp.storage import load
+    from synthdp.release import load
     from synthdp.tables.sources.csv import CsvSource
 
     tell(Progress(stage="reading", done=0, total=1))

@@ -15,7 +15,7 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_per_cent, multiples, round_step, shortened, width_of
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import PairView, column_view, column_views, drawn_indices, pair_view
+from synthdp.pictures.column_views import PairView, column_view, column_views, drawn_indices, pair_view
 from synthdp.pictures.view import Bar, ColumnView
 from synthdp.sampling.synthetic_model import SyntheticModel
 

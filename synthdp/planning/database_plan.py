@@ -12,8 +12,8 @@ import numpy as np
 from synthdp.checks import whole
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.related.measuring import person_tables
+from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.related.measuring_persons import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     SCREENING,

@@ -18,8 +18,7 @@ from scipy.special import betaincinv, ndtr
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.checks import check_whole
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import contingency, table_size
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import decode, encode
 from synthdp.domain.grid import grid_of
@@ -27,21 +26,22 @@ from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.optimum import optimum_of
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.automatic import Automatic
-from synthdp.mechanisms.budget import BudgetAllocation
 from synthdp.mechanisms.preflight import account_of, discovery_part, refusal_costs, takes
 from synthdp.mechanisms.survey_weights import SHARE, check_weights, measure_weights, weights_of, with_weight
-from synthdp.mechanisms.workload import Workload
+from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.planning.plan import POOR, USEFUL, Plan, Plans
-from synthdp.planning.workload_cost import cost_of_workload, pairs_outside
+from synthdp.planning.power import power_of
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
+from synthdp.queries.contingency import contingency, table_size
+from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
+from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import Interval
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import DraftedSchema, Schema
@@ -305,6 +305,7 @@ def _run(
         mechanism=release.mechanism, why=_why(release.mechanism, automatic=isinstance(mechanism, Automatic)),
         best_unbiased=None if left_open else _best_unbiased(schema, loss, curator.adjacency, rows=rows),
         noise=noise_of_counts(release.measurements, growth=max(1.0, rows / simulated)),
+        power=power_of(release.output, release.measurements) if isinstance(release.output, SyntheticModel) else {},
         seconds=sum(stages.values()), stages=stages, memory_mb=(BYTES_AT_REST + BYTES_A_VALUE * rows * len(schema)) / 1e6,
     )  # fmt: skip
 
@@ -321,12 +322,8 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
     """
     found: dict[int, list[float]] = {1: [], 2: []}
     for answers in measured:
-        if isinstance(answers.queries, Marginals):
-            for clique in answers.queries.cliques:
-                found.setdefault(len(clique), []).append(answers.stddev * growth)
-        if isinstance(answers.queries, Interactions):
-            for clique, scale in zip(answers.queries.cliques, answers.queries.scales, strict=True):
-                found.setdefault(len(clique), []).append(answers.stddev / scale * growth)
+        for table in answers.tables:
+            found.setdefault(len(table.clique), []).append(table.stddev * growth)
     least = {1: min(found[1])} if found[1] else {}
     return least | ({2: float(np.median(found[2]))} if found[2] else {})
 
@@ -466,7 +463,7 @@ def _why(mechanism: str, *, automatic: bool) -> str:
     if not automatic:
         return "as you asked"
     if mechanism == "adaptive marginals":
-        return "a table of several kinds of columns, or rich in rows for its budget"
+        return "suited to columns of several kinds, and to many rows for the budget"
     return "a table of numbers that is small for its budget: averages of smooth functions say more than histograms"
 
 
@@ -514,3 +511,36 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
         "columns; your table may be easier or harder"
     )
     return tuple(lines)
+
+
+MOST_PAIRS = 6
+"""Pairs of columns that the sentence names."""
+
+
+def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
+    """Return the pairs of columns that a workload does not contain; none where all sets matter alike."""
+    if workload is None or isinstance(workload, LinearQueries):
+        return ()
+    wished = workload_of(workload, names)
+    return tuple(pair for pair in itertools.combinations(range(len(names)), 2) if not wished.wishes(pair))
+
+
+def cost_of_workload(found: Plan, alike: Plan, outside: Sequence[Clique], names: Sequence[str]) -> str:
+    """Return what a workload costs the pairs that it does not contain, in a sentence.
+
+    Parameters
+    ----------
+    found, alike
+        Plans with the workload and without.
+    outside
+        The pairs.
+    names
+        Of all columns.
+    """
+    told, without = (100 * (one.other_pairs or 0.0) for one in (found, alike))
+    some = ", ".join(" × ".join(names[j] for j in pair) for pair in outside[:MOST_PAIRS])
+    more = f" and {len(outside) - MOST_PAIRS} more" if len(outside) > MOST_PAIRS else ""
+    return (
+        f"the workload leaves out {len(outside)} pairs of columns, which are expected to be off by {told:.2g} of 100 "
+        f"rows; without the workload by {without:.2g}: {some}{more}"
+    )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from synthdp.errors import ParameterError
 from synthdp.figures import entry, in_figures, text_table
 from synthdp.markup import render
-from synthdp.pictures.trade_off import trade_off_chart
 from synthdp.privacy.loss import best_odds
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ POOR = 0.1
 """Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
 
 VERDICTS = {
-    "good": f"tables of two columns are right but for at most {100 * ACCURATE:g} of 100 rows",
-    "fair": f"single columns are right but for at most {100 * POOR:g} of 100 rows; relations are blurred",
-    "weak": "single columns alone are learned, no relations between them",
+    "good": f"in tables of two columns at most {100 * ACCURATE:g} of 100 rows are wrong",
+    "fair": f"in single columns at most {100 * POOR:g} of 100 rows are wrong; relations are blurred",
+    "weak": "only single columns are learned, and no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
 """The sentence of each verdict of a plan."""
@@ -91,6 +90,11 @@ class Plan:
         form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
     other_pairs
         Expected mean total variation distance of the tables of two columns that the workload does not contain.
+    noise
+        Noise in a cell of the tables of one and of two columns, in rows.
+    power
+        For some values of Cramér's V how likely a pair of columns that has it is told from unrelated ones, at least; empty
+        where pairs are not scored: where all of them are measured or none is, or columns are very many.
     """
 
     rows: int
@@ -114,11 +118,13 @@ class Plan:
     best_unbiased: float | None = None
     other_pairs: float | None = None
     noise: dict[int, float] = field(default_factory=dict)
+    power: dict[float, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
         by_order = {
-            name: {str(k): v for k, v in getattr(self, name).items()} for name in ("errors", "independent", "noise")
+            name: {str(k): v for k, v in getattr(self, name).items()}
+            for name in ("errors", "independent", "noise", "power")
         }
         return asdict(self) | by_order | {"advice": list(self.advice), "assumed": list(self.assumed)}
 
@@ -153,7 +159,7 @@ class Plan:
         """Return the plan as text of at most `synthdp.figures.WIDTH` characters a line."""
         lines = [f"Plan: {self.rows:,} rows, {self.columns} columns, ε = {self.epsilon:g}, δ = {self.delta:g}"]
         lines += entry("verdict", f"{self.verdict}: {VERDICTS[self.verdict]}")
-        lines += entry("like", f"a random sample of about {self.like_rows:,} rows")
+        lines += entry("as good as", f"a random sample of about {self.like_rows:,} rows")
         rows = [
             (WORDS[order], _of_100(self, order), f"{100 * self.independent[order]:.2g}", self._noise_of(order))
             for order in self.errors
@@ -162,6 +168,9 @@ class Plan:
         lines += text_table(heads, rows)
         hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += text_table(("hardest columns", "expected"), [(name, f"{100 * error:.2g}") for name, error in hardest])
+        if self.power:
+            seen = [(f"Cramér's V of {found:g}", f"{100 * chance:.0f}") for found, chance in self.power.items()]
+            lines += text_table(("relations of two columns", "seen, of 100, at least"), seen)
         if self.best_unbiased is not None and self.best_unbiased < 1:
             largest, best = WORDS[min(3, self.columns)], f"{100 * self.best_unbiased:.2g} of 100 rows"
             lines += entry("at best", f"{best} by unbiased answers to {largest}, whatever the table")
@@ -262,6 +271,8 @@ def accuracy_chart(plans: Sequence[Plan]) -> str:
     if len(points) < 2:
         return ""
     chosen, _ = recommended(plans)
+    from synthdp.pictures.trade_off import trade_off_chart
+
     return trade_off_chart(
         points, independent=chosen.independent[min(2, max(chosen.errors))], recommended=chosen.epsilon,
         title=TRADE_OFF, name="trade-off",

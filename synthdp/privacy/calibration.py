@@ -189,7 +189,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
                 better = NoiseLaw.LINF.distribution.stddev(norms.linf, k) < math.sqrt(2) * norms.l1  # at epsilon 1
                 law = NoiseLaw.LINF if better else NoiseLaw.LAPLACE
             if law not in plans:
-                raise ParameterError(f"{law} noise has no pure epsilon")
+                raise ParameterError(f"{law} noise does not give pure epsilon-DP")
             return plans[law]()
         case ZCDP(rho):
             _only_gaussian(law)
@@ -197,7 +197,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
         case GaussianDP(mu):
             _only_gaussian(law)
             return _gaussian(norms.l2, mu, k)
-    raise ParameterError(f"no noise is known for a loss of {loss}")
+    raise ParameterError(f"there is no noise law for a loss of {loss}")
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
@@ -304,7 +304,7 @@ def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibratio
 def _only_gaussian(law: NoiseLaw | None) -> None:
     """Raise ParameterError for a law of noise other than Gaussian."""
     if law not in (None, NoiseLaw.GAUSSIAN):
-        raise ParameterError(f"{law} noise cannot be paid in this currency: use a PureDP budget")
+        raise ParameterError(f"{law} noise has no cost in this kind of privacy loss: use a PureDP budget")
 
 
 def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0) -> float:

@@ -221,7 +221,9 @@ def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
     """
     kinds = {type(loss) for loss in losses}
     if len(kinds) != 1:
-        raise ParameterError("losses of different currencies do not add up")
+        raise ParameterError(
+            "losses of different kinds do not add up: give all as PureDP, ApproxDP, ZCDP or GaussianDP"
+        )
     main = sum(components(loss)[0] for loss in losses)
     match losses[0]:
         case PureDP():
@@ -253,7 +255,7 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
         return ApproxDP(loss.epsilon, 0.0)
     if isinstance(loss, PureDP) and currency is ZCDP:
         return ZCDP(loss.epsilon**2 / 2)
-    raise ParameterError(f"a loss of {loss} cannot be paid from a budget in {currency.__name__}")
+    raise ParameterError(f"a loss of {loss} cannot be taken from a budget in {currency.__name__}")
 
 
 def to_document(loss: PrivacyLoss) -> dict[str, Any]:

@@ -70,7 +70,9 @@ def check_opendp() -> None:
     """
     installed = version_of("opendp")
     if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < _FIRST_UNBIASED:
-        raise PrivacyError(f"OpenDP {installed} draws noise of a wrong law: pip install --upgrade 'opendp>=0.14.2'")
+        raise PrivacyError(
+            f"OpenDP {installed} draws wrongly distributed noise: pip install --upgrade 'opendp>=0.14.2'"
+        )
 
 
 def discrete_laplace(values: IntArray, *, scale: float) -> IntArray:

@@ -17,7 +17,7 @@ from scipy.linalg.blas import ssyrk
 
 from synthdp.arrays import AnyArray, Codes, IntArray, Totals
 from synthdp.checks import whole
-from synthdp.codec import Source, Store, file_form
+from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
@@ -91,7 +91,7 @@ class MarginalDistances(Score):
         return {**store.fields(self.queries), "expected": store.put(self.expected), "unit": self.denominator}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> MarginalDistances:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> MarginalDistances:
         """Return the distances again."""
         expected = source.arrays[document["expected"]]
         return cls(source.fields(Marginals, document), expected, source.read(document["unit"], int))
@@ -265,7 +265,7 @@ class PairDistances:
         return {"domain": store.write(self.domain), "margins": store.write(self.margins), "unit": self.denominator}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> PairDistances:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> PairDistances:
         """Return the distances again."""
         margins = source.read(document["margins"], tuple[IntArray, ...])
         return cls(source.read(document["domain"], Domain), margins, source.read(document["unit"], int))

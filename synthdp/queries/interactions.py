@@ -15,6 +15,7 @@ from synthdp.checks import whole
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, ordered, table_shape
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds
@@ -131,6 +132,20 @@ class Interactions(LinearFamily):
         """Cut a vector of all answers into one flat table an interaction, in rows; over the cells that are kept."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
+
+    def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
+        """Return answers as tables of which the interaction alone is known; see `TellsNoisyTables`."""
+        found, kept = [], [np.flatnonzero(cells) for cells in self.kept]
+        for clique, values, shape, scale in zip(
+            self.cliques, self.split(answers), self.shapes, self.scales, strict=True
+        ):
+            columns = tuple(sorted(clique))
+            counts = np.zeros(table_shape(self.domain.shape, columns))
+            inside = np.ix_(*(kept[j] for j in columns))
+            counts[inside] = ordered(clique, values, shape).reshape(counts[inside].shape)
+            noise = max(stddev / scale, LEAST_STDDEV)
+            found.append(NoisyTable(clique=columns, counts=counts.ravel(), stddev=noise, alone=True))
+        return found
 
     def _indicators(self, codes: Codes) -> list[IntArray]:
         """Return for each clique the (rows, cells) table that is 1 in each row's cell and 0 elsewhere."""

@@ -27,6 +27,7 @@ from synthdp.arrays import (
 from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, ordered, table_shape
 from synthdp.queries.linear import LinearFamily
 from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.queries.products import ProductSums
@@ -294,6 +295,17 @@ class Marginals(LinearFamily):
     def split(self, answers: AnyArray) -> list[AnyArray]:
         """Cut a vector of all answers into one flat table per clique."""
         return np.split(answers, self.offsets[1:-1])
+
+    def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
+        """Return answers as tables; see `TellsNoisyTables`."""
+        return [
+            NoisyTable(
+                clique=tuple(sorted(clique)),
+                counts=ordered(clique, counts, table_shape(self.domain.shape, clique)),
+                stddev=max(stddev, LEAST_STDDEV),
+            )
+            for clique, counts in zip(self.cliques, self.split(answers), strict=True)
+        ]
 
     def sums_of(
         self,

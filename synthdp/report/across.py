@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
+from synthdp.answers.related.known import noisy_person_tables
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import STATE
-from synthdp.queries.related.person_tables import Kind, PersonTable, PersonTables
+from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.release import Release
 from synthdp.report.relations import centred, deviation
 from synthdp.sampling.database_model import DatabaseModel
@@ -27,7 +27,7 @@ def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
     A person counts at most once in each table, whatever its rows, so that chance among persons is no more than among as
     many independent rows.
     """
-    measured = list(_tables(release))
+    measured = [one[1:] for one in noisy_person_tables(release.measurements)]
     names = release.output.layout.schema.names
     rows = {(one.table, one.attribute): counts.sum(axis=0) for one, counts, _ in measured if one.kind is Kind.ONE}
     found = set()
@@ -42,16 +42,6 @@ def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
             above = names[one.above] if one.kind is Kind.PARENT else child
             found.add((above, one.other, child, one.attribute))
     return frozenset(found)
-
-
-def _tables(release: Release[DatabaseModel]) -> Iterator[tuple[PersonTable, FloatArray, float]]:
-    """Yield each noisy table, in persons, with the standard deviation of its noise."""
-    for measured in release.measurements:
-        queries = measured.queries
-        if isinstance(queries, PersonTables):
-            stddevs = measured.stddev * queries.denominator / queries.ones
-            counts = queries.split(np.asarray(measured.answers, np.float64))
-            yield from zip(queries.tables, counts, map(float, stddevs), strict=True)
 
 
 def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:

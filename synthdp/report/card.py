@@ -38,7 +38,8 @@ SIDE_CHANNELS = "How long the release took and how much memory it used are outsi
 """What the card says of time and memory."""
 
 BIAS = (
-    "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger ones imply, relations that were "
+    "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger counts imply, relations "
+    "that were "
     "not measured look weaker than they are, and small groups are the least accurate. Biases of the real table stay."
 )
 """What the card says of bias."""
@@ -52,7 +53,7 @@ def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
     release
         Whose receipt is shown.
     fingerprint
-        The release's short name, see `storage.fingerprint`.
+        The release's short name, see `release_files.fingerprint`.
     """
     receipt = release.receipt
     return {
@@ -104,7 +105,7 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("Ledger", [card["ledger"]]),
         ("Software", [", ".join(f"{name} {version}" for name, version in card["software"].items())]),
         ("Release", [card["release"]]),
-        ("Fields after", [card["standard"]]),
+        ("Fields follow", [card["standard"]]),
     ]
     return [(title, lines) for title, lines in rows if lines]
 
@@ -151,8 +152,8 @@ def _unit(receipt: Receipt) -> str:
 def _neighbours(receipt: Receipt) -> str:
     """Return what two neighbouring tables differ in."""
     if receipt.adjacency.neighbors is Neighbors.ADD_REMOVE:
-        return "one of the two has one unit more: whether a unit is there at all is hidden"
-    return "one unit is replaced by any other: what a unit says is hidden, not that it is there"
+        return "one of the two has one unit more: the release hides whether a unit is in the table at all"
+    return "one unit is replaced by any other: the release hides what a unit says, not that it is in the table"
 
 
 def _noise(receipt: Receipt) -> list[str]:
@@ -160,6 +161,6 @@ def _noise(receipt: Receipt) -> list[str]:
     laws = dict.fromkeys(item.mechanism for item in receipt.items)
     known = {str(law) for law in NoiseLaw}
     return [
-        f"{law}{', exact and integer, from the operating system entropy, never seeded' if law in known else ''}"
+        f"{law}: exact whole numbers, drawn from the operating system's entropy, never seeded" if law in known else law
         for law in laws
     ]

@@ -19,10 +19,10 @@ from synthdp.report.guidelines import (
     registry_entry,
     sp_800_226,
 )
-from synthdp.report.page import citation_of, promise_of
+from synthdp.report.html_page import citation_of, promise_of
 
 FILES = {
-    "report.html": "what the table holds, and how accurate tables made of it are expected to be",
+    "report.html": "a report: what the synthetic table holds, and how accurate statistics of the table are expected to be",
     "evidence.html": "what protects the people in it: in office words, as a privacy label, and against NIST SP 800-226",
     "card.html": "the privacy card",
     "receipt.json": "what was spent on what, under which assumptions",
@@ -33,7 +33,7 @@ FILES = {
     "sp800-226.csv": "NIST SP 800-226, topic by topic",
     "registry-entry.yaml": "a draft for the registry of deployments of OpenDP and NIST",
     "CITATION.cff": "how to cite",
-    "release/": "the release itself: more rows and answers with error bars can be drawn from it, free of loss",
+    "release/": "the release itself: more rows and answers with error bars can be drawn from it, at no further privacy loss",
     "SHA256SUMS": "checksums of all files: sha256sum -c SHA256SUMS",
 }
 """What each file is, for readers."""
@@ -117,10 +117,10 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
         "",
         "## What it must not be used for",
         "",
-        "- To learn of a person, or to decide about one: each row is made up, also where it looks like somebody.",
-        "- Small groups: a cell of the size above, or below it, is noise.",
+        "- To learn or decide anything about one person: each row is made up, even a row that looks like somebody.",
+        "- Small groups: a cell with no more people than the number above is noise.",
         "- Rare events, outliers, the largest values, and relations of four or more columns that were not measured.",
-        "- Standard errors and tests as if the rows were real: they are too small. `release.analyse` knows of the noise.",
+        "- Standard errors and tests as if the rows were real: they are too small. `release.analyse` includes the noise.",
         "- Joining with other tables by rows.",
         "",
     ]
@@ -134,7 +134,10 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
         lines += [f"Questions: {about.contact}", ""]
     if PUBLISHER in (about.publisher, about.region, about.use, about.contact):
         lines += [
-            "What only the publisher knows is marked so in CITATION.cff, privacy-label.json and registry-entry.yaml.",
+            (
+                "Fields that only the publisher can fill in are marked so in CITATION.cff, privacy-label.json and "
+                "registry-entry.yaml."
+            ),
             "",
         ]
     return "\n".join(lines)

@@ -18,7 +18,6 @@ from typing import Any
 from synthdp.domain.axis import Axis
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.privacy.receipt import Receipt
-from synthdp.queries.marginals import Marginals
 from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
@@ -66,9 +65,10 @@ def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
     precision: dict[Cells, float] = {}
     multiple: dict[Cells, float] = {}
     for one in release.measurements:
-        if isinstance(one.queries, Marginals) and one.stddev > 0:
-            for clique in one.queries.cliques:
-                axes = [one.queries.domain.axes[j] for j in clique]
+        whole = (table for table in one.tables if not table.alone)
+        if one.domain is not None and one.stddev > 0:
+            for table in whole:
+                axes = [one.domain.axes[j] for j in table.clique]
                 cells = tuple(_cells(axis) for axis in axes if axis.size > 1)  # one cell parts no rows
                 if not cells:
                     continue
@@ -109,8 +109,8 @@ def office_words(release: Release[Any]) -> list[str]:
     )
     lines = [f"It is about as if every cell below {least.k} {who} were suppressed.", found]
     lines += [
-        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: k = {size.k} (least noise: "
-        f"{' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
+        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: k is {size.k} (the table with the "
+        f"least noise is {' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
         for size in sizes
     ]
     return [*lines, picture]
@@ -132,6 +132,9 @@ EXACT = (
     "number touches a private count, so that the known attacks on rounding do not apply."
 )
 """What is said of the noise."""
+
+BOUNDED = "The sensitivity of each step is bounded before its noise is drawn; the bounds are in receipt.json."
+"""What is said of the sensitivity."""
 
 POST = (
     "The synthetic rows, the report, the answers and every other file of this folder are computed from the noisy answers "
@@ -213,7 +216,7 @@ def privacy_label(release: Release[Any], about: About, *, fingerprint: str) -> d
             "software": dict(receipt.versions),
         },
         "how_often": {
-            "releases": "one, static; each further release of the same rows adds its own loss",
+            "releases": "one release of a fixed table; each further release of the same rows adds its own privacy loss",
             "ledger": receipt.record,
         },
         "in_office_words": office_words(release),
@@ -232,7 +235,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
     noise = "; ".join(card["noise"])
     synthetic = (
         "The table is drawn from a model of noisy tables of counts: it is post-processing. Standard errors computed on it "
-        "as if it were real are too small; the release answers with error bars that know of the noise."
+        "as if it were real are too small; the release answers with error bars that include the noise."
     )
     return [
         ("The promise", "Is the guarantee a formal one?", f"Yes: {card['definition']}."),
@@ -241,7 +244,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
         ("The unit of privacy", "Whom does one unit cover?", f"{card['unit_of_privacy']}; {card['neighbouring_tables']}."),
         ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
         ("Post-processing", "What is done after the noise?", POST),
-        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. Steps: receipt.json."),
+        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),
         ("Utility", "How accurate is it?", "Expected errors of tables of one to three columns: report.html."),
         ("Bias", "Who is served worse?", BIAS),
         ("Synthetic data", "What is special about it?", synthetic),

@@ -15,11 +15,12 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import FloatArray, GridIndices, IntArray
-from synthdp.fit.merged import merged_in_domain
+from synthdp.fit.out_of_domain import merged_in_domain
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import drawn_indices
+from synthdp.pictures.column_views import drawn_indices
 from synthdp.queries.products import PairProducts
 from synthdp.release import Release
+from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
@@ -34,18 +35,12 @@ Z = 1.96
 LEAST_EXPECTED = 5.0
 """Rows expected in a cell, below which it counts as if it had so many, as in the usual rule for tests of independence."""
 
-GOOD, FAIR = 0.02, 0.1
-"""Expected distance of a column's shares from the real ones, as a part of all rows: good, and fair.  A tolerance."""
-
-MUCH_LOST = 0.05
-"""Part of a column's values outside what was declared, from which the verdict says so.  A tolerance."""
-
 NARROW = 0.2
 """Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class ShownRelation:
     """Two columns that go together.
 
     Parameters
@@ -87,43 +82,11 @@ class Relation:
         `Release.analyse` are mostly the sampling error of the rows.
         """
         if not self.measured:
-            return "no: it was not measured"
+            return "no: this relation was not measured"
         if self.partly:
-            return "its straight part alone"
+            return "only for its linear part"
         narrow = self.high - self.low <= 2 * NARROW * self.association
-        return "yes, by analyse" if narrow and self.low > 0 else "with wide intervals"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnVerdict:
-    """How good one column is by itself.
-
-    Parameters
-    ----------
-    name
-        The column.
-    word
-        ``"good"``, ``"fair"`` or ``"poor"``; ``"unknown"`` where its noise is not known.
-    error
-        Expected distance of its shares from the real ones, as a part of all rows: the total variation distance.
-    lost
-        Estimated part of the values that were outside what was declared.
-    """
-
-    name: str
-    word: str
-    error: float
-    lost: float
-
-    def in_words(self) -> str:
-        """Return the reason of the verdict in one sentence."""
-        if self.word == "unknown":
-            return "the release does not say how much noise is in it"
-        of = "one of 1,000 rows" if self.error < 1.5e-3 else f"{100 * self.error:.2g} of 100 rows"
-        said = f"about {of} have a wrong value"
-        return (
-            f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
-        )
+        return "yes, with release.analyse" if narrow and self.low > 0 else "with wide intervals"
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +165,7 @@ class Relations:
         self._of_merged()
         self._of_products()
 
-    def listed(self, names: Sequence[str], matrix: FloatArray) -> list[Relation]:
+    def listed(self, names: Sequence[str], matrix: FloatArray) -> list[ShownRelation]:
         """Return the relations that neither noise nor chance explains, the strongest first.
 
         Parameters
@@ -214,7 +177,7 @@ class Relations:
         """
         tests = max(1, sum(map(len, self.evidence.values())))
         places = dict(zip(names, self.model.domain.index(*names), strict=True))
-        found: dict[frozenset[str], Relation] = {}
+        found: dict[frozenset[str], ShownRelation] = {}
         for (i, a), (j, b) in itertools.combinations(enumerate(names), 2):
             pair = (min(places[a], places[b]), max(places[a], places[b]))
             clear = [one for one in self.evidence.get(pair, []) if one.stands_out(tests)]
@@ -223,31 +186,21 @@ class Relations:
                 best = max(clear, key=lambda one: (one.of_cells, one.weighted / one.error))
                 low, high = best.range()
                 ends = min(value, value * low), min(1.0, max(value, value * high)) if best.whole else 1.0
-                found[frozenset((a, b))] = Relation(
+                found[frozenset((a, b))] = ShownRelation(
                     columns=(a, b), association=value, low=ends[0], high=ends[1], partly=not best.whole
                 )
         group = _connected(len(names), [(names.index(min(p)), names.index(max(p))) for p in found])
         for (i, a), (j, b) in itertools.combinations(enumerate(names), 2):
             pair = (min(places[a], places[b]), max(places[a], places[b]))
             if group[i] == group[j] and pair not in self.evidence and matrix[i, j] >= LEAST_ASSOCIATION:
-                found[frozenset((a, b))] = Relation(columns=(a, b), association=float(matrix[i, j]), measured=False)
+                found[frozenset((a, b))] = ShownRelation(
+                    columns=(a, b), association=float(matrix[i, j]), measured=False
+                )
         return sorted(found.values(), key=lambda one: -one.association)
 
     def columns(self) -> list[ColumnVerdict]:
         """Return a verdict on every column, in order."""
-        total = max(self.direct.total[0], 1.0)
-        found = []
-        for j, name in enumerate(self.model.domain.names):
-            errors = self.direct.cell_errors(j)
-            lost = float(self.direct.misfits[j]) / total
-            lost = lost if lost >= MUCH_LOST else 0.0
-            if errors is None:
-                found.append(ColumnVerdict(name=name, word="unknown", error=math.nan, lost=lost))
-                continue
-            error = min(1.0, 0.5 * math.sqrt(2 / math.pi) * float(errors.sum()) / total)
-            word = "good" if error < GOOD and not lost else "fair" if error < FAIR and not lost else "poor"
-            found.append(ColumnVerdict(name=name, word=word, error=error, lost=lost))
-        return found
+        return column_verdicts(self.direct)
 
     @property
     def _total(self) -> float:
@@ -375,7 +328,7 @@ def deviation(
     )  # fmt: skip
 
 
-def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[Relation]]:
+def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[ShownRelation]]:
     """Return a verdict on every column of a release, and the relations that neither noise nor chance explains."""
     found = Relations(release.output, release.measurements)
     return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))

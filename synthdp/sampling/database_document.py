@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray
-from synthdp.codec import Source, Store, file_form
-from synthdp.distribution.histories import Conditional, Factor, Histories
+from synthdp.codec import DocumentSource, Store, file_form
+from synthdp.distribution.history_model import Conditional, Factor, Histories
 from synthdp.domain.axis import Axis
+from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules_across import axis_at
 from synthdp.errors import FormatError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
@@ -129,7 +129,7 @@ def _axis(
     return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
-def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
+def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
     """Return the model of a document.
 
     Raises
@@ -144,15 +144,15 @@ def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
         factors = tuple(_factor(factor, table, attribute, source) for factor in one["factors"])
         rows = (1, layout.tables[table].groups)
         if base.ndim != 2 or base.shape[0] not in rows or base.shape[1] != layout.axis(table, attribute).size:
-            raise FormatError("the release's model does not fit its schema")
+            raise FormatError("the file is damaged: the release's model does not match its schema")
         conditionals[table, attribute] = Conditional(table, attribute, base, factors)
     wanted = [(i, name) for i, table in enumerate(layout.tables) for name in table.axes]
     if [*conditionals] != wanted:
-        raise FormatError("the release's model does not fit its schema")
+        raise FormatError("the file is damaged: the release's model does not match its schema")
     formats = {name: TableFormat.from_document(document["formats"][name]) for name in layout.schema.tables}
     for name, form in formats.items():
         if {column for column, _ in form.dtypes} != set(outer_schema(layout.schema, name).outputs):
-            raise FormatError("the release's format does not fit its schema")
+            raise FormatError("the file is damaged: the release's format does not match its schema")
     refinements = {
         (int(one["table"]), str(one["column"])): _refinement(one, layout, source.arrays)
         for one in document.get("refinements", [])
@@ -173,7 +173,7 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
         fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
     )
     if coarse.groups_of(fine) is None or found.groups != coarse.size:
-        raise FormatError("what the release knows within cells does not fit its cells")
+        raise FormatError("the file is damaged: the release's values within bins do not match its bins")
     return found
 
 
@@ -190,7 +190,7 @@ def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]
     return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
 
 
-def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
+def _read_queries(document: Mapping[str, Any], source: DocumentSource) -> PersonTables:
     """Return the person tables of a document; raise FormatError if one does not fit its layout."""
     layout = source.parts["layouts"][int(document.get("layout", 0))]
     tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
@@ -199,7 +199,7 @@ def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
     return PersonTables(layout, tables, tuple(int(one) for one in document["multipliers"]))
 
 
-def _read_distances(document: Mapping[str, Any], source: Source) -> PersonDistances:
+def _read_distances(document: Mapping[str, Any], source: DocumentSource) -> PersonDistances:
     """Return the distances of a document."""
     return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
 
@@ -219,14 +219,14 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
     }
 
 
-def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
+def _factor(document: Mapping[str, Any], table: int, attribute: str, source: DocumentSource) -> Factor:
     """Return the factor of a document; raise FormatError if it is not of this attribute."""
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)
     _check_fits(factor.table, source.parts["layouts"][0])
     about = factor.table.table, factor.table.attribute
     if about != (table, attribute) or factor.theta.shape != factor.table.sizes(source.parts["layouts"][0]):
-        raise FormatError("the release's model does not fit its tables")
+        raise FormatError("the file is damaged: the release's model does not match its tables")
     return factor
 
 
@@ -245,7 +245,7 @@ def _check_fits(table: PersonTable, layout: Layout) -> None:
     """Refuse a table whose groups are not of the cells of the record."""
     for part in table.parts:
         if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
-            raise FormatError("the release's tables do not fit its schema")
+            raise FormatError("the file is damaged: the release's tables do not match its schema")
         _check_fits(part, layout)
     axes = [(table.table, table.attribute, table.grouping)]
     if table.other_grouping is not None:
@@ -253,7 +253,7 @@ def _check_fits(table: PersonTable, layout: Layout) -> None:
         axes.append((above, table.other, table.other_grouping))
     for where, attribute, grouping in axes:
         if grouping.groups.shape[1] != layout.axis(where, attribute).size or grouping.groups.min() < 0:
-            raise FormatError("the release's tables do not fit its schema")
+            raise FormatError("the file is damaged: the release's tables do not match its schema")
 
 
 file_form("DatabaseModel", bare=True, write=write, read=read)(DatabaseModel)

@@ -14,18 +14,18 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import whole
-from synthdp.distribution.histories import Histories
+from synthdp.distribution.history_model import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.encoder import RawColumn, decode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
+from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules_across import axis_at
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.rules_across import Obedience, cells_of_rows
+from synthdp.sampling.rows_across import Obedience, cells_of_rows
 from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray, frozen
-from synthdp.distribution.contingency import cell_index, check_clique, contingency, table_shape, table_size
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import cell_index, check_clique, contingency, table_shape, table_size
 from synthdp.randomness import Generator
 
 ATTEMPTS = 20

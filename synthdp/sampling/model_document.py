@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from synthdp.arrays import AnyArray
-from synthdp.codec import Source, Store, file_form, read_schema
-from synthdp.distribution.contingency import table_size
+from synthdp.codec import DocumentSource, Store, file_form, read_schema
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import FormatError
+from synthdp.queries.contingency import table_size
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
@@ -34,7 +34,7 @@ def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
     return document | {"exact": exact} if exact else document
 
 
-def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
+def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
     """Return the model of a document.
 
     Raises
@@ -57,11 +57,11 @@ def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
     )
     sizes = [(len(one.counts), [j for j in one.clique if j >= len(model.domain)], one.clique) for one in model.exact]
     if any(outside or size != table_size(model.domain.shape, clique) for size, outside, clique in sizes):
-        raise FormatError("the release's exact tables do not fit its domain")
+        raise FormatError("the file is damaged: the release's exact tables do not match its bins")
     if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
-        raise FormatError("the release's model does not fit its domain")
+        raise FormatError("the file is damaged: the release's model does not match its bins")
     if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
-        raise FormatError("the release's format does not fit its schema")
+        raise FormatError("the file is damaged: the release's format does not match its schema")
     return model
 
 
@@ -82,11 +82,11 @@ def write_domains(domains: list[Domain], schema: Schema | None, store: Store) ->
 
 def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyArray]) -> list[Domain]:
     """Return what `write_domains` wrote."""
-    source, domains = Source(arrays), []
+    source, domains = DocumentSource(arrays), []
     for one in document:
         columns, axes = (read_schema(one["columns"]), one["axes"]) if isinstance(one, dict) else (schema, one)
         if columns is None:
-            raise FormatError("a domain of a release does not say what its columns are")
+            raise FormatError("the file is damaged: the columns of a release are not declared in it")
         domains.append(Domain(tuple(source.axis(axis, columns) for axis in axes)))
     return domains
 
@@ -109,7 +109,7 @@ def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
     return document if refinement.rounding is None else document | {"rounding": store.put(refinement.rounding)}
 
 
-def _read_refinement(document: Mapping[str, Any], schema: Schema, source: Source) -> Refinement:
+def _read_refinement(document: Mapping[str, Any], schema: Schema, source: DocumentSource) -> Refinement:
     """Return the refinement of a document."""
     rounding = source.arrays[document["rounding"]] if "rounding" in document else None
     coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Histories
+from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
+from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
-from synthdp.domain.rules_across import barriers_of, open_cells
 from synthdp.errors import SchemaError
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
@@ -40,7 +40,9 @@ def check_rules(layout: Layout) -> None:
             raise SchemaError(f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}")
     for name, (drawn, kept, _) in evenly(layout).kept_rows(TRIED, generator(0)).items():
         if drawn and not kept:
-            raise SchemaError(f"no row of table {name!r} was found that obeys all rules: they contradict each other")
+            raise SchemaError(
+                f"no row of table {name!r} was found that obeys all rules: the rules contradict each other"
+            )
 
 
 def evenly(layout: Layout) -> DatabaseModel:

@@ -14,7 +14,7 @@ from typing import Any
 
 from synthdp.errors import FormatError, SchemaError
 from synthdp.schema.columns import Identifier
-from synthdp.schema.constraint import RULE_KINDS, Constraint
+from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.rules_across import AmongRows, Computed, Condition, RuleBook, checked_rules, computed_places
@@ -317,7 +317,10 @@ def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
     left = schema.part([name for name in schema if name not in columns])
     lost = [name for name in schema.outputs if name not in left.outputs and name not in columns]
     if lost:
-        raise SchemaError(f"column {lost[0]!r} of table {table!r} is derived from one that is derived across tables")
+        raise SchemaError(
+            f"column {lost[0]!r} of table {table!r} is derived from a column that is itself derived across tables, "
+            "which is not supported"
+        )
     return left
 
 
@@ -330,15 +333,16 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
                 raise SchemaError(f"{relation.where} names table {name!r}; there are: {', '.join(tables)}")
         if relation.child in children:
             raise SchemaError(
-                f"table {relation.child!r} has two parents, which is not supported: a row belongs to one row of one table"
+                f"table {relation.child!r} has two parents, which is not supported: a row must belong to one row of "
+                "one other table"
             )
         children.add(relation.child)
     roots = [name for name in tables if name not in children]
     if not roots:
-        raise SchemaError("the relations go in a circle: one table, the persons, must be nobody's child")
+        raise SchemaError("the relations go in a circle: the table of persons must be the child in no relation")
     if len(roots) > 1:
         raise SchemaError(
-            f"tables {roots[0]!r} and {roots[1]!r} are nobody's child: relate all tables to one table of persons"
+            f"tables {roots[0]!r} and {roots[1]!r} are the child in no relation: relate all tables to one table of persons"
         )
     return roots[0]
 

@@ -14,7 +14,7 @@ import numpy as np
 from synthdp.arrays import LARGEST_WHOLE, AnyArray
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
-from synthdp.schema.constraint import Constraint, register
+from synthdp.schema.constraints import Constraint, register
 
 MOST_CHARACTERS = 1000
 """Most characters of an expression.  A safety limit: it is parsed."""
@@ -210,7 +210,9 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     """
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
-        raise SchemaError(f"derived column {name!r} must be of levels or numbers to be looked up")
+        raise SchemaError(
+            f"derived column {name!r} must have levels or numbers: only such a column can be looked up from another"
+        )
     if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
         raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
     possible = values_of(source)
@@ -266,11 +268,11 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     if not sources:
         raise SchemaError(f"derived column {name!r} must be computed from one column or more")
     if not column.nullable and any(known[source].nullable for source in sources):
-        raise SchemaError(f"derived column {name!r} must be nullable, since a column that it is computed from is")
+        raise SchemaError(f"derived column {name!r} must be nullable, since a column in its expression is nullable")
     tree, names = _parsed(name, str(rule.expression))
     whole = column.whole
     if whole and getattr(column, "step", None) is not None:
-        raise SchemaError(f"derived column {name!r} is a whole number, which is not rounded: leave its step out")
+        raise SchemaError(f"derived column {name!r} is a whole number and is not rounded to steps: leave its step out")
 
     def leaf(node: Any) -> _Range:
         numbers: list[Any] = (
@@ -287,8 +289,8 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     lower, upper = _ends(column)[:2]
     if not lower <= found.low or not found.high <= upper:
         raise SchemaError(
-            f"derived column {name!r} may be from {found.low} to {found.high}, beyond its declared bounds: declare those, "
-            "or leave them open"
+            f"derived column {name!r} may be from {found.low} to {found.high}, beyond its declared bounds: declare these "
+            "limits, or leave the bounds open"
         )
     return column
 
@@ -320,9 +322,14 @@ class _Range:
 
     def __post_init__(self) -> None:
         if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
-            raise SchemaError(f"derived column {self.name!r} may exceed ±2**62 on the way")
+            raise SchemaError(
+                f"derived column {self.name!r} may exceed ±2**62 while it is computed: declare narrower "
+                "bounds of its sources"
+            )
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise SchemaError(f"derived column {self.name!r} may become infinite")
+            raise SchemaError(
+                f"derived column {self.name!r} may become infinite: declare narrower bounds of its sources"
+            )
 
     def _with(self, *ends: Any) -> _Range:
         """Return the range from the least to the largest of some numbers, of the same expression."""
@@ -344,7 +351,7 @@ class _Range:
         if self.whole:
             raise SchemaError(f"derived column {self.name!r} is divided: declare it as Continuous")
         if other.low <= 0 <= other.high:
-            raise SchemaError(f"derived column {self.name!r} is divided by what may be 0")
+            raise SchemaError(f"derived column {self.name!r} divides by an expression that may be 0")
         return self._with(*(a / b for a in (self.low, self.high) for b in (other.low, other.high)))
 
 

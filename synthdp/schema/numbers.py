@@ -93,7 +93,8 @@ class Continuous(Known):
     Parameters
     ----------
     lower, upper
-        Public bounds, lower < upper; ``None`` if they must be discovered.
+        Public bounds, lower < upper, or lower = upper with ``decimals`` or a ``step``, for a column of one number;
+        ``None`` if they must be discovered.
     nullable
         Whether a missing value is a value of its own.
     special
@@ -144,6 +145,11 @@ class Continuous(Known):
         return self.lower is not None and self.upper is not None
 
     @property
+    def is_even(self) -> bool:
+        """Whether decimals or a step say which numbers between the bounds there are."""
+        return self.decimals is not None or self.step is not None
+
+    @property
     def cells(self) -> NumberFormat | None:
         """How cells are written, if that is declared."""
         return _cells(self)
@@ -151,14 +157,15 @@ class Continuous(Known):
     def support(self) -> Interval | Steps:
         """Return the interval between the bounds, or the numbers in it that have the digits."""
         lower, upper = self.lower or 0, self.upper or 0
-        if self.decimals is None and self.step is None:
+        if not self.is_even:
             return Interval(float(lower), float(upper), self.special)
         return evenly_spaced(lower, upper, spacing(self.decimals, self.step), special=self.special)
 
     def check(self, where: str) -> None:
         """Check the bounds and the digits."""
         _check_numbers(self, where)
-        if self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper):
+        one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
+        if one and (self.lower != self.upper or not self.is_even):
             raise SchemaError(f"lower ({self.lower}) and upper ({self.upper}) are one number in floating point {where}")
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
@@ -168,13 +175,13 @@ class Continuous(Known):
 
     def with_bounds(self, lower: float, upper: float) -> Continuous:
         """Return the column with these bounds, or with the next ones that have the digits."""
-        if self.decimals is not None or self.step is not None:
+        if self.is_even:
             lower, upper = outer_multiples(lower, upper, spacing(self.decimals, self.step))
         return replace(self, lower=lower, upper=upper)
 
     def spacings(self) -> tuple[Fraction, ...]:
         """Return the powers of ten."""
-        return POWERS_OF_TEN if self.decimals is None and self.step is None else ()
+        return () if self.is_even else POWERS_OF_TEN
 
     def with_spacing(self, spacing: Fraction) -> Continuous:
         """Return the column with decimals, or with a step of ten or more."""
@@ -231,7 +238,9 @@ class Integer(Known):
 
     Parameters
     ----------
-    lower, upper, nullable, special, format, words, like
+    lower, upper
+        As for `Continuous`, and lower = upper for a column of one number.
+    nullable, special, format, words, like
         As for `Continuous`.
     step
         What values are multiples of, counted from ``lower``, if that is known.
@@ -255,6 +264,11 @@ class Integer(Known):
     def is_complete(self) -> bool:
         """Whether the bounds are declared."""
         return self.lower is not None and self.upper is not None
+
+    @property
+    def is_even(self) -> bool:
+        """Whether a step says which whole numbers between the bounds there are."""
+        return self.step is not None
 
     @property
     def cells(self) -> NumberFormat | None:
@@ -288,7 +302,7 @@ class Integer(Known):
 
     def spacings(self) -> tuple[Fraction, ...]:
         """Return the powers of ten from 1."""
-        return tuple(power for power in POWERS_OF_TEN if power >= 1) if self.step is None else ()
+        return () if self.is_even else tuple(power for power in POWERS_OF_TEN if power >= 1)
 
     def with_spacing(self, spacing: Fraction) -> Integer:
         """Return the column with a step, but none of 1."""
@@ -329,7 +343,8 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
             raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
     if column.whole and any(b is not None and abs(b) > LARGEST_WHOLE for b in (lower, upper, *column.special)):
         raise SchemaError(f"bounds and special values of an Integer must lie within ±2**62 {where}")
-    if lower is not None and upper is not None and not lower < upper:
+    one = lower == upper and (column.whole or column.is_even)
+    if lower is not None and upper is not None and not (lower < upper or one):
         raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
     if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
         raise SchemaError(f"upper - lower must be a finite number {where}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, is_complete
 from synthdp.schema.columns import Identifier
-from synthdp.schema.constraint import Constraint
+from synthdp.schema.constraints import Constraint
 from synthdp.schema.derived import Derived
 from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema
@@ -224,8 +224,8 @@ def _condition(
         swapped = True
     else:
         raise SchemaError(
-            f"a rule names {names[0]!r} and {names[1]!r}, of which neither table is above the other: rows of one cannot be "
-            "told apart by rows of the other"
+            f"a rule names {names[0]!r} and {names[1]!r}, and neither of their tables is above the other: a rule compares "
+            "columns of one table, or of a table and one above it"
         )
     if swapped:
         first, second, names = second, first, (names[1], names[0])
@@ -245,8 +245,9 @@ def _among(
         raise SchemaError(f"a rule names column {rule.column!r}, whose bounds or levels must then be declared")
     if relation is None:
         raise SchemaError(
-            f"a {type(rule).__name__} rule is about the rows of one parent row, but {rule.column!r} is of a table that is "
-            "nobody's child"
+            f"a {type(rule).__name__} rule is about the rows of one parent row, but {rule.column!r} is a column of "
+            "the table "
+            "of persons, which has no parent"
         )
     if place[1] == relation.order:
         raise SchemaError(
@@ -267,8 +268,8 @@ def _computed(
     for source in sources:
         if source[0] != table and source[0] not in above(table):
             raise SchemaError(
-                f"column {rule.column!r} is derived from {dotted(source)!r}, whose table is not above it: a row has one row "
-                "above it in each table, and any number below"
+                f"column {rule.column!r} is derived from {dotted(source)!r}, whose table is not above it: name columns of "
+                "its own table, or of a table above it"
             )
     column = tables[table].outputs[name]
     if rule.expression is not None and not column.whole:

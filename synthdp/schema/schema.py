@@ -14,8 +14,7 @@ from typing import Any, Protocol, overload, runtime_checkable
 from synthdp.errors import FormatError, ParameterError, SchemaError
 from synthdp.markup import render
 from synthdp.schema.columns import Column, check_column, is_complete
-from synthdp.schema.constraint import RULE_KINDS
-from synthdp.schema.constraints import Constraint
+from synthdp.schema.constraints import RULE_KINDS, Constraint
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.derived import Derived, completed
 from synthdp.schema.schema_json import from_document, parsed, to_document
@@ -96,7 +95,7 @@ class Schema(Mapping[str, Column]):
             else:
                 constraint.check(self._columns)
         if not self._columns:
-            raise SchemaError("a schema needs at least one column that is not derived")
+            raise SchemaError("a schema needs at least one column that is not computed from others")
         self.outputs = {name: known[name] for name in columns}
 
     def __getitem__(self, name: str) -> Column:

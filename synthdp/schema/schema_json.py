@@ -27,8 +27,8 @@ _SINCE = {
     "groups": 3, "format": 4, "words": 4, "weight": 4, "like": 5,
 }  # fmt: skip
 """The version that came with a setting or a type; a rule says it of itself."""
-FOR_THE_REVIEW = frozenset({"comment", "seen"})
-"""What a draft tells the person who reviews a column, as private as the table."""
+FOR_THE_REVIEW = frozenset({"comment", "seen", "instead"})
+"""What a draft tells the person who reviews a column, as private as the table; the last is another draft of the column."""
 
 _NOTES = {"description", "reviewed", *FOR_THE_REVIEW}  # for people; "reviewed" marks what was drafted from a table
 

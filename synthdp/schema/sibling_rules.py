@@ -75,7 +75,8 @@ class UniquePerParent(SiblingRule):
         values = _values(column)
         if values is not None and values < relation.at_most:
             raise SchemaError(
-                f"{self.column!r} is to be unique among {relation.at_most} rows, but has {values} values: lower at_most of "
+                f"{self.column!r} is declared unique among {relation.at_most} rows, but has {values} values: lower "
+                "at_most of "
                 f"{relation.where} or leave the rule out"
             )
 
@@ -177,9 +178,9 @@ class NeverFalls(SiblingRule):
     def check(self, column: Column, relation: Relation) -> None:
         """Check that there is an order of rows and one of values."""
         if relation.order is None:
-            raise SchemaError(f"{self.column!r} is never to fall, but {relation.where} has no order of rows")
+            raise SchemaError(f"{self.column!r} is declared never to fall, but {relation.where} has no order of rows")
         if not column.ordered:
-            raise SchemaError(f"{self.column!r} is never to fall, but its values have no order")
+            raise SchemaError(f"{self.column!r} is declared never to fall, but its values have no order")
 
     def in_words(self) -> str:
         """Return the rule as the receipt's sentence has it."""

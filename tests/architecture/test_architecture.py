@@ -116,7 +116,7 @@ def test_everything_public_that_reaches_the_curator_says_what_it_costs() -> None
 
 def test_the_adaptive_plan_keeps_no_state_that_changes() -> None:
     """Its stages take what is known and return what is known then; no statement assigns to an attribute."""
-    paths = [*(PACKAGE / "mechanisms" / "adaptive").glob("*.py"), PACKAGE / "mechanisms" / "budget.py"]
+    paths = [*(PACKAGE / "mechanisms" / "adaptive").glob("*.py"), PACKAGE / "mechanisms" / "allocation.py"]
     changed = [
         (path.name, node.lineno)
         for path in paths
@@ -156,20 +156,13 @@ def test_noise_takes_no_seed_and_measuring_takes_no_generator() -> None:
                 assert not parameters & {"seed", "rng", "random_state", "generator"}, f"{path.name}:{node.name}"
 
 
-def test_the_package_has_no_assert_and_no_bare_except() -> None:
-    nodes = [(path, node) for path in PACKAGE.rglob("*.py") for node in nodes_of(path)]
-    asserts = [path for path, node in nodes if isinstance(node, ast.Assert)]
-    bare = [path for path, node in nodes if isinstance(node, ast.ExceptHandler) and node.type is None]
-    assert (asserts, bare) == ([], [])
-
-
 READS_ROWS = (
     "tables",
     "domain",
     "nonprivate",
     "curator/contribution.py",
     "estimators/train_on_synthetic.py",
-    "cli/results.py",
+    "cli/result_commands.py",
 )
 """What meets cells, and the errors of libraries that met them."""
 
@@ -206,6 +199,8 @@ def test_equal_numbers_keep_their_order_whatever_the_processor() -> None:
     """NumPy's default sort moves equal numbers about, and each kind of processor does so in its own way."""
     moved = []
     for path in sorted(PACKAGE.rglob("*.py")):
+        if not any(f".{name}(" in path.read_text(encoding="utf-8") for name in UNSTABLE):
+            continue
         calls = [node for node in nodes_of(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
         for call in calls:
             stable = any(ast.unparse(one) == "kind='stable'" for one in call.keywords)

@@ -16,8 +16,8 @@ from synthdp.mechanisms.named import named
 from synthdp.queries.protocol import KeyStatistic, Statistic
 from synthdp.registered import found_at, works as registered_works
 
-MOST_MODULES = 180
-"""Of a default release from import to report and plan, packages among them; 179 when this was written, 170 is the aim."""
+MOST_MODULES = 170
+"""Of a default release from import to report and plan, packages among them; 170 when this was written and the aim."""
 
 NOT_NEEDED = (
     "answers.related", "cli", "fit.explicit", "fit.moment_fits", "nonprivate", "page", "queries.related", "works",
@@ -64,13 +64,6 @@ def test_a_default_release_loads_no_work_and_nothing_of_other_ways(loaded: list[
 def test_a_default_release_loads_few_modules(loaded: list[str]) -> None:
     assert "synthdp.estimators.synthetic_release" in loaded
     assert len(loaded) <= MOST_MODULES
-
-
-def test_the_estimator_loads_no_work() -> None:
-    code = "import sys, synthdp; synthdp.SyntheticRelease(); print(*(m for m in sys.modules if 'synthdp.works' in m))"
-    root = Path(synthdp.__file__).parents[1]
-    found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert found.stdout.split() == []
 
 
 def test_every_folder_of_works_registers_itself() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from synthdp import Categorical, Integer, Ledger, Schema, SyntheticRelease
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.private_table import PrivateTable
 from synthdp.errors import LedgerWarning, SynthDPError
 from synthdp.privacy import noise

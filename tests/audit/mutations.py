@@ -62,7 +62,8 @@ def _status(root: Path, tests: tuple[str, ...] | list[str], *, slow: bool = Fals
         "no:xdist",
         "--hypothesis-profile",
         "thorough",  # what few random examples may miss must be noticed every time
-        *["-m", ""] * slow,
+        "-m",
+        "" if slow else "not slow or sampled",  # all cases of what is sampled
         *tests,
     ]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)}

@@ -168,6 +168,7 @@ HIDDEN = ("NetMechanism", "MedianMechanism")
 ATTACKED = [(name, relation) for name, attacker in ATTACKERS.items() for relation in attacker.relations]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), [one for one in sorted(ATTACKED) if one[0] not in HIDDEN])
 def test_the_score_tells_a_table_with_the_row_from_one_without_it(name, relation, monkeypatch):
     """Without noise the score is higher where the row is, so that the audit looks where it should."""
@@ -180,6 +181,7 @@ def test_the_score_tells_a_table_with_the_row_from_one_without_it(name, relation
 PLANS = [(name, relation) for name in PLANNED for relation in ATTACKERS[f"AdaptiveMarginals, {name}"].relations]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), PLANS)
 def test_the_planner_makes_the_measurements_that_its_worlds_are_for(name, relation, monkeypatch):
     """With and without the row, and each of them moves with the row: no attacker looks at less than its name says."""
@@ -196,6 +198,7 @@ def test_the_planner_makes_the_measurements_that_its_worlds_are_for(name, relati
             assert moved > 0 or (asked and relation == "replace_one" and step == "screening against the model")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), PLANS)
 def test_a_row_moves_all_answers_of_a_planned_release_by_what_the_claim_allows_and_hardly_less(
     name, relation, monkeypatch
@@ -244,6 +247,7 @@ def test_every_mechanism_has_an_attacker():
     assert set(CASES) <= set(ATTACKERS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*ATTACKERS][::8])
 def test_a_few_releases_of_a_mechanism_stay_below_the_claim(name):
     """Many of every mechanism are slow."""

@@ -50,6 +50,7 @@ KILLED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stage", KILLED)
 def test_killed_at_any_stage_the_spend_is_recorded_and_no_half_release_is_left(stage, tmp_path):
     status, _ = run(stage, tmp_path)

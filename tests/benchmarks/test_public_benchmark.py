@@ -5,9 +5,12 @@ import runpy
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks/utility/public.py"
 
 
+@pytest.mark.slow
 def test_a_short_run_writes_a_line_a_release(tmp_path, capsys, monkeypatch):
     out = tmp_path / "public.jsonl"
     asked = [

@@ -5,9 +5,12 @@ import runpy
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks/utility/weights.py"
 
 
+@pytest.mark.slow
 def test_a_short_run_writes_a_line_for_each_number_of_classes(tmp_path, capsys, monkeypatch):
     out = tmp_path / "weights.jsonl"
     asked = ["--table", "adult", "--epsilon", "1", "--seeds", "1", "--rows", "1500", "--classes", "4", "8"]

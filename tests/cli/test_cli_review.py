@@ -75,6 +75,7 @@ def test_a_review_goes_column_by_column(folder: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answers", "reviewed"), [("", 0), ("a\n", 1), ("a\na\nq\n", 2), ("a\nc\n5\n", 1), ("s\na\nq\n", 1)]
 )

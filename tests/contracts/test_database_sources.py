@@ -96,6 +96,7 @@ def expected() -> tuple[list[tuple[int, ...]], np.ndarray]:
     return sorted(map(tuple, codes.tolist())), PersonTables(LAYOUT, tuple(every), (1,) * len(every)).sums(codes)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 def test_every_source_gives_the_records_and_the_integers_of_the_dataframes(
     form: str, expected: tuple[list[tuple[int, ...]], np.ndarray], tmp_path: Path

@@ -7,12 +7,12 @@ import pytest
 from joint_tables import all_rows, joint_table, margin
 
 from synthdp.distribution.components import Components, Product
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import contingency
 
 SHAPE = (2, 3, 1, 4, 2)
 EVERYTHING = tuple(range(len(SHAPE)))
@@ -133,6 +133,7 @@ def test_likelihoods_weight_the_law_exactly_up_to_their_factor(case):
     assert (np.abs(counts - 12_000 * conditional) <= 6.2 * deviation).all()
 
 
+@pytest.mark.sampled
 def test_every_row_of_a_small_sample_has_the_law_of_the_distribution(case):
     distribution, joint = case
     rng = np.random.default_rng(6)

@@ -59,6 +59,7 @@ SHARES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
 @pytest.mark.parametrize(("name", "setting"), SHARES)
 def test_a_share_of_nothing_or_of_all_is_refused_when_it_is_set(name, setting, share):
@@ -89,6 +90,7 @@ def test_a_seed_that_is_none_is_refused_for_free(name):
     assert curator.remaining == left
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_no_value_of_a_row_is_shown_nor_kept(name):
     """A value that only one row has: in no text, no field and no byte of the release."""
@@ -113,6 +115,7 @@ def test_every_mechanism_that_is_exported_has_a_case():
     assert len(exported | online) >= 15
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_whole_numbers_of_numpy_are_settings_like_those_of_python(name):
     case = CASES[name]

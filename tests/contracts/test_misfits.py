@@ -19,7 +19,7 @@ import synthdp as sd
 from synthdp import measurements
 from synthdp.domain.domain import releasable_domain
 from synthdp.errors import MisfitWarning
-from synthdp.pictures.columns import column_views
+from synthdp.pictures.column_views import column_views
 
 ROWS, MISSING = 4000, 0.3
 PROPORTIONS = {"a": 0.5, "b": 0.3, "c": 0.2}
@@ -126,7 +126,7 @@ def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd
 ALIKE = (
     "auto, rows are public", "adaptive marginals of numbers", "l1 fit, mw", "mwem of one column",
     "mwem, columns in another order", "fourier of single columns", "smooth, practical", "mwem, values of cells",
-    "fourier, tables whose domain joins misfits to a level", "l1 fit of cosines",
+    "mwem, tables whose domain joins misfits to a level", "l1 fit of cosines",
 )  # fmt: skip
 """Those that another is much like: they are slow."""
 
@@ -243,6 +243,7 @@ def test_misfits_are_warned_of_and_stand_on_receipt_and_report(name: str) -> Non
         assert views[column].misfits[0] == pytest.approx(100 * MISSING, abs=3)
 
 
+@pytest.mark.sampled
 @everywhere
 def test_a_table_that_fits_is_not_warned_of(name: str) -> None:
     release, _, kinds = released(name, whole=True)

@@ -81,12 +81,14 @@ def levels(release: sd.Release[Any]) -> np.ndarray:
     return np.asarray(answers / answers.sum())
 
 
+@pytest.mark.sampled
 @every
 @neighbors
 def test_levels_are_in_the_proportions_of_the_rows_that_fit(name: str, relation: str) -> None:
     np.testing.assert_allclose(levels(struck(name, relation)), COUNTS / FITS.sum(), atol=TOLERANCES[name])
 
 
+@pytest.mark.sampled
 @every
 @neighbors
 def test_the_receipt_says_how_many_rows_did_not_fit(name: str, relation: str) -> None:
@@ -94,6 +96,7 @@ def test_the_receipt_says_how_many_rows_did_not_fit(name: str, relation: str) ->
     assert sum(f"{1 - FITS.mean():.0%}" in note and "fit" in note for note in notes) == 1
 
 
+@pytest.mark.sampled
 @every
 @neighbors
 def test_of_a_table_that_fits_nothing_is_said(name: str, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +138,7 @@ def test_direct_answers_count_a_misfit_in_no_level_and_its_row_in_other_tables(
         np.testing.assert_allclose(answers.values, [*COUNTS, flags[False], flags[True]], atol=3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["boosting by names", "weights, joined", "median, apart"])
 @pytest.mark.parametrize("table", [STRUCK.assign(level="typing error"), STRUCK.iloc[:0]], ids=["no row fits", "no row"])
 @neighbors

@@ -242,7 +242,7 @@ FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form in {"Excel", "Parquet", "DuckDB"})) for form in FORMS]
+    "form", [pytest.param(form, marks=[pytest.mark.slow] * (form != "dataframes")) for form in FORMS]
 )
 @pytest.mark.parametrize("table", ROWS_OF)
 def test_one_row_of_several_tables_changes_one_person(form: str, table: str, tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def drawn(make, data, denominator):
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 @given(data=st.data(), denominator=st.sampled_from(UNITS) | st.integers(1, 2**62))
 def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_table(make, data, denominator):
@@ -114,6 +115,7 @@ def test_bounds_hold_for_every_shape_and_unit_beside_the_empty_and_the_largest_t
             assert within(largest((each[:, None] - each[None]).reshape(-1, family.k)), family.bounds.swap)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 @given(data=st.data(), denominator=st.sampled_from(UNITS))
 def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, data, denominator):
@@ -124,6 +126,7 @@ def test_every_family_that_is_not_refused_can_be_noised_in_every_currency(make, 
                 assert calibrate(norms, loss, k=family.k).noise.stddev > 0
 
 
+@pytest.mark.sampled
 @family
 @given(data=st.data())
 def test_sums_add_up_over_any_division_into_blocks(family, data):
@@ -131,6 +134,7 @@ def test_sums_add_up_over_any_division_into_blocks(family, data):
     assert (family.sums(np.vstack([one, two])) == family.sums(one) + family.sums(two)).all()
 
 
+@pytest.mark.sampled
 @family
 @given(data=st.data())
 def test_neither_order_nor_layout_nor_type_of_codes_matter(family, data):
@@ -145,6 +149,7 @@ def test_neither_order_nor_layout_nor_type_of_codes_matter(family, data):
         assert (answers(family, same) == expected).all()
 
 
+@pytest.mark.sampled
 @linear
 @given(data=st.data())
 def test_linear_answers_are_the_sums_of_the_features(queries, data):
@@ -173,6 +178,7 @@ def test_bounds_are_reached(name):
     assert largest(features) == FAMILIES[name].bounds.one
 
 
+@pytest.mark.sampled
 @family
 def test_the_rows_of_a_unit_count_together(family):
     """R11: k rows of one person, wherever they lie."""

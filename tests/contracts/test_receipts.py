@@ -192,7 +192,7 @@ def test_the_facades_receipt_holds_all_that_the_mechanisms_receipt_holds(mechani
 
 def about(note: str) -> str:
     """A note without what noise decides."""
-    if note.startswith(("no relation between columns was measured", "measured of several columns")):
+    if note.startswith(("no relation between columns was measured", "relations that were measured")):
         return "which relations were measured"
     told = re.split(r" fit over | The weights are ", note)[
         0

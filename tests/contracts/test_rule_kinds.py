@@ -14,7 +14,7 @@ from rule_models import dated_schemas, small_schemas
 
 import synthdp as sd
 from synthdp.errors import InternalError, SchemaError
-from synthdp.schema.constraint import RULE_KINDS, Constraint, register
+from synthdp.schema.constraints import RULE_KINDS, Constraint, register
 
 
 @dataclass(frozen=True, slots=True)

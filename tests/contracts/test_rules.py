@@ -198,6 +198,7 @@ def _keys() -> list[str]:
     return [f"A{i:03}" for i in range(700)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "rule", [pytest.param(rule, marks=[pytest.mark.slow] * (i % 2)) for i, rule in enumerate(WORLDS)]
 )
@@ -230,6 +231,7 @@ def test_rules_cost_nothing_and_what_is_derived_is_not_read(rule: str) -> None:
     assert first.names == second.names == world.schema.names
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rule", WORLDS)
 def test_rules_survive_json_and_stand_in_the_receipt_and_the_report(rule: str, tmp_path: Any) -> None:
     world = WORLDS[rule]

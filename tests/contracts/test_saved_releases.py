@@ -17,7 +17,7 @@ import synthdp as sd
 from synthdp import conjunction, load, marginal, save, smooth
 from synthdp.cli.main import main
 from synthdp.errors import FormatError, ParameterError
-from synthdp.storage import fingerprint
+from synthdp.release_files import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore:the noise in each average:UserWarning")
 
@@ -59,6 +59,7 @@ def released():
     return of
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BARE)
 def test_an_output_reads_back_to_the_last_bit(name, released, tmp_path):
     release = released(name)
@@ -77,6 +78,7 @@ def test_a_release_reads_back_with_all_that_it_tells(name, released, tmp_path):
     assert fingerprint(again) == fingerprint(load(tmp_path / "r"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_release_gives_the_same_answers(name, released, tmp_path):
     release = released(name)
@@ -152,6 +154,7 @@ def folder(request, released, tmp_path):
     return tmp_path / "r"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 @pytest.mark.parametrize("file", ["release.json", "arrays.npz"])
 def test_a_file_that_was_cut_off_is_refused_in_one_sentence(file, share, folder):

@@ -113,6 +113,7 @@ def released(mechanism: Any) -> sd.Release[Any]:
     return release
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_without_a_fault_nothing_is_said(name: str, recwarn: pytest.WarningsRecorder) -> None:
     release = released(MECHANISMS[name])
@@ -120,6 +121,7 @@ def test_without_a_fault_nothing_is_said(name: str, recwarn: pytest.WarningsReco
     assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, fault: str, monkeypatch: Patch) -> None:
@@ -136,6 +138,7 @@ def test_whatever_the_program_does_there_are_weights_and_a_sentence(name: str, f
     assert any("fail" in note or "stopped" in note or "limit" in note for note in release.receipt.notes)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_filter_that_makes_errors_of_warnings_takes_no_weights_away(name: str, monkeypatch: Patch) -> None:
     FAULTS["memory runs out"](monkeypatch)

@@ -76,6 +76,7 @@ def test_the_known_dual_proves_the_known_optimum(known):
     assert known.problem.dual_bound(known.dual) == pytest.approx(known.optimum, abs=1e-9)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_weights_lie_on_the_simplex_and_the_objective_is_theirs(solver: Solver, claim, known: KnownProblem):
     result = solved(solver, known)
@@ -110,6 +111,7 @@ def test_an_optimal_status_comes_with_a_small_gap(solver: Solver, claim, known: 
     assert result.gap <= allowed[result.status] + 1e-12
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: KnownProblem):
     problem = known.problem
@@ -123,6 +125,7 @@ def test_permuting_the_queries_changes_nothing(solver: Solver, claim, known: Kno
     assert problem.objective(second.weights) == pytest.approx(second.objective, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: Solver, claim, known: KnownProblem):
     problem, first = known.problem, solved(solver, known)
@@ -134,6 +137,7 @@ def test_the_unit_of_the_answers_scales_the_objective_and_nothing_else(solver: S
         assert solver.solve(scaled).objective / unit == pytest.approx(first.objective, abs=claim(known) + 1e-9)
 
 
+@pytest.mark.sampled
 @over_solvers
 def test_solving_twice_gives_the_same_weights(solver: Solver, claim, known: KnownProblem):
     first, second = solved(solver, known), solver.solve(known.problem)

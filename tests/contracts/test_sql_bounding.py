@@ -171,6 +171,7 @@ def test_removing_a_person_moves_at_most_so_many_rows_of_the_databases_counts(
         assert (whole >= rest).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", ["duckdb", "postgres", pytest.param("psycopg", marks=pytest.mark.slow)])
 def test_a_release_whose_rows_stay_measures_what_one_whose_rows_stream_does(
     database: str, doors: dict[str, Door], monkeypatch: pytest.MonkeyPatch

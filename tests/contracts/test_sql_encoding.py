@@ -184,6 +184,7 @@ def exact_there_and_here(statistic: Any, source: Any) -> tuple[list[int], list[i
     return found, PrivateTable(FrameSource(frame_of()), SCHEMA, Adjacency()).exact(statistic).tolist()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", ["duckdb", "postgres"])
 @pytest.mark.parametrize("kind", ["every pair", "some pairs"])
 @pytest.mark.parametrize("norm", [1, 5, 77, 10**6])
@@ -286,6 +287,7 @@ SENT_AS_TEXT_OR_MICROSECONDS: dict[str, tuple[dict[str, Any], list[str | None]]]
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", SENT_AS_TEXT_OR_MICROSECONDS)
 def test_types_that_come_as_texts_or_microseconds_are_encoded_in_postgresql_as_they_are_here(
     kind: str, doors: Any

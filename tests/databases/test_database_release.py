@@ -16,10 +16,10 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
-from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.report import write_report
 from synthdp.sampling import database_model
-from synthdp.tables.histories import with_history
+from synthdp.tables.history_rows import with_history
 
 SCHEMA = sd.DatabaseSchema(
     tables={
@@ -120,7 +120,7 @@ def test_a_saved_release_draws_the_same_rows(release: sd.DatabaseRelease, tmp_pa
     first, second = release.release_.sample(40, random_state=5), again.sample(40, random_state=5)
     assert all(first[name].equals(second[name]) for name in first)
     assert again.receipt == release.receipt_
-    assert sd.storage.fingerprint(again) == sd.storage.fingerprint(release.release_)
+    assert sd.release_files.fingerprint(again) == sd.release_files.fingerprint(release.release_)
     arrays = (tmp_path / "db.release" / "arrays.npz").read_bytes() + (
         tmp_path / "db.release" / "release.json"
     ).read_bytes()
@@ -226,7 +226,7 @@ def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -
     assert (wide["waves.rows"] == 3).all()
     assert (wide["waves[1].wave"] == "I").all()
     assert not wide["waves[3].works"].astype(bool).any()
-    with pytest.raises(ParameterError, match="child of a child"):
+    with pytest.raises(ParameterError, match="directly below the persons"):
         release.persons_with_history(10)
 
 

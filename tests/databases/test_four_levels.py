@@ -8,7 +8,7 @@ import pytest
 from small_databases import codes_of, tables_of
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.loss import loss_of

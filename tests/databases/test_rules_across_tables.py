@@ -16,7 +16,7 @@ import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import SchemaError
 from synthdp.mechanisms.related.related_tables import RelatedTables
-from synthdp.storage import save
+from synthdp.release import save
 
 RULES: dict[str, Any] = {
     "not before birth": sd.LessEqual("persons.born", "visits.year"),
@@ -237,5 +237,5 @@ def test_a_rule_that_cannot_be_kept_is_refused_in_a_sentence(case: str) -> None:
 def test_tables_side_by_side_have_no_rule_between_their_rows() -> None:
     tables = {name: sd.Schema({"t": sd.Integer(0, 9)}) for name in ("root", "a", "b")}
     relations = [sd.Relation("root", name, key="id", at_most=2) for name in "ab"]
-    with pytest.raises(SchemaError, match="neither table is above"):
+    with pytest.raises(SchemaError, match="neither of their tables is above"):
         sd.DatabaseSchema(tables, relations, rules=[sd.LessEqual("a.t", "b.t")])

@@ -15,8 +15,8 @@ import synthdp as sd
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.mechanisms.related.related_tables import RelatedTables
+from synthdp.release import save
 from synthdp.sampling.possible_rules import check_rules, evenly
-from synthdp.storage import save
 
 ROLES = ["head", "spouse", "child"]
 RULES: dict[str, Any] = {
@@ -189,7 +189,7 @@ def test_rules_are_written_and_read(names: set[str]) -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "of the root": (sd.UniquePerParent("homes.built"), "nobody's child"),
+    "of the root": (sd.UniquePerParent("homes.built"), "has no parent"),
     "too few values": (sd.UniquePerParent("members.role"), "3 values"),
     "the order": (sd.UniquePerParent("stays.year"), "unique=True"),
     "an unknown level": (sd.RowsPerParent("members.role", "lodger", at_most=1), "'lodger'"),
@@ -199,7 +199,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "no order of values": (sd.NeverFalls("stays.kind"), "no order"),
     "an unknown column": (sd.NeverFalls("stays.height"), "'height'"),
     "no table": (sd.UniquePerParent("line"), "table.column"),
-    "side by side": (sd.LessEqual("members.line", "stays.year"), "neither table is above"),
+    "side by side": (sd.LessEqual("members.line", "stays.year"), "neither of their tables is above"),
     "three columns": (sd.Forbidden({"stays.begun": 1990, "stays.ended": 1990, "stays.kind": "a"}), "two columns"),
     "no rule": ("stays.begun <= stays.ended", "must be a rule"),
 }

@@ -11,9 +11,9 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.estimators.report_file import write_report
 from synthdp.mechanisms.related.related_tables import RelatedTables
-from synthdp.storage import save
+from synthdp.release import save
+from synthdp.report import write_report
 
 TOWNS = [f"t{i}" for i in range(12)]
 SCHEMA = sd.DatabaseSchema(

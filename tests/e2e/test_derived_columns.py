@@ -142,6 +142,7 @@ IN_DUCKDB = {pl.LazyFrame: lambda table: table.collect(), pd.DataFrame: pa.Table
 """DuckDB adds columns in their own types; it reads the others as they are."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_sums_are_exact_in_the_arithmetic_of_the_columns_that_come_out(table):
     """Also where the type of the derived column cannot hold all sums: then it has a larger one."""

@@ -120,6 +120,7 @@ def test_one_row_and_only_missing_values_are_released_like_any_table(
     assert release.release_.sample(20) is not None
 
 
+@pytest.mark.sampled
 def test_unforeseen_values_are_never_shown(door: Door, tmp_path: Path) -> None:
     release = sd.SyntheticRelease(schema=SCHEMA, random_state=0).fit(door(rows(2000), tmp_path))
     assert CANARY not in str(release.sample(500)) + str(release.receipt_) + repr(release.release_)

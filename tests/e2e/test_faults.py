@@ -29,8 +29,8 @@ from synthdp.curator import private_table as room_module, spill as store_module
 from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import load
-from synthdp.tables.sources import files
+from synthdp.release import load
+from synthdp.tables.sources import file_source
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
@@ -182,6 +182,7 @@ def folder(tmp_path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), OPENED)
 def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault, folder, tmp_path):
     entry, ledger = DOORS[door], Ledger(tmp_path / "l.sqlite")
@@ -192,6 +193,7 @@ def test_a_fault_that_is_found_when_a_table_is_opened_costs_nothing(door, fault,
     assert ledger.entries() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), READ)
 def test_a_fault_that_is_found_while_reading_gives_the_spend_back_for_no_answer_was_given(
     door, fault, folder, disk, tmp_path
@@ -243,6 +245,7 @@ def assert_refused(result: Any, folder: Path, kept: str = "schema.json") -> None
     assert {path.name for path in folder.parent.iterdir()} <= {"data", "schema.json", "l.sqlite", kept}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("door", "fault"), [pair for pair in OPENED if pair[0] in COMMANDS])
 def test_the_command_line_refuses_such_a_table_in_one_line_for_nothing(door, fault, folder):
     FAULTS[fault](DOORS[door], DOORS[door].write(folder)[-1])
@@ -255,8 +258,8 @@ def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_giv
     door, fault, folder, monkeypatch
 ):
     written = DOORS[door].write(folder)
-    source = files.source_at(folder / COMMANDS[door])
-    monkeypatch.setattr(files, "source_at", lambda path, **_: source)
+    source = file_source.source_at(folder / COMMANDS[door])
+    monkeypatch.setattr(file_source, "source_at", lambda path, **_: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["returned"]

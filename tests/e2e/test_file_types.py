@@ -54,6 +54,7 @@ def run(*arguments: str, cwd: Path) -> None:
     assert result.exit_code == 0, result.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
 def test_a_file_comes_out_with_the_types_that_it_went_in_with(tmp_path: Path, ending: str) -> None:
     {"parquet": pq.write_table, "arrow": pyarrow.feather.write_feather}[ending](TABLE, tmp_path / f"t.{ending}")

@@ -191,6 +191,7 @@ def crashed(folder, period, event, monkeypatch):
     return died
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("period", "event"), [(0, 1), (0, 5), (2, 4), (2, 7), (3, 4)])
 def test_a_killed_process_neither_loses_a_period_nor_answers_twice(period, event, tmp_path, monkeypatch):
     assert crashed(tmp_path, period, event, monkeypatch)

@@ -47,6 +47,7 @@ TOTALS: dict[Any, Any] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("keys", [[("region",)], [("sex", "region")], [*TOTALS]])
 @pytest.mark.parametrize("epsilon", [0.05, 2.0])
 def test_synthetic_rows_keep_the_totals(keys: list[Any], epsilon: float) -> None:

@@ -64,6 +64,7 @@ def test_an_undeclared_column_of_one_and_true_is_released(tmp_path):
     assert states(tmp_path / "l.sqlite") == ["committed"]
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:epsilon:UserWarning")
 @pytest.mark.filterwarnings("ignore:SmoothSynthesis leaves out:UserWarning")
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

@@ -43,6 +43,7 @@ def without_solvers(folder: Path, **settings: object) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_default_release_needs_no_solver(tmp_path):
     assert without_solvers(tmp_path) == ["True []", "{'committed'}"]
 

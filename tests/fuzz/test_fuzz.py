@@ -34,6 +34,7 @@ def fuzzed(target):
     return fuzz.fuzz(target, 200 if target in DEEP else 60, seed=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("target", fuzz.TARGETS)
 def test_mutated_inputs_are_taken_or_refused_in_one_sentence(target):
     done = fuzzed(target)

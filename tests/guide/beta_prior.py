@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.components import Product
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement

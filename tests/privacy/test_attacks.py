@@ -40,7 +40,7 @@ from synthdp.errors import DataError, ParameterError, SalvageWarning, SynthDPErr
 from synthdp.measurements import Noise, NoiseLaw
 from synthdp.privacy.calibration import Calibration
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import save
+from synthdp.release import save
 from synthdp.tables.sources.csv import CsvSource
 
 CANARY = "canary-4711"

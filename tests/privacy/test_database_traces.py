@@ -46,6 +46,7 @@ def everything(tables: dict[str, pd.DataFrame], name: str, relation: str) -> Run
     return run
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("case", "name"), CASES)
 def test_databases_that_differ_in_one_person_give_the_same_trace_and_the_same_output(case, name, relation, tmp_path):
@@ -95,6 +96,7 @@ def tables_of_days(extra: list[tuple[str | None, str | None, str]]) -> dict[str,
     return {"persons": pd.DataFrame({"id": ids, "since": np.full(len(ids), day)}), "rows": both}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", HOSTILE_DAYS)
 def test_days_between_two_dates_of_one_person_tell_nothing_beside_the_noise(case, tmp_path):
     def released(tables: dict[str, pd.DataFrame]) -> Run:

@@ -190,6 +190,7 @@ IN_TURNS = {*list(CONTAINERS)[::7], *(name for name in CONTAINERS if name.split(
 """Kinds of columns that lie side by side are read by the same code: those between are slow."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in IN_TURNS)) for name in CONTAINERS]
 )

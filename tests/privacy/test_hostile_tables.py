@@ -96,6 +96,7 @@ OTHERS = SOME[1::2]
 IN_FULL = [pytest.param(name, marks=[pytest.mark.slow] * (name in OTHERS)) for name in SOME]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", IN_FULL)
 def test_a_release_is_that_of_the_table_without_its_hostile_rows(name: str) -> None:
     container = CONTAINERS[name]
@@ -109,6 +110,7 @@ def test_a_release_is_that_of_the_table_without_its_hostile_rows(name: str) -> N
     assert other == one  # and so it shows nothing of a hostile row
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [one for one in IN_FULL if not one.values[0].startswith(("csv", "parquet"))])
 def test_rows_are_brought_to_the_schema_as_if_hostile_rows_were_not_there(name: str) -> None:
     container = CONTAINERS[name]
@@ -150,6 +152,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("given", GIVEN)
 def test_a_model_is_that_of_the_rows_and_labels_without_the_hostile_ones(kind: str, given: str) -> None:
@@ -164,6 +167,7 @@ def test_a_model_is_that_of_the_rows_and_labels_without_the_hostile_ones(kind: s
 ONE_OF_A_TYPE = [*{id(type(value)): name for name, value in CELLS.items()}.values()][::6]  # some types have no hash
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cell", ONE_OF_A_TYPE)
 def test_no_cell_of_a_list_decides_the_type_of_what_is_released(cell: str) -> None:
     check_cell_of_a_list(cell)
@@ -258,6 +262,7 @@ def test_a_command_ends_as_it_would_without_the_hostile_line(line: str, tmp_path
     assert other == one
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["pandas object", "pandas category", "csv", "polars Object", "pyarrow string"])
 def test_what_reads_rows_without_noise_reads_hostile_ones_too(name: str) -> None:
     container = CONTAINERS[name]

@@ -30,7 +30,7 @@ from synthdp import (
     SmoothSummary,
     StabilityHistogram,
 )
-from synthdp.storage import save
+from synthdp.release import save
 from synthdp.tables.sources import csv, duckdb, parquet
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -67,6 +67,7 @@ def everything(case: Case, table: pd.DataFrame, relation: str) -> Run:
     return run
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation", "strange"), NEIGHBOURS)
 def test_neighbours_give_the_same_trace_and_the_same_release(name, relation, strange, tmp_path):
     """On the tape: every question moves by no more than was stated, and whatever leaves is equal to the last byte."""
@@ -78,6 +79,7 @@ def test_neighbours_give_the_same_trace_and_the_same_release(name, relation, str
     assert found.questions >= 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("relation", RELATIONS_AND_UNITS)
 @pytest.mark.parametrize("name", PLANNED)
 def test_what_the_planner_asks_follows_from_earlier_answers_alone(name, relation, monkeypatch):
@@ -176,6 +178,7 @@ IN_TURNS = [
 """Every strange row in every other source, with mechanisms in turns; the others are ``slow``."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "strange", "mechanism"), IN_TURNS)
 def test_every_source_gives_the_same_trace_and_the_same_release_on_neighbours(source, strange, mechanism, tmp_path):
     larger = pd.concat([MIXED_TABLE, pd.DataFrame([MIXED_ROWS[strange]])], ignore_index=True)

@@ -76,6 +76,7 @@ def largest_ratio(
     return largest
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_no_replaced_row_changes_a_probability_by_more_than_the_loss(name, n):

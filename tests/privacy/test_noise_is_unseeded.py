@@ -34,6 +34,7 @@ def _draw_into(name, queue):
     queue.put(DRAWS[name]())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_forked_children_do_not_share_noise(name):

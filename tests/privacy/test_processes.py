@@ -129,7 +129,7 @@ ASKED: dict[str, Callable[[World], Any]] = {
 MORE: dict[str, Callable[[World], Any]] = {
     "an account": lambda w: w.account.measure(QUERIES),
     "an account of an account": lambda w: w.account.open_account().measure(QUERIES),
-    "an account inside": lambda w: w.account.open_account(),
+    "inside another account": lambda w: w.account.open_account(),
     "a mechanism": lambda w: SparseWeights(max_updates=3, spend=PART).open(w.curator),
     "a session whose updates are used up": lambda w: w.spent.ask(KEY),
     "a saved session": lambda w: resume_session(w.folder / "s", w.curator),
@@ -157,6 +157,7 @@ def world(tmp_path):
     return World(tmp_path)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("question", [*ASKED, *MORE])
 def test_a_forked_child_is_refused_before_anything_is_read_charged_or_written(question, world):
     before = world.record()

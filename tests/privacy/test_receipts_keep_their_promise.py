@@ -105,6 +105,7 @@ def worst(call: str, relation: Neighbors | None = None) -> tuple[float, float]:
     return max(loss(runs[a], runs[b]) for a, b in pairs), receipt.total.epsilon
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("call", CALLS)
 def test_what_comes_out_keeps_the_promise_on_the_receipt(call: str) -> None:
     lost, promised = worst(call)

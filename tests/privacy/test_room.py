@@ -209,7 +209,7 @@ def test_a_locked_ledger_and_a_file_that_is_none_are_refused_in_one_sentence(tmp
 def test_a_closed_curator_reads_no_more(curator: Curator) -> None:
     account = curator.open_account(PureDP(0.5))
     curator.close()
-    with pytest.raises(RoomClosedError, match="make a new one"):
+    with pytest.raises(RoomClosedError, match="make a new Curator"):
         curator.measure(one_ways(domain_of(SCHEMA)))
     with pytest.raises(RoomClosedError):
         account.measure(one_ways(domain_of(SCHEMA)))

@@ -19,14 +19,13 @@ from tape_worlds import DECLARED as SCHEMA, base, typed_frame
 
 import synthdp as sd
 from synthdp.codec import constructor_fields, form_named
-from synthdp.estimators.report_file import write_report
 from synthdp.page.outcome import FILES as ON_THE_PAGE
 from synthdp.publishing import Places, receipt_text
-from synthdp.release import Release
+from synthdp.release import Release, load, save
+from synthdp.report import write_report
 from synthdp.schema.column import COLUMN_TYPES
-from synthdp.schema.constraint import RULE_KINDS
+from synthdp.schema.constraints import RULE_KINDS
 from synthdp.schema.sibling_rules import SIBLING_KINDS
-from synthdp.storage import load, save
 
 
 def of_mechanism(name: str, other: bool) -> Release[Any]:
@@ -133,6 +132,7 @@ def test_every_setting_of_a_column_and_a_rule_is_on_the_list():
         assert settings - MARKS.keys() == set()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (i % 6 != 0)) for i, kind in enumerate(KINDS)]
 )

@@ -112,11 +112,13 @@ def crashed(folder, period, event, monkeypatch, settings=None):
     return died
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("period", "event"), [(0, 1), (0, 3), (0, 9), (0, 14), (0, 25), (1, 2), (1, 4), (2, 12)])
 def test_a_killed_process_neither_loses_a_period_nor_answers_twice(period, event, tmp_path, monkeypatch):
     assert crashed(tmp_path, period, event, monkeypatch)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("period", "event"), [(1, 3), (2, 11)])
 def test_a_process_that_is_killed_among_corrections_tells_nothing_twice(period, event, tmp_path, monkeypatch):
     assert crashed(tmp_path, period, event, monkeypatch, UNITS)

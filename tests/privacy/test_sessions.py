@@ -184,7 +184,7 @@ def test_a_folder_in_which_somebody_else_writes_is_left_alone(name, tmp_path):
     """As two that save to one folder at once: the second is refused, and the first one's file is whole."""
     (tmp_path / name).write_bytes(b"somebody else's")
     session = opened()
-    with pytest.raises(FormatError, match="holds a session already"):
+    with pytest.raises(FormatError, match="holds a saved session already"):
         session.save(tmp_path)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"somebody else's")]
     session.ask(first(20))
@@ -274,6 +274,7 @@ def steps(program: Callable[[], Any], fault: str) -> int:
     return striker.steps
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a file whose opening was interrupted nobody can close
 @pytest.mark.parametrize(("fault", "every"), EVERY)
 def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked_and_never_both(
@@ -293,6 +294,7 @@ def test_whatever_strikes_while_a_session_is_saved_it_or_its_folder_can_be_asked
     assert set(left) == {(1, 0), (0, 1)}
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("fault", "every"), EVERY)
 def test_whatever_strikes_while_a_session_is_continued_no_two_can_be_asked(fault, every, tmp_path, monkeypatch):
@@ -337,7 +339,7 @@ def test_a_session_that_could_not_be_saved_leaves_nothing_behind_and_can_be_save
         session.save(tmp_path / "file" / "s")
     opened().save(tmp_path / "taken")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(FormatError, match="holds a session already"):
+    with pytest.raises(FormatError, match="holds a saved session already"):
         session.save(tmp_path / "taken")
     assert sorted(tmp_path.rglob("*")) == before
     session.save(tmp_path / "free")
@@ -351,7 +353,7 @@ def test_no_session_is_saved_where_one_was_ever_saved(tmp_path):
     """One that was read there might be taken for the next."""
     opened().save(tmp_path / "s")
     session = resume_session(tmp_path / "s", curator())
-    with pytest.raises(FormatError, match="holds a session already"):
+    with pytest.raises(FormatError, match="holds a saved session already"):
         session.save(tmp_path / "s")
     assert session.ask(first(20)) is not None
 

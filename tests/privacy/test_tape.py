@@ -47,12 +47,12 @@ def pairs_of(source: str) -> list[Case]:
 
 
 def in_turns(source: str) -> list[Case]:
-    """A third of the hostile rows of a source, another third of the next, with promises and schemas in turns."""
+    """A ninth of the hostile rows of a source, another of the next, with promises and schemas in turns."""
     at, promises, schemas = list(SOURCES).index(source), list(PROMISES), schemas_for(source)
     return [
         (source, name, promises[(at + i) % len(promises)], schemas[(at + i // 3) % len(schemas)])
         for i, name in enumerate(rows_for(source))
-        if (i + at) % 3 == 0
+        if (i + at) % 9 == 0
     ]
 
 

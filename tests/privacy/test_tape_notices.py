@@ -142,6 +142,7 @@ BROKEN: dict[Callable[[pytest.MonkeyPatch], None], tuple[str, dict[str, Any], st
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("broken", "case"), BROKEN.items(), ids=[one.__name__ for one in BROKEN])
 def test_a_broken_build_is_noticed(broken, case, tmp_path, monkeypatch):
     name, settings, said = case

@@ -29,8 +29,8 @@ def run(table: Any, promise: str, place: Path) -> dict[str, Any]:
         for part in place.glob("l.sqlite*"):
             part.unlink()  # it holds the time, and stays at home
     made.set_params(ledger=None)
-    answers = [made.answer(sd.count(weight="pay")), made.answer(sd.share("age > 4", weight="pay"))]
-    return {**everything_of(made, place, pages=False), "spent": str(spent), "answers": str(answers)}
+    answer = made.answer(sd.share("age > 4", weight="pay"))
+    return {**everything_of(made, place, pages=False), "spent": str(spent), "answers": str(answer)}
 
 
 def names_for(source: str) -> list[str]:
@@ -40,14 +40,12 @@ def names_for(source: str) -> list[str]:
 
 
 def in_turns() -> list[tuple[str, str, str]]:
-    """Each source three times, with hostile rows and promises in turns."""
+    """Each source once, with hostile rows and promises in turns; the slow suite has every pair."""
     found = []
     for at, source in enumerate(SOURCES):
         names = names_for(source)
-        for i in range(3):
-            pushed = source == "sql, counts"  # exchanged rows are refused there
-            promise = "a row more" if pushed else [*PROMISES][(at + 2 * i) % len(PROMISES)]
-            found.append((source, names[(7 * at + 5 * i) % len(names)], promise))
+        pushed = source == "sql, counts"  # exchanged rows are refused there
+        found.append((source, names[7 * at % len(names)], "a row more" if pushed else [*PROMISES][at % len(PROMISES)]))
     return found
 
 
@@ -70,7 +68,7 @@ def check(cases: list[tuple[str, str, str]], folder: Path) -> None:
     assert all(one.questions > 2 for one in found.values())
 
 
-@pytest.mark.parametrize("cases", [in_turns()[i::6] for i in range(6)], ids=str)
+@pytest.mark.parametrize("cases", [in_turns()[i::2] for i in range(2)], ids=["even", "odd"])
 def test_all_that_leaves_a_release_with_weights_is_equal_on_neighbours(cases, tmp_path):
     check(cases, tmp_path)
 

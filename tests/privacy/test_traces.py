@@ -16,7 +16,7 @@ from no_noise import recorded, replayed
 from privacy_worst_cases import SCHEMA, WORST_CASES
 
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, L1Fit, PureDP, SyntheticRelease
-from synthdp.storage import save
+from synthdp.release import save
 
 BUDGETS = {"approximate": ApproxDP(1.0, 1e-9), "pure": PureDP(1.0), "large": ApproxDP(20.0, 1e-9)}
 MECHANISMS = {"adaptive": AdaptiveMarginals(), "l1": L1Fit(support=200)}
@@ -36,6 +36,7 @@ def in_turns(cases: Iterable[str], others: Iterable[object]) -> list[Any]:
     return [pytest.param(case, other, marks=[pytest.mark.slow] * ((i + j) % 2)) for (i, case), (j, other) in product]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("case", "mechanism"), in_turns(WORST_CASES, MECHANISMS))
 def test_neighbours_give_the_same_trace_and_the_same_output(
     case: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -51,7 +52,7 @@ def test_neighbours_give_the_same_trace_and_the_same_output(
     assert found == expected
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("budget", [pytest.param("approximate", marks=pytest.mark.slow), "pure", "large"])
 def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = WORST_CASES["a value past a bound"]
     with pytest.MonkeyPatch.context() as patch:
@@ -63,6 +64,7 @@ def test_every_kind_of_budget_has_equal_traces(budget: str, tmp_path: Path, monk
     assert found == expected
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:epsilon")
 @pytest.mark.parametrize(("case", "epsilon"), in_turns(sorted(set(WORST_CASES) - {"empty or one row"}), [2.0, 300.0]))
 def test_the_facade_with_nothing_declared_has_equal_traces(

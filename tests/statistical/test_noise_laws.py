@@ -36,6 +36,7 @@ LAWS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("scale", [0.8, 1.5, 2.0, 3.0, 5.0, 12.5])
 def test_noise_follows_its_exact_law_and_no_other_scale(name, scale):

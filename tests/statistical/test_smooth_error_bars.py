@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy.loss import ZCDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema

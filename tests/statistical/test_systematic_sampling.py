@@ -5,9 +5,9 @@ import pytest
 from joint_tables import joint_table
 from scipy import stats
 
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
+from synthdp.queries.contingency import contingency
 
 SHAPE = (2, 3, 2)
 CLIQUES = [(0, 1), (1, 2)]

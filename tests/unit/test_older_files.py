@@ -11,9 +11,9 @@ from mechanism_cases import SPARSE
 from older_releases import SESSION, session_curator, told
 
 import synthdp as sd
+from synthdp.release_files import fingerprint
 from synthdp.report import report_page
 from synthdp.report.card import card_text, privacy_card
-from synthdp.storage import fingerprint
 
 OLDER = Path(__file__).parents[1] / "data"
 SAVED = sorted(path for path in OLDER.glob("saved-*/*") if (path / "release.json").is_file())

@@ -78,5 +78,5 @@ def test_columns_without_a_source_are_named_and_the_command_line_says_so(tmp_pat
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("t.csv", index=False)
     SCHEMA.write("s.json")
-    told = CliRunner().invoke(main, ["release", "t.csv", "--schema", "s.json", "--out", "o.csv", "--mechanism", "mwem"])
+    told = CliRunner().invoke(main, ["release", "t.csv", "--schema", "s.json", "--out", "o.csv"])
     assert (told.exit_code, "where it knows" in told.stderr, "age" in told.stderr) == (0, True, True)

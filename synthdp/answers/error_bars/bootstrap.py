@@ -21,17 +21,15 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from synthdp.answers.direct import GLSEstimates
-from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
 from synthdp.answers.error_bars.misspecification import Misspecification
 from synthdp.answers.error_bars.random_functions import leaf_mass
-from synthdp.answers.error_bars.refit import MomentTargets, refitted
+from synthdp.answers.error_bars.refitted_points import MomentTargets, refitted
 from synthdp.answers.grouping import QuestionBinning
 from synthdp.arrays import Codes, FloatArray, IntArray, Sparse
-from synthdp.distribution.contingency import NoisyTable, cell_index, table_shape
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.consistency import gls_total
-from synthdp.fit.merged import merged_in_domain
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, merged_in_domain
+from synthdp.queries.contingency import NoisyTable, cell_index, table_shape
 from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
@@ -131,13 +129,12 @@ class Bootstrap:
         stddev = 0.0 if self.direct.total_is_public else gls_total(tables)[1]
         kept = self.direct.kept
         none = OutOfDomain(releasable=tuple(kept), rows=np.zeros(len(kept)), total=total)
-        fitting = [none.inside(table) for table in tables]
+        fitting = [none.inside(table) for table in (*tables, *self.direct.fitting_effects)]
         places = np.column_stack([np.maximum(np.cumsum(k) - 1, 0)[codes[:, j]] for j, k in enumerate(kept)])
         shape = tuple(int(k.sum()) for k in kept)
         fitted = refitted(
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
-            effects=self.direct.fitting_effects, merged=self._merged,
-            products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
+            merged=self._merged, products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
         drawn_rows = np.array(rows[:, 1:], order="F")
         rows[:, 1:] = misfit.unrecovered_rows(leaves, rows[:, 1:], rng)
@@ -301,6 +298,8 @@ class BootstrapCache:
         asked = set(columns)
         found = next((one for had, one in reversed(self._kept) if asked <= had), None)
         if found is None:
+            from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns
+
             some = nearest_columns(self.direct, sorted(asked), NEAREST)
             found = Bootstrap(ColumnSubset.of(self.direct, some), self.random_state)
             self._kept.append((frozenset(some), found))

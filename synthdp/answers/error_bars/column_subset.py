@@ -12,17 +12,15 @@ from functools import cached_property
 
 import numpy as np
 
-from synthdp.answers.direct import GLSEstimates
+from synthdp.answers.direct import GLSEstimates, ScreenedDistances
 from synthdp.answers.leaves import FineBinCounts
-from synthdp.answers.screened_distances import ScreenedDistances
 from synthdp.arrays import Clique, Codes, FloatArray, Table
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import NoisyTable, Shape
 from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import NoisyEffect
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.queries.contingency import NoisyTable, Shape
 from synthdp.randomness import Generator
 
 
@@ -60,18 +58,17 @@ class ColumnSubset(GLSEstimates):
     @cached_property
     def tables(self) -> list[NoisyTable]:
         """Return the measured tables whose columns are all among these."""
-        return [replace(table, clique=self._placed(table.clique)) for table in self.whole.tables if self._holds(table)]
+        return self._inside(self.whole.tables)
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
         """Return the measured tables over merged cells whose columns are all among these."""
-        return [replace(table, clique=self._placed(table.clique)) for table in self.whole.merged if self._holds(table)]
+        return self._inside(self.whole.merged)
 
     @cached_property
-    def measured_alone(self) -> list[NoisyEffect]:
-        """The effects of these columns that were measured by themselves."""
-        found = [effect for effect in self.whole.measured_alone if self._holds(effect)]
-        return [replace(effect, clique=self._placed(effect.clique)) for effect in found]
+    def measured_alone(self) -> list[NoisyTable]:
+        """Return the effects of these columns that were measured by themselves."""
+        return self._inside(self.whole.measured_alone)
 
     @cached_property
     def total(self) -> tuple[float, float]:
@@ -105,9 +102,13 @@ class ColumnSubset(GLSEstimates):
         """Return the counts of a column's leaves."""
         return self.whole.leaves(self.columns[column])
 
-    def _holds(self, measured: NoisyTable | NoisyEffect) -> bool:
-        """Say whether a measurement is about these columns alone."""
-        return set(measured.clique) <= set(self.columns)
+    def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:
+        """Return the tables that are about these columns alone."""
+        return [
+            replace(table, clique=self._placed(table.clique))
+            for table in tables
+            if set(table.clique) <= set(self.columns)
+        ]
 
     def _placed(self, clique: Clique) -> Clique:
         """Return a clique's positions among these columns."""
@@ -117,8 +118,7 @@ class ColumnSubset(GLSEstimates):
 def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
     """Return columns that a question is about and up to ``most`` with those that they are related to, nearest first."""
     beside: dict[int, set[int]] = defaultdict(set)
-    measured: list[NoisyTable | NoisyEffect] = [*direct.tables, *direct.merged, *direct.measured_alone]
-    for clique in (one.clique for one in measured):
+    for clique in (table.clique for table in (*direct.tables, *direct.merged, *direct.measured_alone)):
         for j in clique:
             beside[j].update(clique)
     found = dict.fromkeys(asked)

@@ -9,14 +9,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from synthdp.arrays import FloatArray
-from synthdp.domain.domain import Domain
 from synthdp.domain.grid import grid_of
-from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_alone, findings
-from synthdp.queries.linear import Total
-from synthdp.queries.marginals import Marginals
+from synthdp.measurements import Measurements, NoiseLaw, beyond_noise, by_noise_alone, findings, row_counts
 from synthdp.queries.protocol import CellCounting
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.columns import DISCOVERED
@@ -122,11 +116,11 @@ def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schem
 
 def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCount]:
     """Yield the noisy counts of one grid point of a column that a measurement holds."""
-    queries = measured.queries
-    if not isinstance(queries, (Marginals, CellCounting)) or name not in queries.domain.names:
+    queries, domain = measured.queries, measured.domain
+    if domain is None or name not in domain.names:
         return
-    (column,) = queries.domain.index(name)
-    cell = queries.domain.axes[column].cell_of_alone(index)
+    (column,) = domain.index(name)
+    cell = domain.axes[column].cell_of_alone(index)
     if cell is None:
         return
     stddev, normal = max(measured.stddev, 1e-9), measured.noise.law is NoiseLaw.GAUSSIAN
@@ -134,20 +128,12 @@ def _counts(measured: Measurements, name: str, index: int) -> Iterator[PointCoun
         place = queries.place_of(column, cell)
         if place is not None:
             yield PointCount(float(measured.answers[place]), stddev, normal)
-        return
-    for clique, counts in zip(queries.cliques, queries.split(measured.answers), strict=True):
-        if column in clique:
-            inside = _inside(counts, clique, queries.domain, column, cell)
+    for table in measured.tables:
+        if column in table.clique and not table.alone:
+            inside = table.counts.reshape(table.shape(domain.shape)).take(cell, axis=table.clique.index(column))
             yield PointCount(float(inside.sum()), stddev * math.sqrt(inside.size), normal)
-
-
-def _inside(counts: FloatArray, clique: tuple[int, ...], domain: Domain, column: int, cell: int) -> FloatArray:
-    """Return a table's counts at one cell of a column, flat."""
-    table = counts.reshape([domain.shape[j] for j in clique])
-    return np.asarray(table.take(cell, axis=clique.index(column)))
 
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
     """Return the number of rows and the noise in it."""
-    noise = [measured.stddev for measured in measurements if isinstance(measured.queries, Total)]
-    return max(model.total, 1.0), min(noise, default=0.0)
+    return max(model.total, 1.0), min((stddev for _, stddev in row_counts(measurements)), default=0.0)

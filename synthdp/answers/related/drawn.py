@@ -72,7 +72,7 @@ class Drawn:
         schema = self._schema(term)
         source, _ = followed(schema, term.name)
         if source != term.name:
-            raise ParameterError(f"column {term.name!r} is looked up by {source!r}: ask about that column")
+            raise ParameterError(f"column {term.name!r} is derived from {source!r}: ask about that column")
         values, there = numbers_of(column)
         indices = self.indices(term.table, term.name)
         return values[indices], there[indices].astype(np.bool_)
@@ -80,7 +80,9 @@ class Drawn:
     def groups(self, term: Term, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
         """Return the group of each row of the term's table, -1 for none, and the labels of the groups."""
         if term.child >= 0 and term.summary != ROWS:
-            raise ParameterError(f"a {term.summary} of {term.name!r} has no groups: count where it is in a range")
+            raise ParameterError(
+                f"a {term.summary} of {term.name!r} cannot be a group: count rows with a condition on its range"
+            )
         column = column_of(self.model.layout, term)
         groups, labels = groups_of(column, axis_of_term(self.model.layout, term), bins)
         if term.summary == ROWS:

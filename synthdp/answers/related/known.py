@@ -6,7 +6,7 @@ Reads measurements only.  Strengths are root mean squares of a table's cells, or
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,14 @@ from synthdp.answers.related.terms import Term
 from synthdp.arrays import FloatArray
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.measurements import Measurements
-from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
+from synthdp.queries.related.person_tables import (
+    Grouping,
+    Kind,
+    NoisyPersonTable,
+    PersonDistances,
+    PersonTable,
+    PersonTables,
+)
 from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
@@ -90,7 +97,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class MeasuredDatabase:
     """What a release's measurements say.
 
     Parameters
@@ -109,27 +116,19 @@ class Known:
     scored: tuple[Scored, ...]
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurements], layout: Layout) -> Known:
+    def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
         """Return what the measurements of a release say of persons whose rows have the cells of ``layout``."""
         total, error = 1.0, 0.0
         measured: list[Measured] = []
-        for one in measurements:
-            queries = one.queries
-            if not isinstance(queries, PersonTables):
-                continue
-            stddevs = one.stddev * queries.denominator / queries.ones
-            for table, noisy, stddev in zip(queries.tables, queries.split(one.answers), stddevs, strict=True):
-                if table.kind is Kind.STATE:
-                    alive = [cell for cell in range(noisy.size - 1) if not cell & NO_PARENT_ROW]
-                    total = max(1.0, float(noisy[0, alive].sum()))
-                    error = float(stddev) * len(alive) ** 0.5
-                elif not table.attribute.startswith("#left out of ") and (of := _over(table, queries.layout, layout)):
-                    strength = _strength(of, noisy, float(stddev))
-                    measured.append(Measured(of, noisy.ravel(), float(stddev), strength))
+        for cells, table, noisy, stddev in noisy_person_tables(measurements):
+            if table.kind is Kind.STATE:
+                alive = [cell for cell in range(noisy.size - 1) if not cell & NO_PARENT_ROW]
+                total = max(1.0, float(noisy[0, alive].sum()))
+                error = stddev * len(alive) ** 0.5
+            elif not table.attribute.startswith("#left out of ") and (of := _over(table, cells, layout)):
+                measured.append(Measured(of, noisy.ravel(), stddev, _strength(of, noisy, stddev)))
         known = {one.table.name for one in measured}
-        scored = [
-            pair for one in measurements if isinstance(one.queries, PersonDistances) for pair in _scores(one, known)
-        ]
+        scored = [pair for one in measurements for pair in _scores(one, known)]
         return cls(total, error, tuple(measured), tuple(scored))
 
     def unseen(self, terms: Sequence[Term]) -> float:
@@ -140,6 +139,13 @@ class Known:
             if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
         ]  # fmt: skip
         return min(found, default=0.0)
+
+
+def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyPersonTable]:
+    """Yield the noisy tables of persons among the answers of a release."""
+    for one in measurements:
+        if isinstance(one.queries, PersonTables):
+            yield from one.queries.noisy_tables(one.answers, one.stddev)
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:

@@ -11,20 +11,20 @@ from synthdp.answers.expressions import Node, comparisons_of, points_where, trut
 from synthdp.answers.grouping import leaf_means, numbers_of
 from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
 from synthdp.answers.questions import Count, Mean, Share, Sum
-from synthdp.answers.related.asked import Asked
-from synthdp.answers.related.known import Known
+from synthdp.answers.related.known import MeasuredDatabase, noisy_person_tables
+from synthdp.answers.related.resolved import Asked
 from synthdp.answers.related.terms import ROWS, Term, column_of
 from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
-from synthdp.queries.related.person_tables import Kind, PersonTables
+from synthdp.queries.related.person_tables import Kind
 from synthdp.schema.schema import Schema
 
 
 def by_noisy_table(
-    layout: Layout, measurements: Sequence[Measurements], known: Known, asked: Asked
+    layout: Layout, measurements: Sequence[Measurements], known: MeasuredDatabase, asked: Asked
 ) -> tuple[float, float] | None:
     """Return answer and standard error of a question about one attribute of persons; ``None`` for any other.
 
@@ -103,15 +103,11 @@ class _Counted:
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
     """Return what the noisy tables of an attribute of persons say; ``None`` where there is none."""
     found: list[tuple[Axis, FloatArray, float]] = []
-    for one in measurements:
-        queries = one.queries
-        if not isinstance(queries, PersonTables):
-            continue
-        for table, noisy, unit in zip(queries.tables, queries.split(one.answers), queries.ones, strict=True):
-            axis = queries.layout.axis(0, term.name)
-            own = (table.kind, table.table, table.attribute, noisy.size) == (Kind.ONE, 0, term.name, axis.size)
-            if own and (not found or _is_of_parts(axis)):
-                found.append((axis, noisy.ravel(), float(one.stddev * queries.denominator / unit)))
+    for layout, table, noisy, stddev in noisy_person_tables(measurements):
+        axis = layout.axis(0, term.name)
+        own = (table.kind, table.table, table.attribute, noisy.size) == (Kind.ONE, 0, term.name, axis.size)
+        if own and (not found or _is_of_parts(axis)):
+            found.append((axis, noisy.ravel(), stddev))
     if not found:
         return None
     starts = np.unique(np.concatenate([axis.starts for axis, _, _ in found]))

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from synthdp.answers.error_bars.bootstrap import root_mean_square
 from synthdp.answers.related.drawn import Drawn, within_cells
-from synthdp.answers.related.known import Known, Measured
+from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.arrays import FloatArray, IntArray, Sparse
 from synthdp.queries.related.person_tables import Grouping, PersonTable
 from synthdp.queries.related.persons import Persons
@@ -58,7 +58,7 @@ _TINY = 1e-30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
+class DatabaseReplicates:
     """Databases and the fits to their noisy tables, as weights of one pool of persons.
 
     Parameters
@@ -77,7 +77,7 @@ class Replicates:
     pairs: tuple[tuple[FloatArray, FloatArray, float], ...]
 
     @classmethod
-    def of(cls, drawn: Drawn, known: Known, rng: Generator, *, size: int = REPLICATES) -> Replicates:
+    def of(cls, drawn: Drawn, known: MeasuredDatabase, rng: Generator, *, size: int = REPLICATES) -> DatabaseReplicates:
         """Draw databases, measure and fit them."""
         persons, total = drawn.persons, known.total
         even = np.full(len(drawn), total / len(drawn))
@@ -115,7 +115,7 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
     return sparse.csr_array((weights / persons.whole(table.table), (cells, owner)), shape=shape)
 
 
-def _changes(drawn: Drawn, known: Known, base: FloatArray, rng: Generator, size: int) -> FloatArray:
+def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
     """Return (m, size) relative changes of the weight of persons, by random relations."""
     change = np.zeros((len(base), size))
     for measured in known.measured:
@@ -288,7 +288,7 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Change the potentials of a table by one step each, and return the changes; see `synthdp.answers.error_bars.refit`."""
+    """Change the potentials of a table by one step each, and return the changes; see `error_bars.refitted_points`."""
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))

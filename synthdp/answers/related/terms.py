@@ -56,7 +56,7 @@ def term_of(layout: Layout, name: str) -> Term:
     owners = [i for i, table in enumerate(schema.names) if name in schema.tables[table].outputs]
     if len(owners) > 1:
         some = " and ".join(f"'{schema.names[i]}.{name}'" for i in owners[:2])
-        raise ParameterError(f"column {name!r} is in more than one table: write {some}")
+        raise ParameterError(f"column {name!r} occurs in several tables: write {some}")
     if owners:
         return _column(layout, owners[0], name)
     for i, table in enumerate(schema.names):
@@ -138,7 +138,9 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
     if kind.quantity not in ("number", "truth"):
         raise ParameterError(f"column {column!r} of table {table.name!r} holds {kind.holds}, which have no {summary}")
     if summary in ("first", "last") and table.period is None:
-        raise ParameterError(f"the rows of {table.name!r} have no order: there is no {summary} one")
+        raise ParameterError(
+            f"the rows of table {table.name!r} have no declared order, so none of them is the {summary}"
+        )
     return Term(table.parent, column, child, summary)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
-from synthdp.arrays import FloatArray
+from synthdp.answers.related.known import noisy_person_tables
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, Layout
 from synthdp.measurements import Measurements, beyond_noise
-from synthdp.queries.related.person_tables import Kind, PersonTable, PersonTables
+from synthdp.queries.related.person_tables import Kind
 
 
 class Unusual(NamedTuple):
@@ -38,7 +38,7 @@ class Unusual(NamedTuple):
 def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> list[Unusual]:
     """Return how many persons have no root row, several, or rows that were not used, by the first question of a release."""
     found = []
-    for _, table, noisy, stddev in _one_ways(measurements):
+    for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:
             states = noisy[0]
             missing = [code for code in range(len(states) - 1) if code & NO_PARENT_ROW]
@@ -63,7 +63,9 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
         name: {column: None for column, kind in schema.items() if not kind.names_rows}
         for name, schema in layout.schema.tables.items()
     }
-    for measured, table, noisy, stddev in _one_ways(measurements):
+    for measured, table, noisy, stddev in noisy_person_tables(measurements):
+        if table.kind not in (Kind.STATE, Kind.ONE):
+            continue
         name = layout.schema.names[table.table]
         if found[name].get(table.attribute, 0) is not None:
             continue  # no column, or known by its standard cells, which come first
@@ -73,15 +75,3 @@ def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[s
         share = min(1.0, max(0.0, float(noisy[:, hidden].sum()) / total))
         found[name][table.attribute] = MisfitShare(share, error)
     return found
-
-
-def _one_ways(measurements: Sequence[Measurements]) -> Iterator[tuple[Layout, PersonTable, FloatArray, float]]:
-    """Yield the tables of one attribute of a release, with their record, in persons, and with the noise of their cells."""
-    for one in measurements:
-        queries = one.queries
-        if not isinstance(queries, PersonTables):
-            continue
-        stddevs = one.stddev * queries.denominator / queries.ones
-        for table, noisy, stddev in zip(queries.tables, queries.split(one.answers), stddevs, strict=True):
-            if table.kind in (Kind.STATE, Kind.ONE):
-                yield queries.layout, table, noisy, float(stddev)

@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 from synthdp.arrays import FloatArray, Weights
 from synthdp.checks import check_number, check_one_of, check_whole
 from synthdp.errors import SolverFailedError
-from synthdp.fit.explicit.columns import Columns
 from synthdp.fit.explicit.linear_program import SIMPLEX, minimise
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.program_columns import Columns
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 MULTIPLES = (30.0, 10.0, 3.0)
@@ -190,7 +190,8 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
     y[low] += found.x[: len(low)]
     y[high] -= found.x[len(low) : -1]
     if not (np.isfinite(shares).all() and np.isfinite(y).all() and shares.sum() >= LEAST_MIXED):
-        raise SolverFailedError("HiGHS returned no weights", status="no weights")
+        stopped = "" if found.finished else f"stopped after {found.iterations} pivots and "
+        raise SolverFailedError(f"HiGHS {stopped}returned no weights", status="no weights")
     carried = shares > 0
     weights = columns.mixture(at[carried], shares[carried] / shares.sum())
     return Mixture(weights, y, found.iterations, not found.finished)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray, Table, frozen
+from synthdp.arrays import Clique, FloatArray, Table
 from synthdp.checks import check_number
-from synthdp.distribution.contingency import (
+from synthdp.errors import ParameterError
+from synthdp.queries.contingency import (
     NoisyTable,
     Shape,
     check_clique,
@@ -23,39 +24,6 @@ from synthdp.distribution.contingency import (
     table_shape,
     table_size,
 )
-from synthdp.errors import ParameterError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NoisyEffect:
-    """A main effect or interaction that was measured by itself.
-
-    Parameters
-    ----------
-    clique
-        Its columns, strictly increasing.
-    values
-        (cells,) the table of these columns, centred along every axis, in rows, flat in C order, with noise.
-    stddev
-        Standard deviation of the noise of one cell, the same in all, in rows, > 0.
-
-    Raises
-    ------
-    ParameterError
-        If the clique is not strictly increasing, the values are not finite, or ``stddev`` is not positive and finite.
-    """
-
-    clique: Clique
-    values: FloatArray
-    stddev: float
-
-    def __post_init__(self) -> None:
-        check_clique(self.clique)
-        values = np.array(self.values, dtype=np.float64)
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ParameterError(f"values of clique {self.clique} must be a flat array of finite numbers")
-        check_number("stddev", self.stddev, above=0)
-        object.__setattr__(self, "values", frozen(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,26 +86,22 @@ class GLSEffects:
         return math.sqrt(variance)
 
 
-def gls_effects(
-    tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float, effects: Iterable[NoisyEffect] = ()
-) -> GLSEffects:
-    """Pool what the tables say about every main effect and interaction, and what was measured of these alone.
+def gls_effects(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> GLSEffects:
+    """Pool what the tables say about every main effect and interaction.
 
     Parameters
     ----------
     tables
-        Independent noisy tables; a clique may occur more than once, with different noise.
+        Independent noisy tables, and interactions alone; a clique may occur more than once, with different noise.
     shape
         Number of codes of each column.
     total
         The number of rows, as estimated from noisy answers.  The tables' own totals are discarded.
-    effects
-        Independent noisy effects; their noise is centred, as a table's is.
 
     Raises
     ------
     ParameterError
-        If a table or an effect does not fit ``shape``, or ``total`` is not finite.
+        If a table does not fit ``shape``, or ``total`` is not finite.
     """
     sizes = check_shape(shape)
     check_number("total", total)
@@ -146,22 +110,16 @@ def gls_effects(
     for noisy in tables:
         check_tables([noisy], sizes)
         table = noisy.counts.reshape(table_shape(sizes, noisy.clique))
-        for part in subsets_of(noisy.clique):
-            precision = table_size(sizes, part) / (noisy.counts.size * noisy.stddev**2)
+        for part in noisy.parts:
+            of_table = table_size(sizes, part) / (noisy.counts.size * noisy.stddev**2)
+            precision = noisy.stddev**-2 if noisy.alone else of_table
             weighted[part] = weighted.get(part, 0.0) + precision * _effect(table, noisy.clique, part)
             precisions[part] = precisions.get(part, 0.0) + precision
-    for effect in effects:
-        check_tables([NoisyTable(clique=effect.clique, counts=effect.values, stddev=effect.stddev)], sizes)
-        centred = _effect(effect.values.reshape(table_shape(sizes, effect.clique)), effect.clique, effect.clique)
-        weighted[effect.clique] = weighted.get(effect.clique, 0.0) + effect.stddev**-2 * centred
-        precisions[effect.clique] = precisions.get(effect.clique, 0.0) + effect.stddev**-2
     pooled = {part: value / precisions[part] for part, value in weighted.items()}
     return GLSEffects(shape=sizes, total=float(total), effects=pooled, precisions=precisions)
 
 
-def make_consistent(
-    tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float, effects: Iterable[NoisyEffect] = ()
-) -> tuple[NoisyTable, ...]:
+def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total: float) -> tuple[NoisyTable, ...]:
     """Estimate the tables so that they sum to ``total`` and agree on every margin they share, of any order.
 
     For tables of one and two columns this is: combine all estimates of each column's margin by precision,
@@ -169,26 +127,24 @@ def make_consistent(
 
     Parameters
     ----------
-    tables, shape, total, effects
+    tables, shape, total
         As in `gls_effects`.
 
     Returns
     -------
     The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
-    appearance; then those of effects of several columns that lie in no other effect. ``stddev`` is the noise scale that
-    sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or of its own
-    effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
+    appearance; then those of interactions alone, of several columns, that lie in no other. ``stddev`` is the noise scale
+    that sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or of its
+    own effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
     """
     noisy = list(tables)
-    measured = list(effects)
-    pooled = gls_effects(noisy, shape, total=total, effects=measured)
+    pooled = gls_effects(noisy, shape, total=total)
     repeats: dict[Clique, float] = {}
-    for table in noisy:
-        if len(table.clique) > 1:
-            repeats[table.clique] = repeats.get(table.clique, 0.0) + table.stddev**-2
     alone: dict[Clique, float] = {}
-    for effect in measured:
-        alone[effect.clique] = alone.get(effect.clique, 0.0) + effect.stddev**-2
+    for table in noisy:
+        found = alone if table.alone else repeats
+        if table.alone or len(table.clique) > 1:
+            found[table.clique] = found.get(table.clique, 0.0) + table.stddev**-2
     inside = {part for clique in alone for part in subsets_of(clique) if part != clique}
     repeats |= {c: precision for c, precision in alone.items() if len(c) > 1 and c not in repeats and c not in inside}
     one_ways = {part: pooled.precisions[part] for part in sorted(pooled.precisions) if len(part) == 1}

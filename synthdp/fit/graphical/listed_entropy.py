@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray, Weights
 from synthdp.checks import check_number, check_whole
-from synthdp.distribution.contingency import Shape, project_to_simplex
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import GLSEffects
+from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
 """Standard deviations of the potentials of one order that are tried.  Tuned; not measured."""

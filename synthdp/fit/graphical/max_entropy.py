@@ -15,7 +15,11 @@ from scipy.optimize import minimize
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
-from synthdp.distribution.contingency import (
+from synthdp.distribution.junction_tree import JunctionTree, SubTable, junction_tree
+from synthdp.distribution.markov_random_field import CalibratedTree, Graphical, calibrate_tree
+from synthdp.errors import ParameterError
+from synthdp.fit.graphical.proportional_step import Exchange, exchanges, rake
+from synthdp.queries.contingency import (
     NoisyTable,
     Shape,
     check_clique,
@@ -24,11 +28,6 @@ from synthdp.distribution.contingency import (
     project_to_simplex,
     table_size,
 )
-from synthdp.distribution.junction_tree import JunctionTree, SubTable, junction_tree
-from synthdp.distribution.markov_random_field import CalibratedTree, Graphical, calibrate_tree
-from synthdp.errors import ParameterError
-from synthdp.fit.graphical.proportional_step import rake
-from synthdp.fit.graphical.shared_margins import Exchange, exchanges
 
 Potentials = dict[Clique, FloatArray]
 

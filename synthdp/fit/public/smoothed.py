@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, Codes, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, contingency, table_size
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.domain.public_rows import UNKNOWN
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.shrinkage import share_kept, shrunk_to
+from synthdp.fit.public.public_shrinkage import share_kept, shrunk_to
+from synthdp.queries.contingency import NoisyTable, Shape, cell_index, contingency, table_size
 from synthdp.randomness import Generator
 
 TREE_CELLS = 2e5

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.histories import Expectations, Factor, Histories
+from synthdp.distribution.history_model import Expectations, Factor, Histories
 from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 

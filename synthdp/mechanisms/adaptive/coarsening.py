@@ -8,21 +8,24 @@ from collections.abc import Sequence, Set as AbstractSet
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.queries.contingency import NoisyTable
 from synthdp.sampling.structural_zeros import pinned_leaves
 from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
-KAPPA = 0.3
-"""Columns get about sqrt(n / (KAPPA sigma)) groups, at least 4, where sigma is the noise of a pair."""
+KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
+"""Columns get about sqrt(n / (KAPPA sigma)) groups, at least 4, where sigma is the noise of a pair.  Tuned.
+
+Those of wide tables get fewer: the noise of a whole table is then about a tenth of the rows, so that relations which stand
+out of a screening pay."""
 
 ATOM_SHARE = 0.3
 """A single value that holds this much of its bin of the first histogram may get a group of its own."""
 
 
-def group_target(total: float, pair_stddev: float) -> float:
+def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> float:
     """Return how many rows a group should hold.
 
     Parameters
@@ -31,9 +34,11 @@ def group_target(total: float, pair_stddev: float) -> float:
         Estimated number of rows.
     pair_stddev
         Expected standard deviation of the noise in a cell of a pair's table, in rows.
+    wide
+        Whether the table has so many columns that pairs are screened at few cells.
     """
     total = max(total, 1.0)
-    return total / max(4.0, math.sqrt(total / (KAPPA * pair_stddev)))
+    return total / max(4.0, math.sqrt(total / ((KAPPA_OF_WIDE if wide else KAPPA) * pair_stddev)))
 
 
 def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:

@@ -10,19 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.axis import Axis
-from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.adaptive.sizes import far_beyond
+from synthdp.mechanisms.adaptive.sizes import WINDOWS, far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.schema.columns import DISCOVERED
-
-ATOM = 4.0
-"""A part of a split leaf this many stddevs above its uniform share keeps its measured count."""
-
-WINDOWS = (1, 2, 4, 8)
-"""Numbers of neighbouring bins that are looked at together at the ends of a discovered range."""
 
 FILLED = 2.5
 """Bins there with more than so many stddevs of noise are filled."""
@@ -212,12 +204,14 @@ class ColumnTree:
                 stops.append(int(stop))
                 rows.append(float(leaf))
                 continue
-            cuts = np.array(self._cuts(int(start), int(stop), fan))
+            cuts = self._cuts(int(start), int(stop), fan)
             inside = len(cuts) - 1
-            estimate = refine(float(leaf), np.diff(cuts), counts[at : at + inside], stddev)
+            estimate = estimated(
+                counts[at : at + inside], stddev, total=float(leaf), neighbours=0 if self.steps else inside
+            )
             at += inside
-            starts += cuts[:-1].tolist()
-            stops += cuts[1:].tolist()
+            starts += cuts[:-1]
+            stops += cuts[1:]
             rows += estimate.tolist()
         return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
 
@@ -254,41 +248,6 @@ def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -
     return rows
 
 
-def refine(total: float, widths: IntArray, counts: FloatArray, stddev: float) -> FloatArray:
-    """Divide the estimated count of a leaf among its parts.
-
-    Parts clearly above their uniform share keep the measured count: a ridge would bias a point mass by its own noise at
-    every level.  The other parts share what is left, by a regularised tilt of their uniform shares.
-
-    Parameters
-    ----------
-    total
-        Estimated count of the leaf, in rows.
-    widths
-        (k,) number of grid indices in each part.
-    counts
-        (k,) noisy counts of the parts.
-    stddev
-        Standard deviation of their noise, in rows.
-
-    Returns
-    -------
-    (k,) estimated rows, >= 0, with sum ``total``.
-    """
-    prior = widths * total / widths.sum()
-    atom = counts > prior + ATOM * stddev
-    estimate = np.where(atom, counts, 0.0)
-    if atom.all() or estimate.sum() > total:
-        return project_to_simplex(estimate, total)
-    rest, left = ~atom, total - estimate.sum()
-    share = prior[rest] * left / prior[rest].sum()
-    if left > 1e-6:
-        step = proportional_step(share, np.zeros(len(share)), counts[rest], ridge=stddev, total=left)
-        share = share * step.factor
-    estimate[rest] = share
-    return estimate
-
-
 def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
     """Return which bins at the ends of a discovered range hold no more than noise explains, alone or with their neighbours.
 
@@ -310,6 +269,5 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _even_cuts(start: int, stop: int, fan: int) -> list[int]:
-    """Return the borders of up to ``fan`` parts of nearly equal width."""
-    parts = min(fan, stop - start)
-    return [start + i * (stop - start) // parts for i in range(parts + 1)]
+    """Return the borders of up to ``fan`` parts of equal width, but for the last."""
+    return [*range(start, stop, -(-(stop - start) // fan)), stop]

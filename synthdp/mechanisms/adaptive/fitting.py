@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique
-from synthdp.distribution.contingency import NoisyTable, table_shape
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import consistent_merged
+from synthdp.fit.out_of_domain import consistent_merged
 from synthdp.mechanisms.adaptive.component_fit import fit_components
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.queries.contingency import NoisyTable, table_shape
 from synthdp.randomness import Generator
 
 
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
     """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
-    measured = [*known.one_way_tables, *known.tables]
+    measured = (*known.one_way_tables, *known.tables)
     tables = [
-        *known.out_of_domain.consistent(measured, known.effects),
+        *known.out_of_domain.consistent((*measured, *known.effects)),
         *consistent_merged(measured, known.merged, known.out_of_domain),
     ]
     return [replace(table, stddev=table.stddev * known.ridges.get(table.clique, 1.0)) for table in tables]

@@ -10,30 +10,24 @@ from typing import Protocol
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import NoisyTable, project_to_simplex
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
-from synthdp.fit.graphical.consistency import GLSEffects, NoisyEffect, gls_total
+from synthdp.fit.graphical.consistency import GLSEffects, gls_total
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.fit.merged import pooled_repeats
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, pooled_repeats
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.merging import merged_domains
+from synthdp.mechanisms.adaptive.energies import variance_of_margin
+from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.queries.contingency import NoisyTable, project_to_simplex
 from synthdp.randomness import Generator
 from synthdp.sampling.exact_tables import ExactTable
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.schema.schema import Schema
-
-OF_MARGINS = 0.5
-"""Squared error of estimated rows, in parts of what noise would make it: estimates are nearer than noisy counts.
-
-Measured: of Adult's columns at epsilon .1 it is .01 to 1.5 of it, .3 in the median."""
-
 
 NO_RELATION = (
     "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
@@ -77,7 +71,7 @@ class Knowledge:
     domain
         The groups as axes, one a column.
     coarser
-        The same columns with ever fewer groups, see `merged_domains`.
+        The same columns with ever fewer groups, see `merged_domain`.
     zeros
         For the columns of each rule, which combinations of groups may occur, flat in C order.
     tables
@@ -93,7 +87,7 @@ class Knowledge:
     products
         Noisy second moments of columns that have numbers, a question each.
     effects
-        Main effects and interactions that were measured alone, over the groups that a released row may have.
+        Main effects and interactions that were measured alone.
     in_cells
         Whether all of them were, so that the model is fitted to every combination of groups.
     in_groups
@@ -116,7 +110,7 @@ class Knowledge:
     tree: tuple[Clique, ...] = ()
     off_tree: tuple[Clique, ...] = ()
     products: tuple[NoisyProducts, ...] = ()
-    effects: tuple[NoisyEffect, ...] = ()
+    effects: tuple[NoisyTable, ...] = ()
     in_cells: bool = False
     in_groups: bool = False
     places: tuple[PlaceLevel, ...] = ()
@@ -156,7 +150,7 @@ class Knowledge:
         )  # fmt: skip
         total = gls_total(known.one_way_tables)[0] if rows is None else float(rows)
         known = replace(known, total=max(1.0, total))
-        return replace(known, coarser=merged_domains(refinements, known.margins))
+        return replace(known, coarser=(merged_domain(refinements, known.margins),))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
@@ -187,37 +181,33 @@ class Knowledge:
     @property
     def margin_variances(self) -> list[FloatArray]:
         """The variance of the error of `margins`: noise of the bins, which hurts a group by no more than the rows in it."""
-        found = []
-        for column, refinement, rows in zip(self.columns, self.refinements, self.margins, strict=True):
-            leaves = np.bincount(column.first_bin)
-            bins = np.bincount(refinement.coarse_cell, weights=1 / leaves[column.first_bin], minlength=len(rows))
-            found.append(OF_MARGINS * np.minimum(bins * column.stddev**2, np.maximum(rows, 1.0) ** 2))
-        return found
+        every = zip(self.columns, self.refinements, self.margins, strict=True)
+        return [
+            variance_of_margin(one.coarse_cell, column.first_bin, column.stddev, rows) for column, one, rows in every
+        ]
 
     @property
     def pooled_effects(self) -> GLSEffects:
         """What all answers together say of main effects and interactions, over the groups that a released row may have."""
-        tables = (*self.one_way_tables, *self.tables)
-        return self.out_of_domain.pooled(tables, self.effects)
+        return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property
     def relations(self) -> str:
         """What was measured of several columns together, and how noisy it is, in a sentence for the receipt."""
-        tables: list[NoisyTable | NoisyEffect] = [*self.tables, *self.merged]
-        tables += [effect for effect in self.effects if len(effect.clique) > 1]
+        tables = (*self.tables, *self.merged, *self.effects)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
             noise = {one.clique: one.stddev for one in tables if len(one.clique) == order}
             if noise:
                 low, high = min(noise.values()), max(noise.values())
                 spread = f"{low:,.3g}" if high < 1.05 * low else f"{low:,.3g} to {high:,.3g}"
-                said.append(f"relations of {len(noise)} {word}{'s' * (len(noise) > 1)}, ± {spread} rows a cell")
+                said.append(f"{len(noise)} {word}{'s' * (len(noise) > 1)} of columns (noise ± {spread} rows in a cell)")
         if self.products:
             least = min(one.stddev for one in self.products)
-            said.append(f"rank correlations of numbers, ± {least:.2g}")
+            said.append(f"rank correlations of numeric columns (noise ± {least:.2g})")
         if not said:
             return NO_RELATION
-        return "measured of several columns: " + "; ".join(said)
+        return "relations that were measured: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
         """Return what is known after one more question, which left so much of the budget."""
@@ -231,15 +221,13 @@ class Knowledge:
         return replace(self, total=max(1.0, total))
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
-        """Return what is known with one more table of several columns; a repeated clique takes the new ridge."""
+        """Return what is known with one more table or interaction; a repeated clique takes the new ridge."""
         ridges = {**self.ridges, table.clique: ridge}
         if table.groups is not None:
             return replace(self, merged=tuple(pooled_repeats([*self.merged, table])), ridges=ridges)
+        if table.alone:
+            return replace(self, effects=(*self.effects, table), ridges=ridges)
         return replace(self, tables=(*self.tables, table), ridges=ridges)
-
-    def with_effect(self, effect: NoisyEffect, *, ridge: float) -> Knowledge:
-        """Return what is known with one more interaction; a repeated clique takes the new ridge."""
-        return replace(self, effects=(*self.effects, effect), ridges={**self.ridges, effect.clique: ridge})
 
     def axes(self, level: int) -> Domain:
         """Return the groups of all columns at a level of merging, 0 for none."""

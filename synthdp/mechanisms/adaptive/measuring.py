@@ -9,16 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
-from synthdp.fit.graphical.consistency import NoisyEffect, centred
-from synthdp.fit.merged import merged_tables, pooled_repeats
-from synthdp.fit.out_of_domain import in_domain_cells, noisy_effects
+from synthdp.fit.graphical.consistency import centred
+from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.interactions import Interactions
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
@@ -27,7 +26,7 @@ LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller.
 A numerical tolerance."""
 
-_MERGED = ", of merged groups"
+_MERGED = ", merged bins"
 
 MOST_NAMED = 3
 """Most pairs of one question that its line on the receipt names.  A convention."""
@@ -109,11 +108,11 @@ def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Seq
         step=f"interactions of several columns{_MERGED if level else ''}: {_named(domain, shares)}",
     )
     known = known.with_answers(found, left=left)
-    effects = noisy_effects(queries, found.answers, found.stddev)
-    tables = merged_tables([found], known.domain) if level else [None] * len(effects)
+    effects = found.tables
+    tables = merged_tables([found], known.domain) if level else effects
     for candidate, effect, table in zip(chosen, effects, tables, strict=True):
         ridge = _ridge_of_interaction(domain, candidate, _with_earlier(known, effect, level))
-        known = known.with_effect(effect, ridge=ridge) if table is None else known.with_table(table, ridge=ridge)
+        known = known.with_table(table, ridge=ridge)
     return known
 
 
@@ -126,26 +125,21 @@ def _named(domain: Domain, cliques: Collection[Clique]) -> str:
     return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} of them"
 
 
-def _with_earlier(known: Knowledge, effect: NoisyEffect, level: int) -> NoisyEffect:
+def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
     """Return an interaction averaged with earlier answers to the same question, by precision."""
-    if level:
-        kept = [axis.releasable for axis in known.axes(level).axes]
-        merged = [in_domain_cells(one, kept) for one in known.merged if one.clique == effect.clique]
-        same = [(one.counts, one.stddev) for one in merged]
-    else:
-        same = [(one.values, one.stddev) for one in known.effects if one.clique == effect.clique]
-    answers = [*same, (effect.values, effect.stddev)]
-    precisions = np.array([stddev**-2 for _, stddev in answers])
-    values = np.average([values for values, _ in answers], axis=0, weights=precisions)
-    return replace(effect, values=values, stddev=float(precisions.sum() ** -0.5))
+    answers = [one for one in (known.merged if level else known.effects) if one.clique == effect.clique] + [effect]
+    precisions = np.array([one.stddev**-2 for one in answers])
+    counts = np.average([one.counts for one in answers], axis=0, weights=precisions)
+    return replace(effect, counts=counts, stddev=float(precisions.sum() ** -0.5))
 
 
-def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyEffect) -> float:
+def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:
     """Return the ridge of the table that has the margins expected of a candidate, and an interaction that was measured."""
     axes = [domain.axes[j] for j in effect.clique]
     inside = np.ix_(*(np.flatnonzero(axis.releasable) for axis in axes))
-    expected = candidate.expected.reshape([axis.size for axis in axes])[inside]
-    counts = expected + centred(effect.values.reshape(expected.shape) - expected)
+    shape = [axis.size for axis in axes]
+    expected, found = candidate.expected.reshape(shape)[inside], effect.counts.reshape(shape)[inside]
+    counts = expected + centred(found - expected)
     return best_ridge(counts.ravel(), expected.ravel(), effect.stddev)
 
 
@@ -171,8 +165,7 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
     orders = max(len(clique) for clique in best.stddevs)
     part, left = known.left.take(known.left.share)
     found = account.measure(queries, spend=part.loss, step=f"interactions of up to {orders} columns")
-    effects = noisy_effects(queries, found.answers, found.stddev)
-    return replace(known.with_answers(found, left=left), effects=tuple(effects), in_cells=True)
+    return replace(known.with_answers(found, left=left), effects=tuple(found.tables), in_cells=True)
 
 
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:

@@ -15,10 +15,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from synthdp.arrays import Clique, FloatArray
-from synthdp.distribution.contingency import table_size
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.adaptive.selection import KEPT, MAX_TRIPLES
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import table_size
 from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 
@@ -28,9 +29,6 @@ A numerical tolerance."""
 
 MOST_WAYS = 3
 """Most columns of a table that is to come out right.  A safety limit."""
-
-MOST_TABLES = 3000
-"""Most such tables.  A safety limit."""
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """Largest error at which all interactions are measured: in general, and where tables have few cells on average.
@@ -71,6 +69,22 @@ class Optimum:
         until the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
+
+    def added_to(self, precisions: Mapping[Clique, float]) -> dict[Clique, float]:
+        """Return the precisions of effects, 1 / v_S, when this was measured, too."""
+        both = {*precisions, *self.stddevs}
+        return {
+            one: precisions.get(one, 0.0) + (self.stddevs[one] ** -2 if one in self.stddevs else 0.0) for one in both
+        }
+
+    def with_rest(self, rest: Optimum, part: float, weight: float) -> Optimum:
+        """Return this with so much of what is spent for other tables, which have so much of all weight; both below 1."""
+        return Optimum(
+            stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
+            total_share=(1 - part) * self.total_share + part * rest.total_share,
+            error=(1 - weight) * self.error + weight * rest.error,
+            mean_cells=(1 - weight) * self.mean_cells + weight * rest.mean_cells,
+        )
 
 
 def optimum(
@@ -168,7 +182,9 @@ def optimum_of(
 ) -> Optimum | None:
     """Return the best unbiased way to spend a budget on a workload, where it applies.
 
-    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MOST_TABLES` tables,
+    Tables that no wished set contains are measured with `KEPT` of it.
+
+    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES` tables,
     one of them of two columns that vary at least.
 
     Parameters
@@ -188,7 +204,7 @@ def optimum_of(
     """
     varying = [j for j, n in enumerate(sizes) if n > 1]
     order = min(MOST_WAYS, len(varying))
-    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MOST_TABLES:
+    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MAX_TRIPLES:
         return None
     tables: dict[Clique, float] = {}
     for ways in range(order, 0, -1):
@@ -203,7 +219,18 @@ def optimum_of(
     sensitivity |= {} if public else {(): 1.0}
     unit = RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
     mu = 1 / budget.stddev(unit, budget.share, k=len(effects))
-    return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
+    rest = {table: weight for table, weight in tables.items() if not workload.wishes(table)}
+    ours = {table: weight for table, weight in tables.items() if table not in rest}
+    if not rest or not ours:
+        return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
+
+    def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
+        inside = {(), *(one for table in some for one in parts(table))}
+        costs = {one: cost for one, cost in sensitivity.items() if one in inside}
+        return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
+
+    first = best(ours, known, 1 - KEPT)
+    return first.with_rest(best(rest, first.added_to(known), KEPT), KEPT, sum(rest.values()) / sum(tables.values()))
 
 
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:

@@ -12,19 +12,19 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
-from synthdp.fit.places.top_down import NoisyPlaces, Places, descended, divided
+from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.marginals import Marginals
 from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
@@ -51,7 +51,7 @@ def check_places(name: str | None, schema: Schema) -> None:
     if not schema[name].labelled or not schema[name].is_complete:
         raise ParameterError(f"places: the levels of column {name!r} must be declared: Categorical(levels, groups=...)")
     if len(schema) < 2:
-        raise ParameterError("places are counted by other columns: the schema has none")
+        raise ParameterError("places needs at least one other column: each place is counted together with it")
 
 
 def steps_of(axis: Axis) -> list[IntArray]:
@@ -160,7 +160,9 @@ def exact_places(
         return (), ()
     rows = max(1, round(known.total))
     others = [_other(table.clique, place) for table in known.places[-1].tables]
-    whole = Places(rows=np.array([rows]), tables={j: exact_counts(model.marginal((j,)), rows)[None, :] for j in others})
+    whole = PlaceCounts(
+        rows=np.array([rows]), tables={j: exact_counts(model.marginal((j,)), rows)[None, :] for j in others}
+    )
     levels, above = [], np.zeros(known.domain.shape[place], np.int64)
     for one in known.places:
         levels.append(_noisy_places(known, one, above, place))

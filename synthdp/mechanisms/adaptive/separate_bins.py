@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.distribution.contingency import project_to_simplex
+from synthdp.queries.contingency import project_to_simplex
 
 STEPS = 40
 """Steps of the fit of the prior.  A numerical tolerance."""

@@ -14,25 +14,24 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique, FloatArray, IntArray
-from synthdp.curator.curator import Curator
-from synthdp.distribution.contingency import NoisyTable, table_size
+from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
+from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
+from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS, joining_cliques
+from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
+from synthdp.queries.contingency import NoisyTable, table_size
 from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
 
 WIDE = 128
 """Tables of more columns are wide.  A safety limit of time."""
-
-FILLED = 8.0
-"""A column of a wide table has about sqrt(n / (FILLED sigma)) groups, at least 4, where sigma is the noise of a pair's cell:
-the noise of a whole table is then about a tenth of the rows, so that relations which stand out of a screening pay."""
 
 SCREENED_CELLS = 3000
 """Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes.
@@ -40,18 +39,6 @@ A safety limit."""
 
 MOST_BUCKETS = 8
 """Most cells of a column in the screening."""
-
-DENOMINATOR = 256
-"""Expected rows are whole multiples of 1 / DENOMINATOR.  A numerical tolerance."""
-
-SCREEN_NOISE = 0.04
-"""Noise in a screened distance that is aimed at, as a part of the rows."""
-
-SCREENS = (0.07, 0.35)
-"""Least and largest part of what the one-ways leave that goes to the screening."""
-
-MOST_PAIR_CELLS = 4_000_000
-"""Most cells of a pair that is measured."""
 
 CANDIDATES = 24
 """Most pairs that are looked at, as a multiple of the columns: the best by the screening.  A safety limit of time."""
@@ -61,15 +48,6 @@ CLEAR = 5.0
 
 CELLS_A_COLUMN = 2_000
 """Most cells of the junction tree of related columns, as a multiple of their number.  A safety limit of time."""
-
-REJECTIONS = 40
-"""After so many pairs that do not fit a group's tree, no more are tried.  A safety limit of time."""
-
-
-def group_target_of_wide(total: float, pair_stddev: float) -> float:
-    """Return how many rows a group of a column should hold; see `group_target`, whose groups are finer."""
-    total = max(total, 1.0)
-    return total / max(4.0, math.sqrt(total / (FILLED * pair_stddev)))
 
 
 def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, screen: float | None) -> Knowledge:
@@ -94,9 +72,11 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
         return known
     margins = known.margins
     queries = screening_queries(known, columns, margins)
-    unit = known.left.stddev(queries.bounds, known.left.share, k=queries.k) / queries.denominator
-    part = screening_part(known.left, unit, total=known.total) if screen is None else screen
-    cost, left = known.left.take(known.left.share * part)
+    if screen is None:
+        screen = screening_part(known.left, 0, share=known.left.share, pairs=queries.k, total=known.total)
+    if screen == 0:
+        return known
+    cost, left = known.left.take(known.left.share * screen)
     found = account.measure(queries, spend=cost.loss, step="screening of pairs")
     known = known.with_answers(found, left=left)
     left_columns, right_columns = (np.array(columns)[side] for side in queries.pairs)
@@ -105,7 +85,7 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
     errors = {
         clique: float(found.answers[i])
         for i, clique in zip(pairs, cliques, strict=True)
-        if workload.weight(clique) > 0 and table_size(known.domain.shape, clique) <= MOST_PAIR_CELLS
+        if workload.weight(clique) > 0 and table_size(known.domain.shape, clique) <= MAX_PAIR_CELLS
     }
     chosen = worth_measuring(errors, margins, workload, known.left)
     return known if not chosen else _measure(known, account, chosen, margins)
@@ -163,12 +143,6 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
     if numbered.max() == 0:  # one group holds nearly all
         numbered = (np.arange(len(margin)) != int(np.argmax(margin))).astype(np.int64)
     return numbered
-
-
-def screening_part(budget: BudgetAllocation, stddev: float, *, total: float) -> float:
-    """Return the part of a budget that goes to a screening whose distances would have some noise for all of it."""
-    wanted = (stddev / (SCREEN_NOISE * max(total, 1.0))) ** (1 / budget.exponent)
-    return float(np.clip(wanted, *SCREENS))
 
 
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
@@ -279,14 +253,14 @@ def plan_components(
         inside = set(columns)
         fixed = [clique for clique in base if clique[0] in inside]
         pairs = sorted((c for c in strengths if c[0] in inside), key=lambda c: -strengths[c])
-        joining = _joining(fixed, pairs)
+        joining = joining_cliques(pairs, fixed)
         taken, rejections = [*fixed, *joining], 0
         place = {j: i for i, j in enumerate(columns)}
         planner = TreePlanner([shape[j] for j in columns])
         local = [tuple(place[j] for j in clique) for clique in taken]
         for pair in (p for p in pairs if p not in set(joining)):
             more = tuple(place[j] for j in pair)
-            if rejections < REJECTIONS and planner.cells([*local, more]) <= CELLS_A_COLUMN * len(columns):
+            if rejections < MAX_REJECTIONS and planner.cells([*local, more]) <= CELLS_A_COLUMN * len(columns):
                 taken.append(pair)
                 local.append(more)
             else:
@@ -303,21 +277,3 @@ def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
         union = set(clique).union(*(group[j] for j in clique if j in group))
         group.update(dict.fromkeys(union, union))
     return [tuple(sorted(group[j])) for j in range(columns) if j in group and j == min(group[j])]
-
-
-def _joining(base: Sequence[Clique], pairs: Sequence[Clique]) -> list[Clique]:
-    """Return the pairs that, each in its turn, join columns which neither the base nor an earlier one joins."""
-    root: dict[int, int] = {}
-
-    def find(column: int) -> int:
-        while column in root:
-            column = root[column]
-        return column
-
-    joining = []
-    for clique in [*base, *pairs]:
-        first, *others = {find(column) for column in clique}
-        root.update(dict.fromkeys(others, first))
-        if others and clique not in base:
-            joining.append(clique)
-    return joining

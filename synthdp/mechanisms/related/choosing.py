@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.domain.histories import Layout
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.public_rows import PublicRows
-from synthdp.measurements import Measurements
+from synthdp.measurements import Measurements, row_counts
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.mechanisms.series.decoded import Repeated, of_fewer_rows, whole_answers
 from synthdp.mechanisms.series.refit import Refit
@@ -32,7 +32,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SeriesRoom
+    from synthdp.curator import SeriesRoom
 
 CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "the tables were chosen in the first period",
@@ -260,5 +260,4 @@ def _rows(measured: Any, rows: int | None) -> float:
     """Return the number of rows of a period: public, or as measured, at least 1."""
     if rows is not None:
         return max(1.0, float(rows))
-    totals = [float(one.answers[0]) for one in measured if isinstance(one.queries, Total)]
-    return max(1.0, totals[0]) if totals else 1.0
+    return max(1.0, next((count for count, _ in row_counts(measured)), 1.0))

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from synthdp.arrays import FloatArray, IntArray
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.domain.panel_states import PanelStates
+from synthdp.queries.contingency import project_to_simplex
 from synthdp.randomness import Generator
 
 FAILURE = 0.05

@@ -16,7 +16,6 @@ from scipy import sparse
 from synthdp.answers.direct import GLSEstimates
 from synthdp.arrays import BoolArray, Clique, FloatArray
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.distribution.protocol import Distribution
@@ -26,14 +25,14 @@ from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import NoisyProducts
+from synthdp.fit.graphical.proportional_step import proportional_step
 from synthdp.fit.graphical.raking import Particles
-from synthdp.fit.merged import consistent_merged
-from synthdp.fit.out_of_domain import LEAST_STDDEV, OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.column_tree import refine
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.mechanisms.public_prior import fit_tables_with_public
+from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_shape, table_size
 from synthdp.randomness import Generator
 from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
@@ -46,6 +45,9 @@ WIDE = 128
 
 MEAN_ABS = 0.7978845608
 """Derived: the mean absolute value of a normal draw, the root of 2 / pi."""
+
+ATOM = 4.0
+"""A part of a leaf this many stddevs above what it is thought to hold keeps its measured count.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Refit:
         one_ways = [_one_way(said, model, j) for j in range(len(model.domain))]
         margins = [project_to_simplex(table.counts, total) for table in one_ways]
         none = OutOfDomain(releasable=tuple(said.kept), rows=np.zeros(len(margins)), total=total)
-        fitting = none.consistent([*one_ways, *said.fitting], said.fitting_effects)
+        fitting = none.consistent([*one_ways, *said.fitting, *said.fitting_effects])
         merged = consistent_merged([*one_ways, *said.fitting], said.merged, none)
         shape = model.domain.shape
         tables, strengths, ridges = [], {}, {}
@@ -222,5 +224,40 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
             weights[at] = rows[one]
         elif len(at):
             prior = np.maximum(refinement.weights[at], 1e-9 * max(float(refinement.weights[at].sum()), 1.0))
-            weights[at] = refine(float(rows[one]), prior, leaves.counts[at], float(np.sqrt((noise[at] ** 2).mean())))
+            weights[at] = _divided(float(rows[one]), prior, leaves.counts[at], float(np.sqrt((noise[at] ** 2).mean())))
     return replace(refinement, weights=weights)
+
+
+def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float) -> FloatArray:
+    """Divide the estimated count of a leaf among its parts.
+
+    Parts clearly above what they are thought to hold keep the measured count: a ridge would bias a point mass by its own
+    noise.  The other parts share what is left, by a regularised tilt.
+
+    Parameters
+    ----------
+    total
+        Estimated count of the leaf, in rows.
+    prior
+        (k,) what each part is thought to hold in parts of the others, > 0.
+    counts
+        (k,) noisy counts of the parts.
+    stddev
+        Standard deviation of their noise, in rows.
+
+    Returns
+    -------
+    (k,) estimated rows, >= 0, with sum ``total``.
+    """
+    prior = prior * total / prior.sum()
+    atom = counts > prior + ATOM * stddev
+    estimate = np.where(atom, counts, 0.0)
+    if atom.all() or estimate.sum() > total:
+        return project_to_simplex(estimate, total)
+    rest, left = ~atom, total - estimate.sum()
+    share = prior[rest] * left / prior[rest].sum()
+    if left > 1e-6:
+        step = proportional_step(share, np.zeros(len(share)), counts[rest], ridge=stddev, total=left)
+        share = share * step.factor
+    estimate[rest] = share
+    return estimate

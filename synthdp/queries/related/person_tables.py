@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -288,6 +289,15 @@ def group_of_mean(grouping: Grouping, sums: IntArray, many: IntArray) -> IntArra
     return np.asarray(np.where(many > 0, inside, grouping.size - 1))
 
 
+class NoisyPersonTable(NamedTuple):
+    """A noisy fact about persons: a table of theirs over the cells of a layout, its counts in persons, and their noise."""
+
+    layout: Layout
+    table: PersonTable
+    counts: FloatArray
+    stddev: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonTables(Counting):
     """Several tables at once, each multiplied by a whole number, so that equal noise is noise of chosen ratios.
@@ -376,6 +386,14 @@ class PersonTables(Counting):
     def finish(self, sums: Totals) -> Totals:
         """Return the sums unchanged."""
         return sums
+
+    def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
+        """Return (k,) answers with noise of a standard deviation as tables in persons, each with its own noise."""
+        noise = stddev * self.denominator / self.ones
+        return [
+            NoisyPersonTable(self.layout, table, counts, float(one))
+            for table, counts, one in zip(self.tables, self.split(answers), noise, strict=True)
+        ]
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
         """Return the shaped tables, in persons, of a vector of all answers, which are multiples of the ``denominator``."""

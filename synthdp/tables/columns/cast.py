@@ -51,7 +51,7 @@ def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[i
     """
     numbers = [_number(level) for level in levels]
     if any(number != int(number) or not first <= number <= last for number in numbers):
-        raise FormatError("whole numbers of its size are expected")
+        raise FormatError("whole numbers of as many bits are expected")
     return [int(number) for number in numbers]
 
 
@@ -158,7 +158,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
         If the column is neither a Datetime nor a Duration.
     """
     if not column.temporal:
-        raise FormatError("the type holds moments, and the schema declares none")
+        raise FormatError("the column holds dates or times, and the schema declares another kind")
     first, last = CALENDAR if column.quantity == "moment" else (-LARGEST_WHOLE, LARGEST_WHOLE)
     if resolution == "ns":
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
@@ -247,7 +247,7 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
     """
     found = texts(column, raw)
     if not all(text is None or (text.isascii() and text.isdigit() and 10 ** len(text) <= last) for text in found):
-        raise FormatError("the type holds numbers, and the format that the schema declares writes other or more signs")
+        raise FormatError("the column holds numbers, and the declared format writes more than digits")
     return found
 
 
@@ -267,4 +267,4 @@ def _special(column: Column | None) -> tuple[float, ...]:
 def _check_numbers(column: Column | None) -> None:
     """Raise FormatError if the column holds times."""
     if column is not None and column.temporal:
-        raise FormatError("the type holds numbers, and the schema declares moments")
+        raise FormatError("the column holds numbers, and the schema declares dates or times")

@@ -244,7 +244,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
             return pd.array(casting.levels_as_float(levels), dtype=dtype)
         case "b" if not isinstance(dtype, pd.SparseDtype):
             return pd.array(casting.levels_as_bool(levels), dtype=dtype)
-    raise FormatError("the type holds none of the declared levels")
+    raise FormatError("a column of this type can hold none of the declared levels")
 
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
@@ -259,7 +259,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
         plain = casting.objects(column, raw) if column.cells is None else casting.texts(column, raw)
         return np.fromiter((np.nan if one is None else one for one in plain), dtype=object, count=len(plain))
     if isinstance(dtype, pd.SparseDtype):
-        raise FormatError("a sparse type cannot be built: make the column dense")
+        raise FormatError("a sparse column cannot be written: make the column dense")
     masked = not isinstance(dtype, np.dtype)
     match dtype.kind:
         case "i" | "u":
@@ -277,7 +277,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
             return moments.dt.tz_localize("UTC").astype(dtype).array
         case "M" | "m":
             return _times(column, raw, dtype.name)
-    raise FormatError("the type cannot be built")
+    raise FormatError("pandas cannot make a column of this type")
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
@@ -285,7 +285,7 @@ def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
     dtype = np.dtype(name)
     resolution = np.datetime_data(dtype)[0]
     if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
-        raise FormatError("the type does not hold what the schema declares")
+        raise FormatError("a column of this type cannot hold the declared values")
     values = casting.ticks(column, raw, resolution)
     times = values.view(dtype)
     times[casting.nulls(raw)] = np.array("NaT", dtype)

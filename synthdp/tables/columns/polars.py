@@ -70,7 +70,7 @@ def type_named(name: str, levels: list[Any]) -> Any:
     Raises
     ------
     FormatError
-        If there is no such type, or it is a nested one.
+        If polars has no such type, or the type is nested.
     """
     if name in {**_WHOLE, **_FLOAT, **_PLAIN}:
         return {**_WHOLE, **_FLOAT, **_PLAIN}[name]
@@ -85,7 +85,7 @@ def type_named(name: str, levels: list[Any]) -> Any:
             return pl.Duration(resolution)
         case "Decimal", {"precision": precision, "scale": scale}:
             return pl.Decimal(int(precision), int(scale))
-    raise FormatError("there is no such type, or it is a nested one")
+    raise FormatError("polars has no such type, or the type is nested")
 
 
 def read(series: pl.Series, column: Column) -> RawColumn:
@@ -111,7 +111,9 @@ def read(series: pl.Series, column: Column) -> RawColumn:
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
     """Return a raw column as a series of the type of that name."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
-    with instead_of(pl.exceptions.PolarsError, say=FormatError("the type does not hold what the schema declares")):
+    with instead_of(
+        pl.exceptions.PolarsError, say=FormatError("a column of this type cannot hold the declared values")
+    ):
         if isinstance(raw, Labels):
             return _levels(column, raw.levels, kind).gather(
                 pl.Series(np.where(raw.codes < 0, len(raw.levels), raw.codes))
@@ -205,7 +207,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
         values = [*casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)]
     else:
-        raise FormatError("the type holds none of the declared levels")
+        raise FormatError("a column of this type can hold none of the declared levels")
     return pl.Series([*values, None], dtype=kind)
 
 
@@ -238,7 +240,7 @@ def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     """Return raw times as a series of a type; raise FormatError if the type holds another quantity."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
-        raise FormatError("the type does not hold what the schema declares")
+        raise FormatError("a column of this type cannot hold the declared values")
     resolution: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, resolution))
     if resolution == "D":

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from synthdp.arrays import Answers, Codes, Weights
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, domain_with_misfits
 from synthdp.errors import ParameterError
 from synthdp.fit.averages import out_of_domain_terms
@@ -103,7 +103,9 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     fits = account.measure(FittingRows(Total(domain)), spend=each, step="rows that fit")
     rest = account.remaining
     if rest is None:
-        raise ParameterError("the misfits' share must leave something of the budget")
+        raise ParameterError(
+            "the share of out-of-domain values must be below 1: part of the budget must be left for other steps"
+        )
     measurements = (*total.measurements, misfits, fits)
     return FittingTotal(
         found=total.found, fitting=_fitting(total.found, misfits, fits), rest=rest, measurements=measurements

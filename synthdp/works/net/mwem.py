@@ -5,6 +5,7 @@ Works on listed cells.  What the curator sees is the selection scores and the me
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ import numpy as np
 
 from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
-from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
@@ -203,9 +204,10 @@ class _FittingAnswers:
         if not self._apart:
             return [one.answers for one in measured]
         parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
-        tables = [noisy_tables(queries, one.answers, one.stddev) for queries, one in parts]
-        every = [table for some in tables for table in some]
-        self._outside = OutOfDomain.estimated(every, self._outside.releasable, total=self._outside.total)
+        tables = [one.tables for _, one in parts]
+        self._outside = OutOfDomain.estimated(
+            itertools.chain(*tables), self._outside.releasable, total=self._outside.total
+        )
         return [self._outside.answers(queries, some) for (queries, _), some in zip(parts, tables, strict=True)]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from synthdp.arrays import LARGEST_WHOLE, Codes, IntArray, Totals, frozen
 from synthdp.checks import check_number, check_one_of, check_share, check_whole, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import universe, universe_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel, check_listed

@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_number, check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, check_size, universe
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel
@@ -34,7 +34,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import FittingTotal, fitting_total
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SparseVector
+    from synthdp.curator import SparseVector
 
 
 class CellConstruction(IterativeConstruction[LinearQueries], Protocol):

@@ -20,7 +20,7 @@ from synthdp.answers.questions import Count
 from synthdp.arrays import Answers, IntArray, Totals
 from synthdp.checks import check_share, check_whole, whole
 from synthdp.codec import check_saved, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import universe
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements

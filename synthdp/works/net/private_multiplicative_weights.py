@@ -9,7 +9,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, FloatArray
 from synthdp.checks import check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, check_size
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.cell_model import CellModel

@@ -325,7 +325,7 @@ def marginal_estimate(
         If a column was not released, or by thresholds only.
     """
     if asked.bins:
-        raise ParameterError("a marginal of this release must have no bins: its cells are those that were released")
+        raise ParameterError("a marginal of this release takes no bins: its cells are fixed by the release")
     levels = [_levels_of(bits, name) for name in asked.columns]
     if math.prod(map(len, levels)) > MOST_CELLS:
         raise ParameterError(f"a marginal of this release must have at most {MOST_CELLS} cells: name fewer columns")

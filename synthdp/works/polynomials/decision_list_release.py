@@ -19,7 +19,7 @@ from synthdp.answers.questions import Count
 from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_whole
 from synthdp.codec import file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements

@@ -16,22 +16,23 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from synthdp.answers.answers import Answers as Answered
-from synthdp.arrays import Answers, Clique, Codes, Features, FloatArray, IntArray, Totals, Weights
+from synthdp.arrays import Answers, BoolArray, Clique, Codes, Features, FloatArray, IntArray, Totals, Weights
 from synthdp.codec import file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, check_size, releasable_domain, universe
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import ready, solved, solver_named
 from synthdp.fit.explicit.solver import FitResult
-from synthdp.fit.out_of_domain import OutOfDomain, noisy_tables
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.cell_model import CellModel, check_listed
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out
 from synthdp.mechanisms.workload import WorkloadSpec, marginals_on, tables_of
 from synthdp.privacy.loss import ApproxDP, Remaining, Spend
+from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.linear import LinearFamily, sum_features
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.norms import Norms, RecordBounds, whole_numbers
@@ -367,7 +368,7 @@ class FourierMarginals(HasPrivacyCost):
         total = float(max(1, curator.rows)) if public else max(1.0, float(measured.answers[0]))
         scale = np.ones(queries.k)
         for found in fitting:
-            scale *= _scales(queries, found, total)
+            scale *= _scales(queries, found.tables, [_fits(axis).releasable for axis in workload.domain.axes], total)
         cells = universe(domain)
         fit = self._fit(CellParities(domain, masks[1:]), measured, scale, total)
         model = CellModel.of(curator.schema, domain, cells, fit.weights, total=total)
@@ -435,13 +436,11 @@ def _fits(axis: Axis) -> Axis:
     return Axis(axis.name, axis.column, starts, np.arange(len(starts)))
 
 
-def _scales(queries: CellParities, fitting: Measurements, total: float) -> FloatArray:
+def _scales(
+    queries: CellParities, found: Sequence[NoisyTable], releasable: Sequence[BoolArray], total: float
+) -> FloatArray:
     """Return how many times as large each parity would be if misfits were spread like the values that fit, (k,)."""
-    tables = fitting.queries
-    if not isinstance(tables, Marginals):
-        raise ParameterError("the rows that fit must be measured as tables")
-    found = noisy_tables(tables, fitting.answers, fitting.stddev)
-    outside = OutOfDomain.estimated(found, [axis.releasable for axis in tables.domain.axes], total=total)
+    outside = OutOfDomain.estimated(found, releasable, total=total)
     rows: dict[Clique, float] = {}
     for table in found:
         for size in range(1, len(table.clique) + 1):

@@ -20,7 +20,7 @@ from synthdp.answers.questions import Marginal
 from synthdp.arrays import Answers, AnyArray, Codes, Features, FloatArray, Totals
 from synthdp.checks import check_whole, whole
 from synthdp.codec import file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.errors import InternalError, ParameterError
 from synthdp.measurements import Measurements, NoiseLaw

@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_one_of, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.protocol import HasPrivacyCost, check_declared, left_out, part_of

@@ -21,7 +21,6 @@ from synthdp.answers.questions import Marginal
 from synthdp.arrays import AnyArray, BoolArray, Clique, Codes, FloatArray, IntArray, frozen
 from synthdp.checks import check_share
 from synthdp.codec import file_form
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.errors import InternalError, ParameterError
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.registry import solved
@@ -32,6 +31,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.cell_model import CellModel
 from synthdp.mechanisms.estimate import Estimate, bracketed
 from synthdp.mechanisms.workload import asked_of_names
+from synthdp.queries.contingency import NoisyTable
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
@@ -487,7 +487,9 @@ class _TruthTable(NamedTuple):
 def _truth_table(k: int, order: int) -> _TruthTable:
     """Return for all assignments of k literals the number of true ones, and the parities up to an order."""
     if k > MAX_TABLE_LITERALS:
-        raise ParameterError(f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for this evaluator")
+        raise ParameterError(
+            f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for evaluator 'polynomial'"
+        )
     assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
     signs = 1.0 - 2.0 * assignments
     rows = [signs[:, list(subset)].prod(axis=1) for i in range(order + 1) for subset in subsets_of(k, i).tolist()]

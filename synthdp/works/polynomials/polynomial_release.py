@@ -17,7 +17,7 @@ from synthdp.answers.answers import Answers as Answered
 from synthdp.answers.questions import Count, Question
 from synthdp.checks import check_share
 from synthdp.codec import check_saved, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements, NoiseLaw
 from synthdp.mechanisms.estimate import Estimate

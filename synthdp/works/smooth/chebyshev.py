@@ -16,7 +16,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, IntArray, frozen
 from synthdp.checks import check_number, whole
-from synthdp.codec import ADDED, Source, Store, file_form
+from synthdp.codec import ADDED, DocumentSource, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -316,7 +316,7 @@ class TensorWithMisfits(LinearFamily):
         return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> TensorWithMisfits:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorWithMisfits:
         """Return the tensor and the counts again."""
         t, unit = (source.read(document[name], int) for name in ("t", "unit"))
         return cls(ChebyshevTensor(source.read(document["domain"], Domain), t, unit))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from synthdp.arrays import FloatArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of

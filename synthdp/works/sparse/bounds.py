@@ -245,7 +245,8 @@ class SparseConstruction:
         """
         if int((self.table.places(query) < 0).sum()) > self.table.untouched:
             raise MechanismFailure(
-                f"the query needs more new slots than are left of {self.table.slots}: raise slots when opening a session"
+                f"the query touches more new keys than the {self.table.slots} slots can still take: open a session "
+                "with more slots"
             )
 
     def update(self, query: Support, answer: float, *, stddev: float) -> None:  # noqa: ARG002

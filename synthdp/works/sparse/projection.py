@@ -17,7 +17,7 @@ from synthdp.answers.answers import Answers as Answered
 from synthdp.arrays import FloatArray
 from synthdp.checks import check_number, check_one_of, check_share, whole
 from synthdp.codec import ADDED, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.checks import check_share, check_whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import MechanismFailure, ParameterError
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total

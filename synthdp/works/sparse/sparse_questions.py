@@ -111,7 +111,9 @@ def _counted(
 ) -> Answers:
     """Return the answers of a count by groups: sums of sparse queries, one for each combination of levels."""
     if schema is None:
-        raise ParameterError("this release was saved before it kept its schema: ask sparse queries")
+        raise ParameterError(
+            "this release was saved by an older version, without its schema: ask sparse queries instead"
+        )
     asked = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ())]))
     for name in asked:
         if name not in columns:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synthdp.arrays import NO_ARRAYS
+from synthdp.arrays import NO_ARRAYS, packed
 from synthdp.checks import check_one_of, check_share, whole
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import FormatError, ParameterError, SynthDPError
 from synthdp.mechanisms.iterative import interact
 from synthdp.mechanisms.protocol import HasPrivacyCost
@@ -39,7 +39,7 @@ from synthdp.works.sparse.sparse_table import (
 )
 
 if TYPE_CHECKING:
-    from synthdp.curator.curator import SparseVector
+    from synthdp.curator import SparseVector
 
 
 def table_document(table: SparseTable) -> dict[str, Any]:
@@ -49,16 +49,14 @@ def table_document(table: SparseTable) -> dict[str, Any]:
 
 def learned_arrays(table: SparseTable, measured: Sequence[WeightTarget]) -> bytes:
     """Return the weights and the noisy answers as the bytes of an npz file."""
-    file = io.BytesIO()
-    np.savez(
-        file,
-        weights=table.weights[: len(table.place)],
-        sizes=np.array([len(one.place) for one in measured], np.int64),
-        targets=np.array([one.target for one in measured], np.float64),
-        place=np.concatenate([np.zeros(0, np.int64), *(one.place for one in measured)]),
-        values=np.concatenate([np.zeros(0), *(one.values for one in measured)]),
-    )
-    return file.getvalue()
+    arrays = {
+        "weights": table.weights[: len(table.place)],
+        "sizes": np.array([len(one.place) for one in measured], np.int64),
+        "targets": np.array([one.target for one in measured], np.float64),
+        "place": np.concatenate([np.zeros(0, np.int64), *(one.place for one in measured)]),
+        "values": np.concatenate([np.zeros(0), *(one.values for one in measured)]),
+    }
+    return packed(arrays, compressed=False)
 
 
 def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, list[WeightTarget]]:
@@ -75,7 +73,7 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
                 file[name] for name in ("weights", "sizes", "targets", "place", "values")
             )
     except NO_ARRAYS:
-        raise FormatError("the arrays of a saved session are damaged") from None
+        raise FormatError("the saved session is damaged: its arrays cannot be read") from None
     table = SparseTable(
         int(document["slots"]),
         {str(key): i for i, key in enumerate(document["keys"])},

@@ -15,7 +15,7 @@ import numpy as np
 from synthdp.answers.answers import Answers as Answered
 from synthdp.checks import check_share
 from synthdp.codec import ADDED, file_form
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.protocol import HasPrivacyCost
 from synthdp.mechanisms.row_count import row_total

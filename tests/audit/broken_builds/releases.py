@@ -55,8 +55,8 @@ with account._vault.turn() as table:
         "measure_tables",
         "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
         f"""{_EXACT}
-from synthdp.mechanisms.adaptive.merging import merged_domains
-known = replace(known, coarser=(*merged_domains(known.refinements, exact), *known.coarser[1:]))
+from synthdp.mechanisms.adaptive.merging import merged_domain
+known = replace(known, coarser=(merged_domain(known.refinements, exact), *known.coarser[1:]))
 chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
 """,
         (_ASKED,),
@@ -135,15 +135,15 @@ self._table = X
         "the arrays of a release may hold pickles",
         "R16",
         "release_files._unpack",
-        "np.load(io.BytesIO(packed), allow_pickle=False)",
-        "np.load(io.BytesIO(packed), allow_pickle=True)",
+        "np.load(io.BytesIO(content), allow_pickle=False)",
+        "np.load(io.BytesIO(content), allow_pickle=True)",
         ("tests/unit/test_storage.py::test_nothing_in_the_arrays_is_unpickled",),
     ),
     Mutation(
         "the checksum of a release is not looked at",
         "R16",
         "release_files.read",
-        "document.get('arrays_sha256') != hashlib.sha256(packed).hexdigest()",
+        "document.get('arrays_sha256') != hashlib.sha256(content).hexdigest()",
         "False",
         ("tests/unit/test_storage.py::test_a_bit_that_flipped_is_noticed",),
     ),
@@ -259,8 +259,8 @@ self._table = X
         "a missing value that noise explains is released",
         "–",
         "SyntheticRelease._fit",
-        "without_points(release.model, list(unproven))",
-        "release.model",
+        "without_points(model, list(unproven))",
+        "model",
         ("tests/contracts/test_unproven_values.py::test_a_complete_table_comes_out_complete_and_of_its_own_types",),
     ),
     Mutation(
@@ -274,7 +274,7 @@ self._table = X
     Mutation(
         "the noise of an interaction is that of its multiple",
         "–",
-        "out_of_domain.noisy_effects",
+        "Interactions.noisy_tables",
         "stddev / scale",
         "stddev",
         ("tests/unit/fit/test_misfits.py::test_the_noise_of_an_interaction_is_in_rows",),
@@ -316,7 +316,7 @@ if noise >= 1:
     Mutation(
         "fits to drawn tables forget the products",
         "–",
-        "refit._fit",
+        "refitted_points._fit",
         "weights *= products.factors(weights / weights.sum(axis=0))",
         "weights *= 1",
         (
@@ -447,8 +447,8 @@ if noise >= 1:
         "interactions of pairs are measured and not fitted",
         "–",
         "OutOfDomain.consistent",
-        "return make_consistent(tables, self.sizes, total=self.total, effects=alone)",
-        "return make_consistent(tables, self.sizes, total=self.total)",
+        "[self.inside(table) for table in tables]",
+        "[self.inside(table) for table in tables if not table.alone]",
         (
             "tests/unit/mechanisms/adaptive/test_flagship_wishes.py::test_pairs_of_which_the_interaction_alone_was_measured_come_through",
         ),

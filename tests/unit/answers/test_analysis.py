@@ -84,6 +84,7 @@ def test_without_variances_other_numbers_of_rows_are_refused(release: sd.Synthet
             release.analyse(lambda t: t["y"].mean(), 3, **options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [

@@ -13,13 +13,13 @@ import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
-from synthdp.answers.error_bars.refit import refitted
+from synthdp.answers.error_bars.refitted_points import refitted
 from synthdp.answers.leaves import gls_fine_bins
 from synthdp.distribution.components import Product
-from synthdp.distribution.contingency import table_size
 from synthdp.domain.domain import domain_of
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import table_size
 from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.answers.related.answer import asker
-from synthdp.answers.related.asked import Asked
+from synthdp.answers.related.database_answer import asker
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.known import Known, Measured
+from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.answers.related.replicates import matrix_of, refitted
+from synthdp.answers.related.resolved import Asked
 from synthdp.cli.main import main
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.errors import ParameterError
@@ -222,7 +222,7 @@ def test_what_was_measured_together_is_nearly_right_without_noise(release: Any) 
 
 def test_equal_questions_get_equal_answers_and_a_saved_release_the_same(release: Any, tmp_path: Path) -> None:
     question = sd.mean("cost", by="sex")
-    sd.storage.save(release, tmp_path / "db.release")
+    sd.release.save(release, tmp_path / "db.release")
     once, twice = release.answer(question), sd.load(tmp_path / "db.release").answer(question)
     pd.testing.assert_frame_equal(once, twice)
 
@@ -246,18 +246,18 @@ def test_a_marginal_of_joined_rows_adds_up_to_the_rows(release: Any) -> None:
     [
         (sd.count("works and code == 'x'"), None, "cannot be joined"),
         (sd.mean("cost", where="works"), None, "cannot be joined"),
-        (sd.count("age > 3"), None, "more than one table"),
+        (sd.count("age > 3"), None, "several tables"),
         (sd.count("colour == 'x'"), None, "colour"),
         (sd.count("visits.colour > 3"), None, "colour"),
         (sd.mean("code"), None, "levels"),
         (sd.mean("visits.sex.mean"), None, "sex"),
         (sd.mean("diagnoses.code.mean"), None, "levels"),
-        (sd.mean("children.works.first"), None, "no order"),
+        (sd.mean("children.works.first"), None, "no declared order"),
         (sd.mean("cost"), "persons", "summary"),
         (sd.count(by="year"), "persons", "summary"),
         (sd.count(), "nobody", "nobody"),
         (sd.count("visits.cost.sum >= 'much'"), None, "number"),
-        (sd.count(by="visits.cost.sum"), None, "groups"),
+        (sd.count(by="visits.cost.sum"), None, "cannot be a group"),
         (sd.sum("cost", weight="visits.cost.mean"), None, "weigh"),
         (sd.regression("cost ~ year"), None, "several tables"),
         (sd.smooth(lambda x: x[:, 0]), None, "several tables"),
@@ -272,7 +272,7 @@ def test_what_cannot_be_answered_is_refused_in_a_sentence(
 
 
 def test_the_command_line_answers_over_joins(release: Any, tmp_path: Path) -> None:
-    sd.storage.save(release, tmp_path / "db.release")
+    sd.release.save(release, tmp_path / "db.release")
     told = [
         "answer",
         str(tmp_path / "db.release"),
@@ -291,7 +291,7 @@ def test_the_command_line_answers_over_joins(release: Any, tmp_path: Path) -> No
 
 
 def test_the_tables_of_a_pool_are_those_that_are_measured(drawn: Drawn, release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     persons = drawn.persons
     assert {one.table.kind for one in known.measured} >= {Kind.ONE, Kind.STEP, Kind.ROW}
     for one in known.measured:
@@ -300,7 +300,7 @@ def test_the_tables_of_a_pool_are_those_that_are_measured(drawn: Drawn, release:
 
 
 def test_a_fit_to_a_table_moves_the_weights_to_it_as_far_as_noise_lets_it(drawn: Drawn, release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     table = next(one.table for one in known.measured if one.table.attribute == "sex" and one.table.kind is Kind.ONE)
     matrix, base = matrix_of(table, drawn.persons), np.ones(60)
     wanted = np.array([20.0, 40.0, 0.0])
@@ -313,7 +313,7 @@ def test_a_fit_to_a_table_moves_the_weights_to_it_as_far_as_noise_lets_it(drawn:
 
 
 def test_cells_that_hardly_stand_out_of_noise_are_shrunk_to_their_mean(release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     table = next(one.table for one in known.measured if one.table.attribute == "age" and one.table.table == 0)
     size = table.grouping.size
     one = Measured(table, np.zeros(size), 10.0, 30.0)

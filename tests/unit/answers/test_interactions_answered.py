@@ -10,7 +10,7 @@ import synthdp as sd
 from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Curator, Schema, marginal
 from synthdp.answers.direct import GLSEstimates
 from synthdp.queries.interactions import Interactions
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 SCHEMA = Schema({f"b{j}": Boolean() for j in range(5)})
 ROWS, RELEASES = 3000, 40

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 
-from synthdp.answers.leaves import Histogram, InDomainFineBins, gls_fine_bins
+from synthdp.answers.leaves import FineBinEstimates, Histogram, InDomainFineBins, gls_fine_bins
+from synthdp.answers.one_column import quantile_intervals
+from synthdp.domain.axis import Axis
+from synthdp.schema.columns import Integer
 
 
 def dense(histograms: list[Histogram]) -> tuple[np.ndarray, np.ndarray]:
@@ -72,3 +75,18 @@ def test_misfits_are_spread_with_the_covariance_of_the_first_order(histograms: l
     assert spread.variances(weights) == pytest.approx(exact, rel=1e-5, abs=1e-5 * scale)
     assert spread.variances(sparse.csr_array(weights)) == pytest.approx(exact, rel=1e-5, abs=1e-5 * scale)
     assert spread.covariances(weights[0]) == pytest.approx(wanted @ weights[0], rel=1e-5, abs=1e-5 * scale)
+
+
+def test_a_special_value_among_numbers_divides_their_leaf_and_quantiles_lie_in_their_intervals() -> None:
+    column = Integer(0, 99, special=[24])
+    axis = Axis("x", column, np.array([0, 20, 30, 100, 101]), np.arange(5))
+    counts = np.array([20.0, 40.0, 40.0, 30.0, 0.0])
+    leaves = FineBinEstimates(counts, np.arange(5), np.zeros(5), np.diag(np.full(5, 9.0)))
+    shares = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.9])
+    found, low, high = quantile_intervals(leaves, axis, shares, np.arange(101) >= 0, spread=counts)
+    often = 7 * np.where(np.arange(30) < 20, 1, 4)
+    rows = [*np.repeat(np.arange(30), often), *[24] * 210, *np.repeat(np.arange(30, 100), 4)]
+    wanted = np.quantile(rows, shares, method="inverted_cdf")
+    assert np.abs(found - wanted).max() <= 1
+    assert (low <= found).all()
+    assert (found <= high).all()

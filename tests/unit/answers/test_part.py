@@ -11,12 +11,12 @@ from synthdp.answers.answer import AnswerEngine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import BootstrapCache
 from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns, of_columns
-from synthdp.answers.error_bars.refit import refitted
+from synthdp.answers.error_bars.refitted_points import refitted
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
+from synthdp.queries.contingency import contingency
 from synthdp.randomness import generator
 
 SCHEMA = sd.Schema({f"x{j}": sd.Categorical(list("uvw")) for j in range(6)})
@@ -96,6 +96,7 @@ def shares(release: sd.SyntheticRelease, first: str, second: str) -> tuple[np.nd
     return np.array([one.estimate[0] for one in found]), np.array([one.stddev[0] for one in found])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pair", [("x0", "x1"), ("x2", "x4")])
 def test_few_columns_give_the_error_bars_of_all(
     release: sd.SyntheticRelease, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]

@@ -59,6 +59,7 @@ def test_one_heap_in_each_leaf_that_has_rows_is_all_the_unevenness_there_is() ->
     assert np.mean(found) > 0.9
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("low", range(1, 10))
 @pytest.mark.parametrize("high", range(1, 10))
 def test_a_heap_beside_a_cut_is_within_the_error_wherever_it_lies(low: int, high: int) -> None:

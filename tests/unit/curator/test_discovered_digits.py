@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from no_noise import without_noise
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.noisy_ranges import (
     CLEAR,
     PARTS,

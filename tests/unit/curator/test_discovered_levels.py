@@ -13,7 +13,7 @@ from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 
 from synthdp.arrays import LARGEST_WHOLE
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.discovery import MOST_LEVELS
 from synthdp.privacy import noise
 from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.noisy_ranges import (
     EXPONENTS,
     PARTS,

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.privacy import noise
 from synthdp.privacy.accounting import gdp_to_delta
 from synthdp.privacy.calibration import calibrate

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from no_noise import recorded, replayed, without_noise
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.grid import grid_of
 from synthdp.errors import SchemaError
 from synthdp.privacy.accounting import gdp_to_delta
@@ -37,6 +37,7 @@ def discovered(values, column, *, budget=BUDGET, **options):
     return curator.discover(spend=budget).schema["x"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("column", [Integer(), Continuous(), Datetime(), Duration(), Datetime(resolution="D")])
 @pytest.mark.parametrize("value", [2**62, -(2**62), 0, 1, -(10**17), 10**12])
 def test_whatever_is_found_is_a_column_that_can_be_coded(monkeypatch, column, value):
@@ -51,6 +52,7 @@ def test_whatever_is_found_is_a_column_that_can_be_coded(monkeypatch, column, va
 NOTHING = [[None] * 3, [np.nan] * 3, [np.inf] * 3, ["text"] * 3, [7.0] * 3, []]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("values", NOTHING)
 @pytest.mark.parametrize("column", [Continuous(), Integer(), Datetime(), Duration(), Date()])
 def test_a_column_whose_range_noise_hides_is_left_out_and_nothing_is_invented(values, column):
@@ -61,6 +63,7 @@ def test_a_column_whose_range_noise_hides_is_left_out_and_nothing_is_invented(va
     assert found.schema.names == curator.schema.names == ("c",)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("values", NOTHING)
 @pytest.mark.parametrize("column", [Continuous(), Integer(), Datetime(), Duration(), Date(), Categorical()])
 def test_where_nothing_is_found_of_any_column_it_stays_as_one_that_can_be_coded(values, column):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.noisy_ranges import BESIDE, CLEAR, HIDING, OUTSIDE, PARTS, WINDOWS
 from synthdp.privacy.loss import GaussianDP
 from synthdp.schema.columns import Integer

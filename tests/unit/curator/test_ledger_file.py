@@ -154,7 +154,7 @@ def unsynced(trace: str, folder: Path) -> dict[str, set[str]]:
 
 
 @needs_strace
-@pytest.mark.parametrize("version", ["new", "old"])
+@pytest.mark.parametrize("version", ["new", pytest.param("old", marks=pytest.mark.slow)])
 def test_a_power_cut_after_a_call_has_returned_takes_nothing_back(version, tmp_path):
     """All writes, and all names made or removed in the folder, are synced when a call returns."""
     folder = tmp_path.resolve() / "ledger"
@@ -172,7 +172,7 @@ def test_a_power_cut_after_a_call_has_returned_takes_nothing_back(version, tmp_p
 # A kill
 
 
-MOMENTS = [pytest.param(call, marks=[pytest.mark.slow] * (call % 2 == 0)) for call in range(1, 23, 3)]
+MOMENTS = [pytest.param(call, marks=[pytest.mark.slow] * (call not in (7, 19))) for call in range(1, 23, 3)]
 
 
 def killed(step: str, path: Path, call: int) -> None:
@@ -324,6 +324,7 @@ def test_a_ledger_that_cannot_be_written_refuses_every_change(door, write, tmp_p
     assert known(Ledger(path)) == (CAPS, SPENDS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", [*WRITES, *READS])
 def test_a_locked_ledger_is_waited_for_no_longer_than_it_may_take(door, tmp_path):
     path = new_ledger(tmp_path / "l.sqlite")
@@ -337,6 +338,7 @@ def test_a_locked_ledger_is_waited_for_no_longer_than_it_may_take(door, tmp_path
 # Connections
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", [*WRITES, *READS])
 @pytest.mark.parametrize(
     "write",

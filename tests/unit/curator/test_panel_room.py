@@ -52,6 +52,7 @@ def told(folder, persons, terms):
     return room, [one for one in found if one is not None]
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("noiseless")
 @pytest.mark.parametrize(
     ("window", "each"),

@@ -30,6 +30,7 @@ def cost(some, other, lattices):
     return total
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_no_neighbouring_series_are_told_apart_beyond_the_promise_and_some_are_as_far(neighbors, tmp_path, monkeypatch):
     without_noise(monkeypatch)

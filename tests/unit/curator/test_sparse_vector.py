@@ -69,6 +69,7 @@ def outcome_probabilities(totals, *, thresholds, level_scale, query_scale, max_a
     return {bits: float(masses @ v) for bits, v in run(0, 0).items()}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("redrawn", "max_alarms"), [(False, 1), (False, 2), (True, 1), (True, 2)])
 def test_every_outcome_has_probabilities_within_its_epsilon_on_all_neighbours(redrawn, max_alarms):
     level_scale, query_scale, delta = 2.0, 3.0, 1

@@ -187,7 +187,7 @@ def test_a_store_that_is_closed_while_it_is_read_says_so():
     blocks = store._blocks
     store.close()
     store._blocks = blocks
-    with pytest.raises(DataError, match="closed while it was read"):
+    with pytest.raises(DataError, match="closed while its rows were read"):
         next(store.blocks())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from no_noise import without_noise
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.domain.domain import domain_of
 from synthdp.errors import BudgetExceededError

@@ -98,6 +98,7 @@ def people(unit: Any) -> int:
     return len({tuple(one) for one in Bounding(1).digests(unit).tolist()})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "ids"), CASES)
 def test_different_ids_are_different_persons_and_equal_ids_are_one(name: str, ids: list[Any]) -> None:
     container = CONTAINERS[name]

@@ -6,7 +6,8 @@ from hypothesis import given, strategies as st
 from joint_tables import all_rows, graphs
 from scipy.optimize import minimize
 
-from synthdp.distribution.contingency import (
+from synthdp.errors import ParameterError
+from synthdp.queries.contingency import (
     NoisyTable,
     cell_index,
     check_shape,
@@ -15,7 +16,6 @@ from synthdp.distribution.contingency import (
     project_to_simplex,
     table_size,
 )
-from synthdp.errors import ParameterError
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, strategies as st
 from joint_tables import all_rows
 
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import contingency
 
 
 @st.composite

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from joint_tables import all_rows, joint_logits, joint_table, margin, models, subsets
 
-from synthdp.distribution.contingency import cell_index, contingency
 from synthdp.distribution.junction_tree import junction_tree
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import cell_index, contingency
 
 
 def fitted(shape, potentials):

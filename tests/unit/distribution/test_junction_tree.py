@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 from joint_tables import graphs
 
-from synthdp.distribution.contingency import table_size
 from synthdp.distribution.junction_tree import JunctionTree, SubTable, TreePlanner, junction_tree, tree_cells
 from synthdp.errors import ParameterError
+from synthdp.queries.contingency import table_size
 
 
 def connected(shape, cliques, columns):

@@ -9,11 +9,11 @@ import pytest
 from small_databases import codes_of, tables_of
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.differences import differences_of
+from synthdp.domain.grid_rules_across import barriers_of
 from synthdp.domain.histories import Layout
-from synthdp.domain.rules_across import barriers_of
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.privacy.loss import loss_of
 from synthdp.queries.related.person_tables import Kind, PersonTables
@@ -57,6 +57,7 @@ def frames() -> dict[str, pd.DataFrame]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("order", [None, "first"])
 @pytest.mark.parametrize("nullable", [False, True])
 def test_a_person_moves_tables_of_days_between_by_no_more_than_their_bounds(

@@ -204,7 +204,8 @@ def test_the_widest_integers_do_not_overflow(step):
     indices = encode(column, Numbers(values)).astype(np.int64)
     first, after = (grid.first_steps(indices + end).tolist() for end in (0, 1))
     assert all(one <= int(value) + 2**62 < end for one, value, end in zip(first, values, after, strict=True))
-    assert (np.diff(decode(column, np.arange(grid.regular)).values) > 0).all()
+    some = np.union1d(np.arange(0, grid.regular, 41), np.arange(grid.regular // 2 - 99, grid.regular // 2 + 99))
+    assert (np.diff(decode(column, some).values) > 0).all()
 
 
 @pytest.mark.parametrize(

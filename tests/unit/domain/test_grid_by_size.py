@@ -25,6 +25,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("column", WIDE, ids=str)
 def test_grid_points_are_all_steps_once_none_wider_than_of_an_even_grid(column):
     grid = grid_of(column)

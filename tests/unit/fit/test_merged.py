@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.merged import consistent_merged, merged_in_domain
-from synthdp.fit.out_of_domain import OutOfDomain
+from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged, merged_in_domain
+from synthdp.queries.contingency import NoisyTable
 
 KEPT = [np.array([True, True, False, True]), np.array([True, True, True])]
 GROUPS = (np.array([0, 1, 2, 0]), np.array([1, 0, 1]))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from query_cases import of_sizes
 
-from synthdp.distribution.contingency import NoisyTable
-from synthdp.fit.out_of_domain import OutOfDomain, noisy_effects
+from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.measurements import beyond_noise
+from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.interactions import Interactions
 
 KEPT = [np.array([True, True, True, False]), np.array([True, True, False]), np.array([True, True])]
@@ -89,5 +89,5 @@ def test_noise_alone_passes_for_something_in_one_release_of_a_hundred(answers: i
 def test_the_noise_of_an_interaction_is_in_rows(place: int) -> None:
     queries = Interactions(of_sizes(3, 4, 2), ((0,), (2, 1)), (5, 2))
     noise = np.random.default_rng(0).normal(0, 7.0, (400, queries.k))
-    found = [noisy_effects(queries, drawn, 7.0)[place] for drawn in noise]
-    assert np.std([effect.values for effect in found]) == pytest.approx(found[0].stddev, rel=0.1)
+    found = [queries.noisy_tables(drawn, 7.0)[place] for drawn in noise]
+    assert np.std([effect.counts for effect in found]) == pytest.approx(found[0].stddev, rel=0.1)

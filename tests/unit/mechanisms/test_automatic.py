@@ -25,6 +25,7 @@ def chosen(rows: int, **settings: object) -> str:
     return release.mechanism
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("settings", [{}, {"neighbors": "replace_one"}, {"budget": PureDP(1.0)}])
 def test_few_rows_of_numbers_go_to_smooth_synthesis_and_many_to_marginals(
     settings: dict[str, object], monkeypatch: pytest.MonkeyPatch

@@ -124,6 +124,7 @@ def test_no_answer_moves_a_weight_further_than_from_the_noise_to_everything(form
     assert moved.max() == pytest.approx(math.log(1 / 0.02))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize("support", [40, pytest.param(5000, marks=pytest.mark.slow)], ids=["drawn", "listed"])
 def test_every_basis_gives_a_table_through_the_estimator(basis: str, support: int) -> None:
@@ -134,6 +135,7 @@ def test_every_basis_gives_a_table_through_the_estimator(basis: str, support: in
     assert any("L1 fit over" in note for note in made.receipt_.notes)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("basis", BASES)
 def test_every_basis_gives_a_table_on_the_command_line(basis: str, tmp_path: Path) -> None:
     table, schema = mixed()

@@ -8,11 +8,11 @@ import pytest
 from no_noise import with_repeatable_noise
 
 import synthdp as sd
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.mechanisms import l1_pairs
 from synthdp.mechanisms.cell_model import design
 from synthdp.mechanisms.l1_pairs import NoisyAverages, tables_of_products
+from synthdp.queries.contingency import NoisyTable
 from synthdp.queries.marginals import Marginals
 from synthdp.queries.trigonometric import TensorBasis, mixed_terms
 

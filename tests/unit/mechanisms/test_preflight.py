@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, ParameterError, SensitivityError, SynthDPError, budget_told
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, strategies as st
 
-from synthdp import Ordinal, SyntheticRelease
+from synthdp import Continuous, Integer, Ordinal, SyntheticRelease
 from synthdp.nonprivate.digits import lattice_of, outer, settings_of
 from synthdp.nonprivate.draft_schema import draft_schema
+from synthdp.schema.numbers import spacing
 from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import from_document
 from synthdp.tables.sources.dataframe import FrameSource
@@ -120,13 +121,33 @@ def test_a_few_numbers_with_more_digits_do_not_give_them_to_all():
 
 def test_an_accident_is_no_step():
     """Three numbers of five decimals that happen to be multiples of four, among others of three."""
-    values = np.append(np.round(np.random.default_rng(6).uniform(20, 80, 60), 3), [57.46328, 41.40744, 43.95924])
+    values = np.append(np.round(np.random.default_rng(6).uniform(20, 80, 40), 3), [57.46328, 41.40744, 43.95924])
     assert (drafted(values).decimals, drafted(values).step) == (5, None)
 
 
+def odd_rows() -> dict[str, tuple[np.ndarray, float]]:
+    """Numbers, one row in twenty-three with more digits, and the spacing that a draft gives them."""
+    rng = np.random.default_rng(9)
+    odd = np.arange(4600) % 23 == 0
+    paid, whole = rng.lognormal(9, 1, 4600), rng.integers(0, 40, 4600).astype(float)
+    return {
+        "amounts of which a few were computed": (np.where(odd, paid, np.round(paid, 2)), 0.01),
+        "half hours among hours": (np.where(odd, whole + 0.5, whole), 0.5),
+        "nothing, and measurements in few rows": (np.where(odd, np.round(rng.uniform(0, 900, 4600), 3), 0.0), 0.001),
+        "too many of them": (np.where(np.arange(4600) % 15 == 0, np.round(paid, 7), np.round(paid, 2)), 1e-7),
+    }
+
+
+@pytest.mark.parametrize("case", odd_rows())
+def test_a_few_rows_of_more_digits_are_rounded_where_nothing_is_lost(case: str) -> None:
+    values, expected = odd_rows()[case]
+    assert float(spacing(drafted(values).decimals, drafted(values).step)) == expected
+
+
 def test_one_number_stays_the_only_one():
-    assert drafted(np.full(300, 2013)) == Ordinal([2013])
-    assert drafted(np.full(300, 0.1)) == Ordinal([0.1])
+    assert drafted(np.full(300, 2013)) == Integer(2013, 2013)
+    assert drafted(np.full(300, 0.1)) == Continuous(0.1, 0.1, decimals=1)
+    assert drafted(np.full(9, 2013)).upper > 2013  # so few rows could point at somebody
 
 
 def heaped() -> dict[str, tuple[np.ndarray, list[float]]]:

@@ -144,6 +144,32 @@ def test_settings_of_an_open_column_that_were_drafted_are_on_the_receipt(draft: 
     assert any("all settings of many were drafted from the table and accepted" in line for line in said)
 
 
+def coded() -> Draft:
+    row = np.arange(600)
+    table = pd.DataFrame({"zip": np.array([8004, 9000, 75001])[row % 3], "area_code": row % 400, "codeine": row % 30})
+    with pytest.warns(DraftWarning):
+        return sd.draft(table.assign(zip=table["zip"].where(row > 20)))
+
+
+def test_whole_numbers_named_like_codes_are_proposed_as_labels_and_the_person_decides() -> None:
+    draft = coded()
+    assert draft["zip"] == sd.Categorical([8004, 9000, 75001], nullable=True)
+    assert isinstance(draft["area_code"], sd.Integer)  # most of its codes are rare
+    assert draft.review("area_code").instead == sd.Categorical(None)
+    assert draft.review("codeine").instead is None
+    numbers = draft.review("zip").instead
+    assert isinstance(numbers, sd.Integer)
+    assert numbers.nullable
+    assert Draft.from_json(draft.to_json()) == draft
+    draft.review("zip").take_instead(by="me")
+    assert draft["zip"] == numbers
+    assert draft.review("zip").instead is None
+    with pytest.raises(SchemaError, match="no other"):
+        draft.review("codeine").take_instead()
+    assert "instead" not in draft.accept_all().to_json()
+    assert draft.finish()["zip"].source.endswith("by me")
+
+
 def test_one_new_bound_is_moved_to_the_next_value_that_the_steps_reach(draft: Draft) -> None:
     """The values of the column end in a half."""
     lower = draft["dep_delay"].lower
@@ -265,6 +291,7 @@ def test_a_plan_takes_a_draft_and_says_what_it_assumed(draft: Draft) -> None:
     assert sd.plan(sd.Schema({"age": sd.Integer(0, 9), "sex": sd.Boolean()}), rows=300).assumed == ()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "column",
     [sd.Integer(), sd.Continuous(), sd.Categorical(), sd.Categorical(other="rest"), sd.Datetime(), sd.Duration(),

@@ -51,6 +51,7 @@ CELLS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CELLS)
 def test_a_format_is_found_and_gives_the_cells_back(name: str) -> None:
     cells, form = CELLS[name]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import roc_auc_score
 
 import synthdp as sd
@@ -40,7 +40,6 @@ def attacked(train: pd.DataFrame, synthetic: pd.DataFrame, holdout: pd.DataFrame
 
 
 @given(a=ROWS, b=ROWS)
-@settings(max_examples=50, deadline=None)
 def test_replicated_uniques_and_disclosive_keys_are_those_of_their_definitions(a, b) -> None:
     frames = [pd.DataFrame(rows, columns=["x", "y", "t"]) for rows in (a, b, a)]
     tables = joint_tables(frames, None)
@@ -54,7 +53,6 @@ def test_replicated_uniques_and_disclosive_keys_are_those_of_their_definitions(a
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=9), st.lists(st.integers(0, 4), min_size=2, max_size=9))
-@settings(max_examples=50, deadline=None)
 def test_the_area_is_that_of_all_pairs_and_its_error_that_of_their_means(a, b) -> None:
     area, error = attacks.auc_with_error(np.array(a, float), np.array(b, float))
     wins = np.array([[(x > y) + (x == y) / 2 for y in b] for x in a])

@@ -72,7 +72,7 @@ def test_enter_in_the_terminal_makes_a_new_link_and_the_old_one_ends(tmp_path, m
 
     with open(terminal, encoding="utf-8") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        serve(tmp_path, browser=False, say=say, idle_seconds=3.0)
+        serve(tmp_path, browser=False, say=say, idle_seconds=1.5)
     os.close(keyboard)
     assert told == [200, 403, 200, 403]
 

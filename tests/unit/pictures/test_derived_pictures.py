@@ -12,7 +12,7 @@ import pytest
 import synthdp as sd
 from synthdp.domain.encoder import Numbers
 from synthdp.errors import ParameterError
-from synthdp.pictures.columns import column_views, computed_view
+from synthdp.pictures.column_views import column_views, computed_view
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon")
 
@@ -86,6 +86,7 @@ def test_its_bars_are_the_shares_of_the_synthetic_rows(
         assert named[label] == pytest.approx(shares[label], abs=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DERIVED)
 def test_the_report_and_a_notebook_draw_it(release: sd.SyntheticRelease, name: str, tmp_path: Path) -> None:
     assert "<svg" in release.plot(name)._repr_html_()

@@ -196,3 +196,16 @@ def test_a_wide_range_of_real_numbers_is_advised_to_say_its_decimals() -> None:
     said = [" ".join(sd.plan(schema, rows=500, epsilon=1.0).advice) for schema in (wide, known)]
     assert "column 'a' is usually empty: declare decimals=" in said[0]
     assert "usually empty" not in said[1]
+
+
+def test_a_plan_says_which_relations_would_be_seen() -> None:
+    schema = sd.Schema({name: sd.Categorical(list("abcdef")) for name in "abcdefgh"})
+    low, high = sd.plan(schema, rows=4000, epsilon=[0.3, 3])
+    assert list(high.power) == sorted(high.power)
+    assert list(high.power.values()) == sorted(high.power.values())
+    assert all(low.power[strength] <= high.power[strength] for strength in high.power)
+    assert high.power[0.4] > 0.9
+    assert low.power[0.05] < 0.2
+    assert "seen, of 100" in str(high)
+    assert json.loads(json.dumps(high.to_document()))["power"]["0.4"] == high.power[0.4]
+    assert not sd.plan(schema, rows=300, epsilon=0.05).power  # scores would be noise alone

@@ -47,6 +47,7 @@ def normal_score(tail):
     raise AssertionError("Newton's method did not end")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("sigma", "reach"), [(4.0, 130), (5.0, 200), (8.0, 400), pytest.param(21.5, 900, marks=pytest.mark.slow)]
 )

@@ -61,7 +61,7 @@ def test_a_share_of_all_up_to_rounding_is_all(loss):
 
 
 def test_losses_of_different_currencies_do_not_add_up():
-    with pytest.raises(ParameterError, match="different currencies"):
+    with pytest.raises(ParameterError, match="different kinds"):
         combined([PureDP(1.0), ZCDP(1.0)])
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, strategies as st
 from no_noise import without_noise
 from scipy.special import ndtr
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import BudgetExceededError, ParameterError
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import noise
@@ -80,6 +80,7 @@ def worst(relation, rows, threshold):
     return largest
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("delta", [1e-2, 1e-4])
 @pytest.mark.parametrize(("relation", "rows"), UNITS)
 def test_every_output_is_as_likely_on_neighbours_as_mu_and_delta_allow(relation, rows, delta):
@@ -122,6 +123,7 @@ def test_the_threshold_is_the_least_that_keeps_the_delta(rows, sigma, delta, res
     assert cost(threshold) <= delta < cost(threshold - 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rows", [4095, 4096, 4097, 4098, 9999, 100_000])
 @pytest.mark.parametrize("sigma", [50.0, 3000.0, 3e4, 1e6])
 @pytest.mark.parametrize("deviations", [0.01, 1.0, 7.0])

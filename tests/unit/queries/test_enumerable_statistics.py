@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from small_worlds import answers, binary_world, labelled_world, largest_change
 
 from synthdp.domain.domain import domain_of, releasable_domain, universe, universe_size
@@ -32,7 +32,6 @@ def test_bounds_of_cell_queries_are_the_largest_changes():
     equal(QUERIES.bounds.swap, largest_change(QUERIES, 2, swap=True))
 
 
-@settings(max_examples=25)
 @given(st.lists(st.lists(st.integers(-4, 4), min_size=6, max_size=6), min_size=1, max_size=3))
 def test_bounds_of_any_cell_queries_are_the_largest_changes(values):
     queries = CellQueries(DOMAIN, np.array(values))

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from query_cases import of_sizes
 
 from synthdp.errors import ParameterError
@@ -29,7 +29,6 @@ def any_margins(rng, sizes):
 @given(
     seed=st.integers(0, 2**32 - 1), sizes=st.lists(st.integers(2, 5), min_size=2, max_size=6), rows=st.integers(0, 40)
 )
-@settings(max_examples=60)
 def test_they_are_the_distances_of_the_pairs_tables_counted_one_by_one(seed, sizes, rows):
     rng = np.random.default_rng(seed)
     domain, margins = of_sizes(*sizes), any_margins(rng, sizes)
@@ -45,7 +44,6 @@ def test_they_are_the_distances_of_the_pairs_tables_counted_one_by_one(seed, siz
 
 
 @given(seed=st.integers(0, 2**32 - 1), sizes=st.lists(st.integers(2, 4), min_size=2, max_size=5))
-@settings(max_examples=30)
 def test_the_counts_are_those_of_every_two_cells(seed, sizes):
     rng = np.random.default_rng(seed)
     codes = np.column_stack([rng.integers(0, size, 200) for size in sizes])

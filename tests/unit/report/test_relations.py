@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.pictures.columns import drawn_indices
-from synthdp.report.page import report_page
-from synthdp.report.relations import FALSE_LISTS, ColumnVerdict, Evidence, Relation, Relations, _connected, associations
+from synthdp.pictures.column_views import drawn_indices
+from synthdp.report.html_page import report_page
+from synthdp.report.relations import FALSE_LISTS, Evidence, Relations, ShownRelation, _connected, associations
+from synthdp.report.verdicts import ColumnVerdict, in_lines
 
 ROWS, EPSILONS = (500, 2000, 9000), (0.5, 1.0, 3.0)
 
@@ -36,7 +38,7 @@ def independent(seed: int, rows: int, columns: int = 14) -> tuple[pd.DataFrame, 
     return pd.DataFrame(values), sd.Schema(schema)
 
 
-def judged(table: pd.DataFrame, schema: sd.Schema, epsilon: float) -> tuple[Relations, list[Relation], np.ndarray]:
+def judged(table: pd.DataFrame, schema: sd.Schema, epsilon: float) -> tuple[Relations, list[ShownRelation], np.ndarray]:
     release = sd.SyntheticRelease(schema=schema, epsilon=epsilon).fit(table).release_
     names, matrix = associations(release.output, drawn_indices(release.output))
     found = Relations(release.output, release.measurements)
@@ -61,6 +63,7 @@ def test_none_of_100_releases_of_independent_columns_lists_a_relation() -> None:
     assert [listed for _, listed, _ in heard if listed] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("weights", [np.ones(1), np.ones(40), 0.5 ** np.arange(12), np.array([9.0] + [0.1] * 90)])
 def test_what_is_noise_stands_out_no_more_often_than_stated(weights: np.ndarray) -> None:
     """Weighted sums of squares of normal numbers, at a bound that is loosened so far that exceptions can be counted."""
@@ -94,18 +97,18 @@ def test_columns_that_go_together_are_listed_with_an_interval_that_holds_the_rea
 
 def test_a_relation_that_only_other_relations_make_is_said_to_be_implied() -> None:
     assert _connected(5, [(0, 1), (1, 2), (3, 4)]) == [0, 0, 0, 3, 3]
-    assert "implied" in Relation(columns=("a", "b"), association=0.3, measured=False).in_words()
-    assert Relation(columns=("a", "b"), association=0.3, low=0.2, high=0.4).in_words() == "0.30 (0.20 to 0.40)"
+    assert "implied" in ShownRelation(columns=("a", "b"), association=0.3, measured=False).in_words()
+    assert ShownRelation(columns=("a", "b"), association=0.3, low=0.2, high=0.4).in_words() == "0.30 (0.20 to 0.40)"
 
 
 def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -> None:
     def said(**settings: Any) -> str:
-        return Relation(columns=("a", "b"), association=0.3, **settings).for_inference
+        return ShownRelation(columns=("a", "b"), association=0.3, **settings).for_inference
 
     assert said(low=0.26, high=0.34).startswith("yes")
     assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "with wide intervals"
     assert said(measured=False).startswith("no")
-    assert "straight" in said(low=0.26, high=1.0, partly=True)
+    assert "linear" in said(low=0.26, high=1.0, partly=True)
 
 
 def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
@@ -117,6 +120,10 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
         assert [one.name for one in verdicts] == list(schema)
         errors.append(np.mean([one.error for one in verdicts]))
     assert errors[1] < errors[0] / 5
+    lines = in_lines([replace(verdicts[0], name=f"x{i}", word="poor", error=0.3) for i in range(20)] + verdicts)
+    assert "30 of 100 rows" in lines[0]
+    assert "and 8 more" in lines[0]
+    assert all(any(one.name in line for line in lines[1:]) for one in verdicts)
     assert ColumnVerdict(name="a", word="poor", error=0.3, lost=0.49).in_words() == (
         "about 30 of 100 rows have a wrong value; about 49 % of the values were outside what was declared"
     )

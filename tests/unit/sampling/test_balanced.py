@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from synthdp.distribution.components import Product
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
+from synthdp.queries.contingency import contingency
 from synthdp.sampling.balanced import (
     MOST_CELLS,
     WORK,
@@ -63,6 +63,7 @@ def distinct_rows(shape, rows):
     return np.column_stack(np.unravel_index(some, shape))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("shape", "rows"), [(SHAPE, 8), ((2,) * 7, 64)])
 @pytest.mark.parametrize("left", [0, 1])
 def test_every_row_stays_with_probability_one_half(shape, rows, left):

@@ -30,6 +30,7 @@ READERS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("block_rows", [7, 1000])
 def test_a_file_holds_the_rows_of_the_model(name, block_rows, tmp_path):

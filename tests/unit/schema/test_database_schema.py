@@ -35,7 +35,7 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
     [
         (lambda: sd.DatabaseSchema({}), "one or more"),
         (lambda: sd.DatabaseSchema({"a b": PERSONS}), "letters"),
-        (lambda: sd.DatabaseSchema(TABLES), "nobody's child"),
+        (lambda: sd.DatabaseSchema(TABLES), "the child in no relation"),
         (lambda: sd.DatabaseSchema(TABLES, [related(child="visits")]), "'visits'"),
         (lambda: sd.DatabaseSchema(TABLES, [related(), related(parent="rows", child="persons")]), "circle"),
         (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x", child="x")]), "circle"),

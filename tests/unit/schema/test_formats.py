@@ -5,7 +5,7 @@ import json
 
 import pytest
 from english_dates import english_dates
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.errors import SchemaError
@@ -74,7 +74,6 @@ def test_a_number_comes_back_with_all_its_digits(example: str, whole: int, decim
     assert form.write(float(form.read(form.write(value)))) == form.write(float(value))
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(EXAMPLES), st.sampled_from(DAYS), texts)
 def test_no_text_raises_and_what_is_read_has_a_number(example: str, day: str, text: str) -> None:
     read = number_format(example).read(text)

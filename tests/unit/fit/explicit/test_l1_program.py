@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 
 from synthdp.errors import ParameterError
 from synthdp.fit.explicit import l1_program
-from synthdp.fit.explicit.columns import Columns
 from synthdp.fit.explicit.l1_program import GAP, L1Program, mixture_of
 from synthdp.fit.explicit.problem import FitProblem, relative_entropy
+from synthdp.fit.explicit.program_columns import Columns
 from synthdp.fit.explicit.solver import FitStatus
 
 TIGHT = L1Program(gap=1e-4, evaluations=3000)
@@ -64,7 +64,6 @@ def textbook_optimum(problem: FitProblem) -> float:
     return float(found.fun)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_the_bound_lies_below_and_the_objective_above_the_optimum_of_the_textbook_program(problem):
     found = L1Program().solve(problem)
@@ -74,7 +73,6 @@ def test_the_bound_lies_below_and_the_objective_above_the_optimum_of_the_textboo
     assert found.objective == pytest.approx(problem.objective(found.weights), rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_small_problems_close_their_gap(problem):
     found = L1Program().solve(problem)
@@ -82,7 +80,6 @@ def test_small_problems_close_their_gap(problem):
     assert found.status in (FitStatus.OPTIMAL, FitStatus.WITHIN_NOISE)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems(), seed=st.integers(0, 2**32))
 def test_no_weights_have_an_objective_below_the_bound_of_any_vector(problem, seed):
     rng = np.random.default_rng(seed)
@@ -91,7 +88,6 @@ def test_no_weights_have_an_objective_below_the_bound_of_any_vector(problem, see
         assert problem.objective(weights) >= bound - 1e-9
 
 
-@settings(max_examples=30, deadline=None)
 @given(problem=problems(), seed=st.integers(0, 2**32))
 def test_a_mixture_is_never_dearer_than_its_program_and_that_never_than_a_column(problem, seed):
     rng = np.random.default_rng(seed)
@@ -238,7 +234,7 @@ def test_limits_are_counts_and_are_kept(monkeypatch):
     monkeypatch.setattr(l1_program, "MAX_PIVOTS", 3)
     stopped = L1Program().solve(problem)
     assert stopped.status is FitStatus.FAILED
-    assert "stopped after 3 pivots" in stopped.reason
+    assert "stopped after 3 pivots" in stopped.reason  # with or without multipliers, by HiGHS's version
     assert stopped.objective <= stopped.objective_mw
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit.pricing import CoordinateAscent, Enumeration, MixedInteger, uniform_codes
@@ -102,7 +102,6 @@ def test_coordinate_ascent_finds_the_maximum_of_separable_scores():
     assert price(CoordinateAscent(restarts=1), basis, y).scores[0] == pytest.approx(best + constant)
 
 
-@settings(max_examples=20)
 @given(basis=bases(order=2))
 def test_the_mixed_integer_program_agrees_with_enumeration(basis):
     y = dual_vector(basis)

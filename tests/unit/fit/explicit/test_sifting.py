@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 from contracts.fit_problems import constructed
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.errors import ParameterError, SolverFailedError
 from synthdp.fit.explicit import sifting
@@ -45,7 +45,6 @@ def test_the_optimum_is_that_of_the_textbook_program(problem):
     assert result.objective - result.gap == pytest.approx(expected, abs=1e-5)
 
 
-@settings(max_examples=20)
 @given(problem=problems())
 def test_sparse_features_give_the_same_optimum(problem):
     sparse = FitProblem(A=sp.csc_array(problem.A), b=problem.b, stddev=problem.stddev)

@@ -3,15 +3,14 @@ import pytest
 from hypothesis import given, strategies as st
 from joint_tables import all_rows, graphs, margin
 
-from synthdp.distribution.contingency import NoisyTable, cell_index, contingency, table_size
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import (
-    NoisyEffect,
     gls_effects,
     gls_total,
     make_consistent,
     make_merged_consistent,
 )
+from synthdp.queries.contingency import NoisyTable, cell_index, contingency, table_size
 
 
 @st.composite
@@ -168,8 +167,8 @@ def test_merged_tables_get_the_margins_of_the_others_and_keep_their_interactions
 def test_an_interaction_that_is_measured_twice_has_the_noise_of_both():
     tables = [NoisyTable(clique=(j,), counts=np.array([30.0, 10.0]), stddev=1.0) for j in range(2)]
     sign = np.array([1.0, -1.0, -1.0, 1.0])
-    effects = [NoisyEffect(clique=(0, 1), values=k * sign, stddev=stddev) for k, stddev in ((2.0, 3.0), (6.0, 4.0))]
-    *_, pair = make_consistent(tables, (2, 2), total=40.0, effects=effects)
+    effects = [NoisyTable(clique=(0, 1), counts=k * sign, stddev=s, alone=True) for k, s in ((2.0, 3.0), (6.0, 4.0))]
+    *_, pair = make_consistent([*tables, *effects], (2, 2), total=40.0)
     precisions = np.array([1 / 9, 1 / 16])
     assert pair.stddev == pytest.approx(precisions.sum() ** -0.5)
     mean = precisions @ [2.0, 6.0] / precisions.sum()

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.errors import ParameterError
-from synthdp.fit.graphical.consistency import NoisyEffect, gls_effects, make_consistent
+from synthdp.fit.graphical.consistency import gls_effects, make_consistent
 from synthdp.fit.graphical.listed_entropy import ListedEntropy, likeliest_spread
 from synthdp.fit.graphical.max_entropy import MaxEntropy
+from synthdp.queries.contingency import NoisyTable
 
 SHAPE = (3, 2, 4, 2)
 CELLS = int(np.prod(SHAPE))
@@ -41,7 +41,6 @@ def any_joint(rng, order):
 
 
 @given(seed=st.integers(0, 2**32 - 1), order=st.integers(2, 4))
-@settings(max_examples=20)
 def test_with_little_noise_every_measured_table_is_the_fitted_one(seed, order):
     rng = np.random.default_rng(seed)
     joint = any_joint(rng, order)
@@ -133,15 +132,15 @@ def test_an_effect_measured_alone_counts_as_that_of_a_table():
     table = NoisyTable(clique=(0, 2), counts=rng.normal(100, 30, 12), stddev=30.0)
     whole = gls_effects([table], SHAPE, total=TOTAL)
     alone = [
-        NoisyEffect(clique=clique, values=effect.ravel(), stddev=whole.precisions[clique] ** -0.5)
+        NoisyTable(clique=clique, counts=effect.ravel(), stddev=whole.precisions[clique] ** -0.5, alone=True)
         for clique, effect in whole.effects.items()
     ]
-    again = gls_effects([], SHAPE, total=TOTAL, effects=alone)
+    again = gls_effects(alone, SHAPE, total=TOTAL)
     assert again.table((0, 2)) == pytest.approx(whole.table((0, 2)))
     assert again.stddev((0, 2)) == pytest.approx(whole.stddev((0, 2)))
-    twice = gls_effects([table], SHAPE, total=TOTAL, effects=alone)
+    twice = gls_effects([table, *alone], SHAPE, total=TOTAL)
     assert twice.stddev((0, 2)) == pytest.approx(whole.stddev((0, 2)) / np.sqrt(2))
-    cliques = [one.clique for one in make_consistent([], SHAPE, total=TOTAL, effects=alone)]
+    cliques = [one.clique for one in make_consistent(alone, SHAPE, total=TOTAL)]
     assert cliques == [(0,), (2,), (0, 2)]
 
 

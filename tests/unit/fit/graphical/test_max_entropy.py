@@ -4,10 +4,10 @@ from hypothesis import given, settings, strategies as st
 from joint_tables import all_rows, graphs, joint_table, margin
 from scipy.optimize import approx_fprime, minimize
 
-from synthdp.distribution.contingency import NoisyTable, cell_index, contingency, table_size
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy, MaxEntropyStatus
+from synthdp.queries.contingency import NoisyTable, cell_index, contingency, table_size
 
 PRECISE = MaxEntropy(max_sweeps=3000, tolerance=1e-10)
 
@@ -41,7 +41,6 @@ def gradients(fit, solver, tables, shape):
     return value, result
 
 
-@settings(max_examples=25)
 @given(problems())
 def test_the_sweeps_reach_the_optimum(problem):
     shape, tables = problem
@@ -50,7 +49,6 @@ def test_the_sweeps_reach_the_optimum(problem):
         assert np.abs(gradient).max() < 2e-3
 
 
-@settings(max_examples=25)
 @given(problems())
 def test_objective_and_residual_are_those_of_the_joint_table(problem):
     shape, tables = problem
@@ -72,7 +70,6 @@ def test_quasi_newton_steps_reach_the_same_model_as_sweeps(problem):
         np.testing.assert_allclose(swept.model.marginal(table.clique), polished.model.marginal(table.clique), atol=2e-3)
 
 
-@settings(max_examples=25)
 @given(problems())
 def test_polishing_never_worsens_the_objective(problem):
     shape, tables = problem
@@ -148,7 +145,6 @@ def constrained(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
 @given(constrained())
 def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):
     shape, tables, allowed = problem
@@ -167,7 +163,6 @@ def test_forbidden_cells_have_no_mass_and_the_rest_reaches_its_optimum(problem):
         assert np.abs(100 * margin(shape, joint, table.clique)[reachable] + pull).max() < 2e-3
 
 
-@settings(max_examples=20)
 @given(constrained())
 def test_polishing_respects_forbidden_cells(problem):
     shape, tables, allowed = problem

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from joint_tables import joint_table, margin
 
-from synthdp.distribution.contingency import NoisyTable, cell_index, merged_cells
 from synthdp.errors import ParameterError
 from synthdp.fit.graphical import raking
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.raking import Particles
+from synthdp.queries.contingency import NoisyTable, cell_index, merged_cells
 
 SHAPE = (2, 3, 2)
 TREE = [(0,), (1,), (2,), (0, 1), (1, 2)]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.fit.graphical.consistency import make_consistent
 from synthdp.fit.graphical.max_entropy import MaxEntropy, fit_by_sweeps
-from synthdp.fit.graphical.shared_margins import exchanges
+from synthdp.fit.graphical.proportional_step import exchanges
+from synthdp.queries.contingency import NoisyTable
 
 SHAPE = (3, 4, 2)
 CLIQUES = ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2))

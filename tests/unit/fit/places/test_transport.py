@@ -4,13 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.fit.places.transport import controlled_rounding, nearest_tables
 
 
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(2, 5), st.integers(2, 5))
-@settings(max_examples=30, deadline=None)
 def test_whole_numbers_have_the_sums_and_are_next_to_the_table(seed: int, parents: int, children: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     whole = rng.integers(0, 6, (parents, children, k))

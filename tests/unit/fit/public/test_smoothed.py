@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from synthdp.distribution.contingency import contingency
 from synthdp.domain.public_rows import UNKNOWN
 from synthdp.fit.public.smoothed import SmoothedRows, smoothed_rows
+from synthdp.queries.contingency import contingency
 
 SHAPE = (8, 6, 5)
 

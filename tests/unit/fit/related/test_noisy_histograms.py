@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synthdp.fit.related.shrinkage import by_period, towards
-from synthdp.fit.related.smoothing import smoothed
+from synthdp.fit.related.person_shrinkage import by_period, towards
+from synthdp.fit.related.tail_smoothing import smoothed
 
 CELLS = np.arange(24)
 SCORES = np.vstack([np.exp(-(((CELLS - middle) / 2.2) ** 2) / 2) for middle in (8, 10, 12)])
@@ -66,6 +66,7 @@ def test_the_spread_of_a_number_survives_noise() -> None:
     assert error(smooth) < 0.7 * error(plain)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["growing", "flat", "counts"])
 @pytest.mark.parametrize("stddev", [10.0, 40.0])
 def test_smoothed_histograms_are_hardly_ever_further_from_the_truth(name: str, stddev: float) -> None:
@@ -89,7 +90,6 @@ def test_with_hardly_any_noise_a_histogram_stays() -> None:
     assert np.abs(smoothed(jagged, 1e-3, lambda n: cut(n, 1e-3)) - jagged).max() < 0.1
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 26)), elements=st.floats(-1e6, 1e6)),
     st.floats(1e-3, 1e6),
@@ -112,6 +112,7 @@ def related(strength: float, size: int = 9, total: float = 4000.0) -> np.ndarray
     return table / table.sum() * total
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
 def test_a_table_of_two_numbers_comes_nearer_to_the_truth_by_an_association(strength: float) -> None:
     truth, rng, errors = related(strength), np.random.default_rng(3), np.zeros(2)
@@ -130,7 +131,6 @@ def test_a_relation_that_is_no_association_of_order_is_found_all_the_same() -> N
     assert np.abs(found - truth).sum() < 0.4 * np.abs(even - truth).sum()
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     arrays(np.float64, (7, 5), elements=st.floats(-1e6, 1e6)),
     arrays(np.float64, (7, 5), elements=st.floats(0, 1e6)),

@@ -70,6 +70,7 @@ TABLES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "relation", "budget"),
     [

@@ -7,7 +7,7 @@ from scipy.stats import lognorm
 
 import synthdp as sd
 from synthdp.errors import SchemaError
-from synthdp.fit.public.shrinkage import combined
+from synthdp.fit.public.public_shrinkage import combined
 from synthdp.mechanisms.adaptive.declared_shapes import expected_counts
 
 EDGES = np.linspace(0, 100, 33)
@@ -38,6 +38,7 @@ def errors(truth: np.ndarray, like: str, noise: float) -> tuple[float, float]:
     return tuple(np.mean(found, axis=0).tolist())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind", ["lognormal", "normal", "exponential", "uniform", "increasing", "decreasing", "smooth"]
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthdp.mechanisms.adaptive.energies import NONE, SIZES, before_scores, energies, prior_of
+from synthdp.mechanisms.adaptive.energies import NONE, SIZES, before_scores, energies, prior_of, seen
 
 ROWS, PAIRS, CHANCE = 10_000.0, 300, 400.0
 
@@ -50,3 +50,13 @@ def test_scores_below_what_chance_makes_are_no_sign_of_anything():
     found = energies(np.array([-500.0, 0.0, 5000.0]), np.full(3, CHANCE), 50.0, total=ROWS, columns=4)
     assert found[0].none > 0.5
     assert found[2].none < 1e-6
+
+
+def test_as_many_relations_are_seen_as_are_foretold():
+    """Relations among three hundred pairs, one after the other, each beside unrelated ones."""
+    for distance, stddev in ((1000.0, 200.0), (1600.0, 300.0)):
+        foretold = seen(np.full(PAIRS, distance), np.full(PAIRS, CHANCE), stddev, total=ROWS, columns=25)[0]
+        found = [said(1, distance, stddev, seed=seed)[0].none <= 0.5 for seed in range(40)]
+        assert np.mean(found) == pytest.approx(foretold, abs=0.15)
+    for distance, chance in ((0.0, 0.0), (9000.0, 1.0)):
+        assert seen(np.full(1, distance), np.full(1, CHANCE), 200.0, total=ROWS, columns=25)[0] == chance

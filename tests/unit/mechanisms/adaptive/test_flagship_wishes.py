@@ -9,10 +9,9 @@ import pytest
 from synthdp import AdaptiveMarginals, ApproxDP, Curator, Integer, Schema
 from synthdp.errors import BudgetExceededError
 from synthdp.fit.graphical.listed_entropy import ListedEntropy
-from synthdp.fit.out_of_domain import noisy_effects
 from synthdp.mechanisms.adaptive.adaptive_marginals import STAGES
+from synthdp.mechanisms.adaptive.selection import KEPT
 from synthdp.queries.interactions import Interactions
-from synthdp.queries.marginals import Marginals
 
 NAMES = ["a", "b", "c", "d", "e"]
 SCHEMA = Schema({name: Integer(0, 9) for name in NAMES})
@@ -49,12 +48,8 @@ def noise_of_tables(**wishes) -> dict[tuple[int, ...], float]:
     release = AdaptiveMarginals(second_stage=0.0, listed=chosen, **wishes).release(curator(), random_state=0)
     precisions = defaultdict(float)
     for measured in release.measurements:
-        queries = measured.queries
-        if isinstance(queries, Interactions):
-            for effect in noisy_effects(queries, measured.answers, measured.stddev):
-                precisions[effect.clique] += effect.stddev**-2
-        elif isinstance(queries, Marginals) and len(queries.cliques[0]) > 1:
-            precisions[queries.cliques[0]] += measured.stddev**-2
+        for table in measured.tables:
+            precisions[table.clique] += table.stddev**-2
     return {clique: precision**-0.5 for clique, precision in precisions.items() if len(clique) == 2}
 
 
@@ -68,13 +63,15 @@ def test_what_the_workload_wishes_is_measured_with_less_noise_than_the_rest_and_
     assert all(measured[pair] < every.get(pair, np.inf) for pair in wished)
 
 
-def test_of_all_interactions_those_within_the_wishes_have_the_least_noise():
+def test_of_all_interactions_pairs_outside_of_the_wishes_keep_a_fifth_of_the_cost():
     release = AdaptiveMarginals(workload=[("a", "b"), ("c", "e")]).release(curator(), random_state=0)
     (measured,) = [m for m in release.measurements if isinstance(m.queries, Interactions)]
-    noise = {one.clique: one.stddev for one in noisy_effects(measured.queries, measured.answers, measured.stddev)}
-    pairs = {clique: stddev for clique, stddev in noise.items() if len(clique) == 2}
-    assert len(pairs) == 10
-    assert sorted(pairs, key=lambda clique: pairs[clique])[:2] in ([(0, 1), (2, 4)], [(2, 4), (0, 1)])
+    # one row moves an effect of one column by .9
+    cost = {one.clique: 0.9 ** len(one.clique) / one.stddev**2 for one in measured.tables}
+    outside = sum(cost[clique] for clique in cost if len(clique) == 2 and clique not in {(0, 1), (2, 4)})
+    assert len([clique for clique in cost if len(clique) == 2]) == 10
+    assert 0.75 * KEPT < outside / sum(cost.values()) <= 1.01 * KEPT
+    assert cost[(0, 1)] == pytest.approx(cost[(2, 4)], rel=0.02)
 
 
 def test_a_set_of_more_weight_has_less_noise():

@@ -18,13 +18,13 @@ from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import rounded
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.marginals import one_ways
-from synthdp.storage import load, save
+from synthdp.release import load, save
 
 ROWS = 6000
 SCHEMA = sd.Schema(
     {"years": sd.Continuous(0, 41, nullable=True), "loan": sd.Integer(1000, 90_000), "score": sd.Continuous(0, 1)}
 )
-STEP = "how round numbers are"
+STEP = "digit preference (rounding classes)"
 
 
 def table_of(rows: int = ROWS, *, seed: int = 0) -> pd.DataFrame:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from synthdp.distribution.contingency import project_to_simplex
 from synthdp.mechanisms.adaptive.separate_bins import separate_bins
 from synthdp.mechanisms.adaptive.smoothing import estimated, smoothed
+from synthdp.queries.contingency import project_to_simplex
 
 CELLS = np.arange(32)
 HUMP = 300 * np.exp(-0.5 * ((CELLS - 12) / 6) ** 2)
@@ -73,6 +73,7 @@ def ratios(family, *, tables, draws, seed):
     return np.array(found)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_estimate_is_no_farther_from_the_table_than_projected_counts(family):
     assert ratios(family, tables=5, draws=2, seed=1).mean() < 1.0

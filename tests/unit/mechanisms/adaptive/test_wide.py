@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from no_noise import recorded, replayed
 
 import synthdp as sd
 from synthdp.distribution.components import Components
-from synthdp.distribution.contingency import NoisyTable
 from synthdp.distribution.junction_tree import tree_cells
 from synthdp.mechanisms.adaptive.wide import (
     CELLS_A_COLUMN,
@@ -22,6 +21,7 @@ from synthdp.mechanisms.adaptive.wide import (
     whole_margins,
 )
 from synthdp.privacy.loss import components as loss_components
+from synthdp.queries.contingency import NoisyTable
 from synthdp.schema.constraints import Implies
 
 LEVELS = list("abcd")
@@ -88,7 +88,6 @@ def test_an_interaction_counts_when_it_is_above_noise_and_chance():
 
 
 @given(seed=st.integers(0, 2**32 - 1), columns=st.integers(1, 30), pairs=st.integers(0, 40))
-@settings(max_examples=50)
 def test_columns_are_in_one_group_if_cliques_join_them_and_in_none_without_a_clique(seed, columns, pairs):
     rng = np.random.default_rng(seed)
     cliques = [tuple(sorted(rng.choice(columns, 2, replace=False).tolist())) for _ in range(pairs) if columns > 1]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import strategies as my
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import Domain, axis_of, domain_of
@@ -156,7 +156,6 @@ def test_an_error_inside_duckdb_quotes_no_value():
 
 @pytest.mark.slow
 @given(my.decimal_numbers() | my.multiples(), st.integers(1, 40))
-@settings(max_examples=30)
 def test_numbers_of_a_lattice_are_counted_where_the_encoder_puts_them(column, bins):
     """The values themselves, the middles between them, which are rounded, and what is beyond the bounds."""
     lower, upper = float(column.lower), float(column.upper)

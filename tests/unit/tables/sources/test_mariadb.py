@@ -76,7 +76,7 @@ def test_rows_are_read_as_a_dataframe_of_the_same_values(server: str) -> None:
 def test_synthetic_rows_come_back_and_the_table_that_was_read_is_refused(server: str) -> None:
     source = sd.SqlSource(server, table="people")
     release = sd.SyntheticRelease(schema=SCHEMA, epsilon=5.0, random_state=0).fit(source)
-    with pytest.raises(ParameterError, match="the table that was just read"):
+    with pytest.raises(ParameterError, match="the private table itself"):
         release.sample_to(sd.SqlSource(server, table="people"))
     release.sample_to(sd.SqlSource(server, table="made"), rows=30)
     again = sd.SqlSource(server, table="made")

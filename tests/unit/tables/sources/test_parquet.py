@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import domain_of
@@ -22,7 +22,7 @@ from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, I
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources import parquet
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.parquet import ParquetSource
 
 SCHEMA = Schema(

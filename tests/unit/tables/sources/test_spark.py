@@ -20,7 +20,7 @@ from rule_models import model_of
 from source_settings import SETTINGS, answer, curator_of, every_pair, sums, table as busy_table
 
 from synthdp import AdaptiveMarginals, SyntheticRelease
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import domain_of
 from synthdp.errors import DataError, ParameterError
@@ -37,6 +37,8 @@ from synthdp.tables.sources.parquet import ParquetSource
 from synthdp.tables.sources.spark import SparkSource, sample_on_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+LANDING = pytest.mark.landing
+"""One test of each promise; the others wait for the slow suite."""
 SCHEMA = Schema(
     {
         "age": Integer(0, 90),
@@ -95,9 +97,16 @@ def statistics():
     ]
 
 
-@pytest.mark.parametrize("adjacency", [Adjacency(), Adjacency(unit="person", rows=4)])
-@pytest.mark.parametrize("partitions", [1, 7])
-def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
+@pytest.mark.parametrize(
+    ("partitions", "adjacency"),
+    [
+        (1, Adjacency()),
+        (7, Adjacency()),
+        (1, Adjacency(unit="person", rows=4)),
+        pytest.param(7, Adjacency(unit="person", rows=4), marks=LANDING),
+    ],
+)
+def test_the_integers_are_those_of_the_dataframe(spark, partitions, adjacency):
     frame = spark.createDataFrame(table_of()).repartition(partitions)
     room = PrivateTable(SparkSource(frame), SCHEMA, adjacency)
     pandas = PrivateTable(FrameSource(table_of()), SCHEMA, adjacency)
@@ -106,6 +115,7 @@ def test_the_integers_are_those_of_the_dataframe(spark, adjacency, partitions):
     room.close()
 
 
+@LANDING
 def test_one_row_of_a_spark_table_is_one_row_read(spark):
     """R35."""
     types = "who string, n bigint, t string, x double"
@@ -139,7 +149,7 @@ HOSTILE = """
 """A text that is no UTF-8, moments of the years 255000 and before, infinity."""
 
 
-@pytest.mark.parametrize("unit", [None, "person"])
+@pytest.mark.parametrize("unit", [None, pytest.param("person", marks=LANDING)])
 def test_hostile_cells_change_their_own_rows_and_nothing_else(spark, unit, capfd):
     hostile = spark.sql(HOSTILE)
     plain = (
@@ -179,7 +189,7 @@ def troubled(spark, flag, trouble):
     return frame.mapInArrow(once, frame.schema)
 
 
-@pytest.mark.parametrize("trouble", [dies, dawdles])
+@pytest.mark.parametrize("trouble", [pytest.param(dies, marks=LANDING), dawdles])
 def test_a_task_that_is_killed_or_run_twice_is_counted_once(spark, tmp_path, trouble):
     room = PrivateTable(SparkSource(troubled(spark, tmp_path / "flag", trouble)), SCHEMA, Adjacency())
     statistic = statistics()[0]
@@ -219,6 +229,7 @@ def _refused(self, *_: object, **__: object):
     raise AssertionError("rows were asked for")
 
 
+@LANDING
 def test_a_whole_release_asks_and_hears_the_same_and_no_row_comes_to_the_driver(spark, monkeypatch):
     drawn = with_fixed_noise(monkeypatch)
     monkeypatch.setattr(SparkSource, "blocks", _refused)
@@ -277,6 +288,7 @@ def test_columns_to_discover_come_in_blocks(spark):
     assert sum(len(block["age"].values) for block in blocks) == 3000
 
 
+@LANDING
 def test_an_error_inside_spark_quotes_no_value(spark):
     frame = spark.sql("SELECT assert_true(id < 2, concat('secret', id)) AS x, 1 AS age FROM range(5)")
     schema = Schema({"x": Categorical(["a"]), "age": Integer(0, 9)})
@@ -289,6 +301,7 @@ def test_something_else_is_no_spark_table():
         SparkSource(3)
 
 
+@LANDING
 def test_synthetic_rows_are_drawn_on_the_executors_and_repeat_by_their_seed(spark):
     schema = Schema({"id": Identifier(), **SCHEMA})
     model = model_of(schema)

@@ -96,6 +96,7 @@ def ran(script: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.landing
 def test_a_table_by_its_name_is_released_and_written_without_a_setting_by_hand(tmp_path: Path) -> None:
     said = ran(FIRST_TRY, tmp_path)
     assert "Spark's catalogue has no table 'nothing'" in said
@@ -105,7 +106,10 @@ def test_a_table_by_its_name_is_released_and_written_without_a_setting_by_hand(t
 
 @pytest.mark.parametrize(
     ("python", "sentence"),
-    [("/nowhere/python", "the executors find no Python"), ("bare", "is missing in the executors' Python")],
+    [
+        ("/nowhere/python", "the executors find no Python"),
+        pytest.param("bare", "is missing in the executors' Python", marks=pytest.mark.landing),
+    ],
 )
 def test_what_the_executors_lack_is_said_before_anything_is_spent(python: str, sentence: str, tmp_path: Path) -> None:
     bare = tmp_path / "python"

@@ -268,6 +268,7 @@ def test_no_value_of_any_type_stops_the_reading_and_all_drivers_read_alike(
     assert _codes_of(door, hostile) == read_by_adbc
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if kind != "bytea"])
 def test_a_value_that_fits_is_read_and_others_do_not_become_it(kind: str, read_by_adbc: dict[str, list[int]]) -> None:
     column, fits, _ = TYPES[kind]

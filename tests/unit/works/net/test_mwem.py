@@ -39,6 +39,7 @@ def silent_selection(monkeypatch) -> list[int]:
     return chosen
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_without_noise_it_measures_each_table_once_and_fits_all_of_them(monkeypatch, neighbors):
     silence(monkeypatch)
@@ -56,6 +57,7 @@ def test_without_noise_the_worst_query_is_chosen(monkeypatch):
     assert chosen == [int(np.argmax(np.abs(QUERIES.sums(CODES) - uniform)))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("budget", [PureDP(1.0), ApproxDP(1.0, 1e-6)])
 def test_replay_beats_the_single_update_by_far(budget):
     errors = {

@@ -56,6 +56,7 @@ def test_without_noise_a_lower_order_is_within_its_bias(order, monkeypatch):
     assert 0 < np.abs(answer.estimate - TRUTH).max() <= answer.truncation_bound + 1e-4
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_the_trace_is_the_same_on_neighbours(loss, neighbors, monkeypatch):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from silence import silence
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP
 from synthdp.schema.columns import Boolean

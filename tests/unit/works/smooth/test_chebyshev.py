@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError
@@ -48,7 +48,6 @@ def test_sums_add_up_the_rounded_features():
     np.testing.assert_array_equal(tensor.finish(tensor.sums(codes)), tensor.sums(codes))
 
 
-@settings(max_examples=25)
 @given(d=st.integers(1, 3), t=st.integers(2, 5), cells=st.integers(1, 4), nullable=st.booleans())
 def test_no_record_and_no_swap_exceeds_the_declared_bounds(d, t, cells, nullable):
     domain = grid(d, cells, nullable=nullable)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from synthdp.answers.questions import count, marginal, smooth
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.estimate import Estimate
-from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes, on_nodes
 
 
 def summary_of(points: np.ndarray, t: int, *, stddev: float = 0.0, rows_stddev: float = 0.0) -> TrigonometricSummary:
@@ -30,7 +30,6 @@ def points(d: int, count: int = 50, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, (count, d))
 
 
-@settings(max_examples=25)
 @given(d=st.integers(1, 3), t=st.integers(2, 6), seed=st.integers(0, 2**32))
 def test_a_polynomial_of_degree_below_t_is_answered_exactly(d, t, seed):
     rng = np.random.default_rng(seed)
@@ -75,6 +74,7 @@ def test_a_private_number_of_rows_widens_the_error_bar():
     assert answer.stderr == pytest.approx(x.mean() * 5 / 50)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_separable_queries_are_answered_as_on_the_grid(d):
     kernels = GaussianKernels.random(5, d=d, sigma=0.9, rng=np.random.default_rng(3), terms=3)
@@ -118,7 +118,7 @@ def test_fewer_degrees_are_a_shorter_summary():
 
 
 def test_queries_are_evaluated_at_all_nodes_in_blocks(monkeypatch):
-    from synthdp.works.smooth import answers as smooth_answers
+    from synthdp.works.smooth import smooth_answers
 
     monkeypatch.setattr(smooth_answers, "_POINTS_AT_ONCE", 7)
     axis = chebyshev_nodes(5)
@@ -127,7 +127,7 @@ def test_queries_are_evaluated_at_all_nodes_in_blocks(monkeypatch):
 
 
 def test_many_separable_queries_are_answered_in_blocks(monkeypatch):
-    from synthdp.works.smooth import answers as smooth_answers
+    from synthdp.works.smooth import smooth_answers
 
     kernels = GaussianKernels.random(9, d=2, sigma=0.9, rng=np.random.default_rng(3), terms=2)
     summary = summary_of(points(2), 5, stddev=0.1)

@@ -11,14 +11,14 @@ import pytest
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ZCDP, ApproxDP, PrivacyLoss, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import GaussianKernels
+from synthdp.works.smooth.smooth_answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import improved_degrees
 from synthdp.works.smooth.whole_class import chain_bound, class_accuracy, class_degrees, class_noise, ellipsoid

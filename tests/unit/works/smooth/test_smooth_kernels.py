@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 from numpy.polynomial import hermite_e
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
 from synthdp.works.smooth.kernels import (
     MAX_ORDER,
@@ -29,6 +28,7 @@ from synthdp.works.smooth.kernels import (
     kernel_norm,
     kernel_smoothness,
 )
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary, chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import improved_degrees, least_error_degrees, paper_degrees, truncation_bound
 
@@ -40,6 +40,7 @@ def derivatives(u: np.ndarray, order: int) -> np.ndarray:
     return np.array([np.abs(hermite_e.hermeval(u, [0] * k + [1])) for k in range(order + 1)]) * np.exp(-(u**2) / 2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 1.7])
 @pytest.mark.parametrize("order", [1, 2, 4, 7])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from silence import silence
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import ParameterError
 from synthdp.measurements import NoiseLaw

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from silence import silence
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.fit.explicit.column_generation import ColumnGeneration, GridProblem
@@ -27,9 +27,9 @@ from synthdp.queries.trigonometric import Cosine
 from synthdp.schema.columns import Categorical, Continuous, Integer
 from synthdp.schema.constraints import LessEqual
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth import exact as smooth_exact
+from synthdp.works.smooth import exact_smooth as smooth_exact
 from synthdp.works.smooth.chebyshev import ChebyshevTensor
-from synthdp.works.smooth.exact import all_points, grid_basis, on_lattice
+from synthdp.works.smooth.exact_smooth import all_points, grid_basis, on_lattice
 from synthdp.works.smooth.practical import count_terms, random_terms
 from synthdp.works.smooth.product import MomentOrders, plan
 from synthdp.works.smooth.summary import SmoothSummary
@@ -315,6 +315,7 @@ def test_under_much_noise_only_means_and_one_second_moment_are_measured(monkeypa
     assert (2 * sample**2 - 1).mean().mean() == pytest.approx((2 * table**2 - 1).mean().mean(), abs=0.05)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("solver", ["lp", "mw", "sifting"])
 def test_a_named_solver_weighs_draws_from_the_product(monkeypatch, solver):
     silence(monkeypatch)

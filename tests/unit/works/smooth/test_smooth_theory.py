@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 import scipy.optimize
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import ParameterError
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
+from synthdp.works.smooth.smooth_answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import (
     accuracy,

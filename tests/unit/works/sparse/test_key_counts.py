@@ -54,6 +54,7 @@ def neighbours(relation):
     return [((*rows, a), (*rows, b)) for rows in TABLES for a in [*KEYS, "elsewhere"] for b in KEYS]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("relation", ["one", "swap"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_no_neighbours_differ_by_more_than_the_declared_bounds(name, relation):
@@ -64,6 +65,7 @@ def test_no_neighbours_differ_by_more_than_the_declared_bounds(name, relation):
     assert (l1 <= declared.l1, l2_squared <= declared.l2_squared, linf <= declared.linf) == (True, True, True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "relation"), [(n, r) for n, relations in ATTAINED.items() for r in relations])
 def test_bounds_are_attained(name, relation):
     declared = getattr(STATISTICS[name].bounds, relation)

@@ -50,6 +50,7 @@ def test_the_loss_is_what_was_lost_and_covers_every_item(name, neighbors):
         MECHANISMS[name].release(asked)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_neighbours_with_the_same_noisy_answers_ask_for_noise_alike(name, neighbors, monkeypatch):

@@ -99,7 +99,7 @@ def test_failure_says_to_raise_slots_and_asks_nothing_of_the_table(monkeypatch):
     _, session = opened(slots=250, accuracy=0.01)
     assert session.ask(study(0, 200)).origin is Origin.MEASURED
     reads = private_table(session.watch).reads
-    with pytest.raises(MechanismFailure, match="raise slots when opening a session"):
+    with pytest.raises(MechanismFailure, match="open a session with more slots"):
         session.ask(study(200, 400))
     assert private_table(session.watch).reads == reads
     assert session.ask(study(0, 200)).origin is Origin.WEIGHTS
@@ -194,7 +194,7 @@ def test_a_saved_session_says_that_it_is_private_and_only_its_owner_reads_it(tmp
         assert file.stat().st_mode & 0o077 == 0
     assert json.loads((tmp_path / "s" / "session.json").read_text())["warning"].startswith("PRIVATE")
     _, other = opened()
-    with pytest.raises(FormatError, match="holds a session already"):
+    with pytest.raises(FormatError, match="holds a saved session already"):
         other.save(tmp_path / "s")
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices, IntArray
-from synthdp.distribution.contingency import contingency
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
+from synthdp.queries.contingency import contingency
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 

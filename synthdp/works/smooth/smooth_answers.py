@@ -210,7 +210,9 @@ class TrigonometricSummary:
             raise ParameterError(f"column {name!r} is not in this summary, which has: {', '.join(self.names)}")
         column = None if self.schema is None else self.schema[name]
         if column is None:
-            raise ParameterError("this summary was saved before it kept the bounds of its columns: ask sd.smooth")
+            raise ParameterError(
+                "this summary was saved by an older version, without the bounds of its columns: ask sd.smooth instead"
+            )
         if column.quantity != "number" or grid_of(column).releasable > grid_of(column).regular:
             raise ParameterError(
                 f"column {name!r} must be one of numbers, never missing or special, to have a mean in this summary"

@@ -103,7 +103,8 @@ class Asked:
             if terms[name].table != self.of and terms[name].table not in self.layout.ancestors(self.of):
                 below, above = self.layout.schema.names[terms[name].table], self.layout.schema.names[self.of]
                 raise ParameterError(
-                    f"{name!r} is of a row of {below!r}, of which a row of {above!r} has several: name a summary of them, "
+                    f"{name!r} belongs to a row of {below!r}, of which a row of {above!r} has several: name a "
+                    "summary of them, "
                     f"such as '{below}.rows' or '{below}.column.mean'"
                 )
         if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):

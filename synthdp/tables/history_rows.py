@@ -32,7 +32,10 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
         If the schema has a child of a child, which has no place in one table.
     """
     if any(relation.parent != schema.root for relation in schema.relations):
-        raise ParameterError("a child of a child has no place in one table of persons: take the tables as they are")
+        raise ParameterError(
+            "the history of a person holds the tables directly below the persons, and this table is further below: "
+            "use the tables themselves"
+        )
     wide = _pandas(tables[schema.root])
     if schema.key is None:
         return wide

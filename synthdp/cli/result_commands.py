@@ -140,8 +140,8 @@ def report(
     Example:
       synthdp report table.release --out report.html
     """
-    from synthdp.estimators.report_file import write_report
     from synthdp.publishing import whole_file
+    from synthdp.report import write_report
     from synthdp.report.dictionary import read_descriptions
     from synthdp.report.guidelines import PUBLISHER, About
 

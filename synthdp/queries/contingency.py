@@ -1,6 +1,6 @@
 """Contingency tables over a few columns: cell numbers, counts, noisy counts, the simplex.
 
-The nouns that `distribution` and `fit` share.  A table is flat in C order over its clique's columns.  Knows
+The nouns that queries, distributions and fits share.  A table is flat in C order over its clique's columns.  Knows
 no model.
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -21,13 +21,18 @@ from synthdp.errors import ParameterError
 Shape: TypeAlias = tuple[int, ...]
 """The number of codes of each column."""
 
+LEAST_STDDEV = 1e-9
+"""Least stddev of a table, in rows.  A numerical tolerance: noise of a huge budget may round to 0, and fits divide by it."""
+
 _NORMALISED = 1e-12
 """Tolerance: weights whose sum is this near to 1 stay as they are, so that a saved model is read as it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyTable:
-    """An estimate of a contingency table with independent noise of one scale in every cell.
+    """A noisy fact about some columns: an estimate of their contingency table, or of its interaction alone.
+
+    The noise is independent and of one scale in every cell; that of an interaction is centred, as its counts are.
 
     Parameters
     ----------
@@ -41,7 +46,8 @@ class NoisyTable:
         For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from 0.
         Its cells are then those of the groups.  ``None`` where no codes were merged.
     alone
-        Whether only its interaction is known: the counts are then centred along every axis, and say nothing of its margins.
+        Whether only its interaction was measured: the counts are then centred along every axis (over the cells that a
+        released row may have, 0 in others), and say nothing of its margins.
 
     Raises
     ------
@@ -66,6 +72,11 @@ class NoisyTable:
         object.__setattr__(self, "stddev", float(self.stddev))
 
     @property
+    def parts(self) -> Iterable[Clique]:
+        """The sets of columns of whose effects the table tells: all of its clique, or the clique itself."""
+        return (self.clique,) if self.alone else subsets_of(self.clique)
+
+    @property
     def merged_cells(self) -> IntArray | None:
         """(cells of the whole table,) the cell of this one that each lies in; ``None`` where no codes were merged."""
         return None if self.groups is None else merged_cells(self.groups)
@@ -75,6 +86,23 @@ class NoisyTable:
         if self.groups is None:
             return table_shape(shape, self.clique)
         return tuple(int(groups.max()) + 1 for groups in self.groups)
+
+
+@runtime_checkable
+class TellsNoisyTables(Protocol):
+    """Queries whose answers are contingency tables, or interactions in them."""
+
+    def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
+        """Return (k,) noisy answers as tables over all cells of the queries' domain, columns in increasing order.
+
+        ``stddev`` is the noise of each answer.
+        """
+        ...
+
+
+def ordered(clique: Clique, counts: AnyArray, shape: Sequence[int]) -> FloatArray:
+    """Return a table whose axes are a clique's columns, (shape), with the columns in increasing order, flat."""
+    return np.asarray(counts.reshape(shape).transpose(np.argsort(clique, kind="stable")), np.float64).ravel()
 
 
 def merged_cells(groups: Sequence[IntArray]) -> IntArray:

@@ -15,9 +15,7 @@ from scipy import sparse
 
 from synthdp.answers.grouping import numbered
 from synthdp.arrays import AnyArray, Clique, Codes, FloatArray, IntArray, Sparse
-from synthdp.distribution.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.fit.graphical.consistency import (
-    NoisyEffect,
     gls_effects,
     make_consistent,
     make_merged_consistent,
@@ -25,6 +23,7 @@ from synthdp.fit.graphical.consistency import (
 from synthdp.fit.graphical.max_entropy import MaxEntropy
 from synthdp.fit.graphical.moment_matching import DAMPING, LONGEST, NoisyProducts, heard
 from synthdp.parallel import in_order
+from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_of, table_shape
 from synthdp.randomness import Generator
 
 SWEEPS = 4
@@ -144,7 +143,6 @@ def refitted(
     weight: float,
     total_stddev: float,
     rng: Generator,
-    effects: Sequence[NoisyEffect] = (),
     merged: Sequence[NoisyTable] = (),
     products: MomentTargets | None = None,
 ) -> FloatArray:
@@ -153,7 +151,7 @@ def refitted(
     Parameters
     ----------
     tables
-        The released noisy tables; their noise is drawn anew.
+        The released noisy tables, and main effects and interactions alone; their noise is drawn anew.
     shape
         Number of codes of each column.
     codes
@@ -166,8 +164,6 @@ def refitted(
         Of the error of the number of rows.
     rng
         Of the noise.
-    effects
-        What was measured of main effects and interactions alone; their noise is drawn anew, too.
     merged
         Released noisy tables of merged codes; their noise is drawn anew, too.
     products
@@ -176,11 +172,11 @@ def refitted(
     count = rows.shape[1]
     total = weight * len(codes)
     totals = np.maximum(total + total_stddev * rng.standard_normal(count), 1.0)
-    pooled = gls_effects(tables, shape, total=total, effects=effects)
+    pooled = gls_effects(tables, shape, total=total)
     noise = {part: _centred(_white(rng, (*table_shape(shape, part), count), precision**-0.5))
              for part, precision in pooled.precisions.items()}  # fmt: skip
     raked = []
-    agreed = make_consistent(tables, shape, total=total, effects=effects)
+    agreed = make_consistent(tables, shape, total=total)
     for table in (*agreed, *make_merged_consistent(merged, pooled)):
         key = cell_index(codes, shape, table.clique).astype(np.int64)
         key = key if table.merged_cells is None else table.merged_cells[key]

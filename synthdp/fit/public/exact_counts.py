@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
-from synthdp.distribution.contingency import cell_index
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
+from synthdp.queries.contingency import cell_index
 from synthdp.randomness import Generator
 
 ROWS, MOST_ROWS = 100_000, 300_000

@@ -53,7 +53,7 @@ def release_database(
         If a file is missing, a place is taken, or an option is for one table only; nothing is spent then.
     """
     from synthdp.estimators.database_release import DatabaseRelease
-    from synthdp.storage import check_place
+    from synthdp.release_files import check_place
 
     given = [name for name, used in unsupported.items() if used]
     if given:

@@ -310,7 +310,7 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
     shown, listed, rest = bars[:SHOWN_LEVELS], bars[SHOWN_LEVELS:LISTED_LEVELS], bars[LISTED_LEVELS:]
     if rest:
         listed.append(Bar(f"{len(rest)} other levels", min(sum(bar.share for bar in rest), 100.0)))
-    summary = number if len(bars) <= SHOWN_LEVELS else f"{number}, the {SHOWN_LEVELS} most frequent"
+    summary = number if len(bars) <= SHOWN_LEVELS else f"the {SHOWN_LEVELS} most frequent of {number}"
     return ColumnView(
         name=name, bars=tuple(shown), ordered=False, apart=(*listed, *missing), summary=_with_missing(summary, missing)
     )

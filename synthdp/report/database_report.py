@@ -12,20 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from synthdp.answers.related.known import noisy_person_tables
 from synthdp.answers.related.unfit import unusual_persons
 from synthdp.arrays import AnyArray, IntArray
 from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
-from synthdp.pictures.columns import PairView, computed_view, grouped, pair_of_values
+from synthdp.pictures.column_views import PairView, computed_view, grouped, pair_of_values
 from synthdp.pictures.picture import column_chart, heat_map
 from synthdp.pictures.view import ColumnView
-from synthdp.queries.related.person_tables import Kind, PersonTables
+from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.across import Key, clear_pairs
-from synthdp.report.page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
+from synthdp.report.html_page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
 from synthdp.report.relations import LEAST_ASSOCIATION, cramers_v
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
 from synthdp.schema.columns import Column, Integer
@@ -98,7 +99,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
     release
         Whose output is a `DatabaseModel`.
     fingerprint
-        Its short name, see `storage.fingerprint`.
+        Its short name, see `release_files.fingerprint`.
     title
         Of the page; default: a general one.
     """
@@ -270,16 +271,9 @@ def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
     """Return for each column the total variation distance, in per cent, by which noise alone moves its table, at most."""
     layout = release.output.layout
     found: dict[tuple[str, str], float] = {}
-    for measured in release.measurements:
-        queries = measured.queries
-        if not isinstance(queries, PersonTables):
-            continue
-        stddevs = measured.stddev * queries.denominator / queries.ones
-        for table, stddev, counts in zip(
-            queries.tables, stddevs, queries.split(np.asarray(measured.answers, np.float64)), strict=True
-        ):
-            if table.kind is Kind.ONE:
-                total = max(float(counts.sum()), float(stddev))
-                moved = min(1.0, 0.5 * counts.size * MEAN_ABS * float(stddev) / total)
-                found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
+    for _, table, counts, stddev in noisy_person_tables(release.measurements):
+        if table.kind is Kind.ONE:
+            total = max(float(counts.sum()), stddev)
+            moved = min(1.0, 0.5 * counts.size * MEAN_ABS * stddev / total)
+            found.setdefault((layout.schema.names[table.table], table.attribute), 100 * moved)  # of standard cells
     return found

@@ -14,8 +14,8 @@ import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.distribution.protocol import ImpossibleEvidenceError
+from synthdp.domain.grid_rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.histories import Layout, Order
-from synthdp.domain.rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.rules_among import Among
 from synthdp.errors import InternalError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable, group_of_mean
@@ -160,7 +160,7 @@ class Histories:
                 np.multiply.at(weights, tables[-1].parent, of_rows)
         if allowed:
             if weights.sum() <= 0:
-                raise ImpossibleEvidenceError("no person has what is given")
+                raise ImpossibleEvidenceError("no person of the model has the values in `given`: relax `given`")
             # Evenly spaced places among the cumulated weights: nobody is chosen twice as long as others would do.
             places = (np.arange(persons) + rng.random()) / persons * weights.sum()
             chosen = np.minimum(np.searchsorted(np.cumsum(weights), places, side="right"), drawn - 1)

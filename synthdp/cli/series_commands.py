@@ -67,7 +67,7 @@ def start(
           --period month --ledger l.sqlite --dataset beds
     """
     if any((folder / name).exists() for name in (SERIES, PANEL)):
-        raise DataError(f"'{folder}' is a series already: add to it, or give another folder")
+        raise DataError(f"'{folder}' holds a series already: add a period to that series, or give another folder")
     known = {"schema": synthdp.Schema.read(schema_path), "periods": periods, "path": folder, "ledger": ledger}
     made: synthdp.ReleaseSeries | synthdp.PanelSeries
     of_panel = {name: value for name, value in (("window", window), ("bins", bins)) if value is not None}

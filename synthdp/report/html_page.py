@@ -13,23 +13,23 @@ import numpy as np
 from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
-from synthdp.distribution.contingency import cell_index, table_size
 from synthdp.distribution.protocol import systematic_counts
 from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import column_views, drawn_indices, pair_view
+from synthdp.pictures.column_views import column_views, drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart, heat_map, scale_legend, triangle
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
 from synthdp.progress import Progress, ProgressCallback, silent
+from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import PUBLISHER, About
-from synthdp.report.relations import Relation, Relations, associations
+from synthdp.report.relations import Relations, ShownRelation, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -139,10 +139,10 @@ DRAWN = 6
 """Pairs of columns that are drawn."""
 
 UNFIT = (
-    "learning of a person, or deciding about one: every row is made up, also where it looks like somebody",
-    "counts of small groups, rare events and largest values: noise is as large as they are",
-    "relations that are not listed here: what the rows show of them is noise or chance",
-    "standard errors and tests as if the rows were real: release.analyse and release.answer know the noise",
+    "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
+    "counts of small groups, rare events and largest values: the noise is as large as such counts",
+    "relations that are not listed here: in the synthetic rows they are noise or chance",
+    "standard errors and tests as if the rows were real: these ignore the noise; use release.analyse and release.answer",
 )
 """What a synthetic table must not be used for."""
 
@@ -173,7 +173,7 @@ def report_page(
     release
         Whose output is a synthetic model.
     fingerprint
-        Its short name, see `storage.fingerprint`.
+        Its short name, see `release_files.fingerprint`.
     title
         Of the page; default: a general one.
     target
@@ -318,7 +318,7 @@ def _pairs(
     indices: Mapping[str, GridIndices],
     names: Sequence[str],
     matrix: FloatArray,
-    listed: Sequence[Relation],
+    listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
     """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synthdp.arrays import Answers, Codes, FloatArray
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.domain import Domain
 from synthdp.domain.grid import MAX_POINTS

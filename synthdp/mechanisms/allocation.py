@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from synthdp.curator.curator import Curator
+from synthdp.curator import Curator
 from synthdp.errors import InternalError
 from synthdp.privacy.calibration import calibrate
 from synthdp.privacy.loss import ROUNDING, ZCDP, GaussianDP, PrivacyLoss, PureDP

@@ -177,7 +177,10 @@ def _source(typed: Mapping[str, str]) -> dict[str, str]:
     """Return where a declaration is known from; raise SchemaError if nothing was typed."""
     text = " ".join(typed.get("source", "").split())
     if not text:
-        raise SchemaError("Say how you know it without this table: a codebook, a law, a form. One line is enough.")
+        raise SchemaError(
+            "Say from where you know these values, other than from this table: a codebook, a law, a form. One line "
+            "is enough."
+        )
     return {"source": text}
 
 

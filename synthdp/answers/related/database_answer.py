@@ -28,11 +28,11 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.related.asked import Asked, Asking, Features
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.known import Known
+from synthdp.answers.related.known import MeasuredDatabase
 from synthdp.answers.related.measured import by_noisy_table
-from synthdp.answers.related.replicates import Replicates, pool_size, refitted
+from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
+from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
@@ -46,9 +46,7 @@ PERSONS, ROWS = 30_000, 120_000
 FEWEST = 5_000
 """Persons that are drawn however many rows they have."""
 
-NOTHING = (
-    "no synthetic row has what this question asks for, so that the release says nothing of it: ask about more rows"
-)
+NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
 """What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
@@ -106,7 +104,7 @@ class DatabaseAsker:
 
     def __init__(self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
-        self.known = Known.of(measurements, model.layout)
+        self.known = MeasuredDatabase.of(measurements, model.layout)
         self.measurements = measurements
 
     def ask(self, question: Question, *, of: str | None = None) -> Answers:
@@ -114,7 +112,7 @@ class DatabaseAsker:
         if not isinstance(question, Asking):
             raise ParameterError(
                 "several tables are asked by marginal, count, share, sum, mean, variance, correlation and quantile; for "
-                "others, take rows that are drawn"
+                "others, draw rows with sample() and compute them there"
             )
         names = self.model.schema.names
         if of is not None and of not in names:
@@ -146,12 +144,12 @@ class DatabaseAsker:
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
 
     @cached_property
-    def replicates(self) -> Replicates:
+    def replicates(self) -> DatabaseReplicates:
         """The databases that are drawn, and their fits."""
         rng = generator(self.random_state + 1)
         rows = sum(self.persons.rows(i) for i in range(len(self.model.schema.names))) / len(self.persons)
         drawn = Drawn(self.model, self.model.draw(pool_size(rows), rng)[0], rng)
-        return Replicates.of(drawn, self.known, rng)
+        return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
         """Return the model's answers and how far they may be off as persons are drawn, (size,) each."""
