@@ -322,9 +322,14 @@ class _Range:
 
     def __post_init__(self) -> None:
         if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
-            raise SchemaError(f"derived column {self.name!r} may exceed ±2**62 while it is computed")
+            raise SchemaError(
+                f"derived column {self.name!r} may exceed ±2**62 while it is computed: declare narrower "
+                "bounds of its sources"
+            )
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise SchemaError(f"derived column {self.name!r} may become infinite")
+            raise SchemaError(
+                f"derived column {self.name!r} may become infinite: declare narrower bounds of its sources"
+            )
 
     def _with(self, *ends: Any) -> _Range:
         """Return the range from the least to the largest of some numbers, of the same expression."""
