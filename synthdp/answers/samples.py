@@ -57,7 +57,8 @@ def replicates_of(
 
     Each is a table drawn from the model and what a release of that table would have been fitted to.  As the fit is to its
     table, so the released model is taken to be to the private one: each point of the model counts as often as the table
-    has it for every time that the fit has it.
+    has it for every time that the fit has it.  The table is the one that was fitted: what error bars put in beside it
+    because no fit finds it, such as cells that noise may hide, the ratio tells already.
 
     Raises
     ------
@@ -73,8 +74,8 @@ def replicates_of(
     bootstrap = Bootstrap(direct, int(rng.integers(2**31)), size=m)
     found, shape = bootstrap.replicates, model.domain.shape
     for r in range(1, m + 1):
-        fitted, rows = found.fitted[:, r], found.rows[:, r]
-        weights = rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
+        fitted, drawn_rows = found.fitted[:, r], found.drawn[:, r - 1]
+        weights = drawn_rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
         drawn = tuple(_drawn(direct, j, rng) for j in range(len(model.domain)))
         counts = [bootstrap.leaf_counts(j)[:, r] for j in range(len(model.domain))]
         refitted = tuple(replace(one, weights=own) for one, own in zip(model.refinements, counts, strict=True))

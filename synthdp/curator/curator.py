@@ -778,5 +778,5 @@ def _guarded(
     layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
-        raise ParameterError("a schema of one table is a Schema: give it as one")
+        raise ParameterError("this schema has one table only: give a Schema, not a DatabaseSchema")
     return private_database(table, layout, Adjacency(neighbors, schema.key, 1, bounds))

@@ -31,6 +31,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
+from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:
     from synthdp.curator import PanelRoom
@@ -256,6 +257,15 @@ class PanelSeries:
         import pandas as pd
 
         return pd.concat(frames, ignore_index=True)
+
+    def write_rows(self, path: str | PathLike[str]) -> None:
+        """Write all synthetic rows so far to a file, csv or parquet by ending; see `rows_`."""
+        rows = self.rows_()
+        if library_for(path) != "pandas":
+            import pyarrow as pa
+
+            rows = pa.Table.from_pandas(rows, preserve_index=False)
+        write_blocks(path, iter([rows]))
 
     def windows_(self, period: int) -> Any:
         """Return about how many persons did what over the window that ends with a period, counted from 0.

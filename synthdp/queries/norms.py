@@ -149,7 +149,7 @@ def column_norms(columns: AnyArray) -> Norms:
     """
     linf = largest(columns)
     if linf >= LARGEST_CHANGE:
-        raise SensitivityError(f"a record may move an answer by {linf}: lower the resolution")
+        raise SensitivityError(f"one record may change an answer by too much, {linf}: lower the resolution")
     size = np.abs(columns.astype(np.int64, copy=False))
     squares = size * size
     if len(size) * linf**2 < LARGEST_WHOLE:

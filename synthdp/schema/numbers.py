@@ -77,7 +77,10 @@ def check_spacing(
         return
     steps = evenly_spaced(lower, upper, distance, special=())
     if max(abs(steps.offset), abs(steps.offset + steps.last * steps.size), steps.denominator or 1) > LARGEST_EXACT:
-        raise SchemaError(f"bounds have too many digits for such decimals or such a step {where}")
+        raise SchemaError(
+            f"bounds have too many digits for the declared decimals or step: declare fewer decimals or "
+            f"narrower bounds {where}"
+        )
 
 
 def _exact(number: float) -> Fraction:

@@ -57,7 +57,10 @@ class Replicates:
     codes, leaves
         (m, d) coarse cells and leaves of the points.
     rows
-        (m, 1 + size) rows that each point stands for in the model, then in each drawn table.
+        (m, 1 + size) rows that each point stands for in the model, then in each drawn table, with what no fit could find
+        of it put in.
+    drawn
+        (m, size) the same of each drawn table without that: what the fit was made to.
     fitted
         (m, 1 + size) rows that it stands for in the model, then in the fit to each table.
     """
@@ -65,6 +68,7 @@ class Replicates:
     codes: Codes
     leaves: Codes
     rows: FloatArray
+    drawn: FloatArray
     fitted: FloatArray
 
 
@@ -132,11 +136,12 @@ class Bootstrap:
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
             merged=self._merged, products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
+        drawn_rows = np.array(rows[:, 1:], order="F")
         rows[:, 1:] = misfit.unrecovered_rows(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
-        return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))
+        return Replicates(codes, leaves, np.asfortranarray(rows), drawn_rows, np.asfortranarray(together))
 
     def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.

@@ -232,7 +232,7 @@ def round_columns(
     finer = layout.with_cells({_place(layout, columns[j]): classes[j] for j in asked})
     tables = [_one_way(finer, columns[j].one) for j in asked]
     found, counted, budget = measure(
-        account, finer, tables, [share] * len(asked), budget, step="how round numbers of persons are"
+        account, finer, tables, [share] * len(asked), budget, step="digit preference of persons (rounding classes)"
     )
     made = list(columns)
     for j, (noisy, stddev) in zip(asked, counted, strict=True):

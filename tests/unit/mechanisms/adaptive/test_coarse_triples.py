@@ -120,7 +120,7 @@ def test_they_cost_what_the_batch_says_and_are_measured_where_they_tell_somethin
     assert triples == ([(0, 1, 3)] if parity else [])
     steps = [item.step for item in account.receipt().items]
     assert sum("screening of triples" in step for step in steps) == 1
-    assert sum("interactions of several columns, of merged groups: a × b × class" in step for step in steps) == parity
+    assert sum("interactions of several columns, merged bins: a × b × class" in step for step in steps) == parity
 
 
 def test_where_they_tell_nothing_the_batch_is_measured_again_and_nothing_but_the_scores_is_lost(monkeypatch):
