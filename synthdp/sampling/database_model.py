@@ -14,18 +14,18 @@ import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArray
 from synthdp.checks import whole
-from synthdp.distribution.histories import Histories
+from synthdp.distribution.history_model import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.encoder import RawColumn, decode, encode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
+from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout, Order
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules_across import axis_at
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator, RandomState, generator
-from synthdp.sampling.rules_across import Obedience, cells_of_rows
+from synthdp.sampling.rows_across import Obedience, cells_of_rows
 from synthdp.schema.column import Column, Fresh
 from synthdp.schema.columns import Identifier
 from synthdp.schema.database import DatabaseSchema
@@ -36,7 +36,7 @@ from synthdp.tables.source import TablesSink
 from synthdp.tables.write import COLUMNAR, writing_tables
 
 Conditioned = tuple[int, str, int]
-"""The position of a table, a column, and the place of a row among those of its person, from 0."""
+"""The position of a table, a column, and the place of a row among its person's, from 0."""
 
 _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
 """The name of a column of one of a person's first rows: "table[1].column"."""
@@ -78,7 +78,7 @@ class DrawnRows:
     Parameters
     ----------
     columns
-        By table and name the raw columns, without those that a table derives from its own.
+        By table and name the raw columns, without columns that a table derives from its own.
     parents
         By table the (n,) position of each row's parent in its table; of persons, their own.
     """
@@ -186,7 +186,7 @@ class DatabaseModel:
     ) -> None:
         """Draw persons with all their rows into a new folder, one file a table, or into a database, in bounded memory.
 
-        The rows are those that `sample` draws with the same seed.
+        `sample` draws the same rows with the same seed.
 
         Parameters
         ----------
@@ -452,7 +452,7 @@ class DatabaseModel:
         return i, column, place - 1
 
     def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
-        """Allow only persons who have so many rows of a table."""
+        """Allow only persons with a given number of rows of a table."""
         key = 0, self.layout.tables[i].count, 0
         size = self.layout.axis(0, key[1]).size
         enough = self.layout.rows_of_count(i)[:size] > place
@@ -467,7 +467,7 @@ class DatabaseModel:
         allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))
 
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
-        """Return the order in which rows come out: where they have none, those of a parent shuffled."""
+        """Return the order in which rows come out: where they have none, a parent's rows are shuffled."""
         rows = persons.tables[i]
         if self.layout.tables[i].order is Order.NONE:
             return np.lexsort([rng.random(len(rows)), rows.parent])
@@ -482,7 +482,7 @@ class DatabaseModel:
         kept: BoolArray,
         first: int,
     ) -> dict[str, RawColumn]:
-        """Return the keys of a table's rows: those of the parent, and fresh ones that its children refer to."""
+        """Return the keys of a table's rows: the parent's, and fresh ones that its children refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
         found: dict[str, RawColumn] = {}
         above = self.layout.tables[i].parent
@@ -516,7 +516,7 @@ class DatabaseModel:
     def _within(
         self, refinement: Refinement, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None
     ) -> GridIndices:
-        """Draw a grid point within each cell of the model, as leaves are filled; of those that are allowed, if some are."""
+        """Draw a grid point within each cell of the model, as leaves are filled; an allowed one, if some are."""
         shares = None
         if allowed is not None:
             parts = refinement.within(allowed)
@@ -529,7 +529,7 @@ class DatabaseModel:
 
 
 def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
-    """Return fresh labels of rows, each of those that are kept with the next one."""
+    """Return fresh labels of rows: each kept row has the next one."""
     number = np.cumsum(kept) - 1
     return rows_of(fresh_labels(support, max(1, int(kept.sum())), first=first), np.maximum(number, 0))
 
@@ -550,7 +550,7 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
 
 
 def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: Generator) -> IntArray:
-    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, but for one row.
+    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, to within one row.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class DatabaseSchema:
     Parameters
     ----------
     tables
-        Schemas by table name; names are also those of files.  Keys need not be columns of the schemas; where they are, as an
+        Schemas by table name; files have the same names.  Keys need not be columns of the schemas; where they are, as an
         `Identifier`, whose labels the synthetic keys have.
     relations
         One for every table but the root.
@@ -99,7 +99,7 @@ class DatabaseSchema:
     """The rules of the database, as declared."""
 
     conditions: tuple[Condition, ...]
-    """The rules on two columns, those of the tables' own schemas among them."""
+    """The rules on two columns, the tables' own schemas' among them."""
 
     among: tuple[AmongRows, ...]
     """The rules between the rows of one parent row."""
@@ -210,7 +210,7 @@ class DatabaseSchema:
 
     @property
     def obeyed(self) -> tuple[str, ...]:
-        """What all rules say, those of the tables' own schemas too."""
+        """What all rules say, the tables' own schemas' too."""
         own = [
             f"{name}: {rule.in_words()}"
             for name, schema in self.tables.items() for rule in schema.constraints if not isinstance(rule, Derived)

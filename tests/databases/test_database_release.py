@@ -17,9 +17,9 @@ import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import BudgetExceededError, DataError, FormatError, ParameterError, SchemaError
 from synthdp.mechanisms.related.related_tables import RelatedTables
-from synthdp.report.page import write_report
+from synthdp.report import write_report
 from synthdp.sampling import database_model
-from synthdp.tables.histories import with_history
+from synthdp.tables.history_rows import with_history
 
 SCHEMA = sd.DatabaseSchema(
     tables={

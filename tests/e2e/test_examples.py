@@ -14,6 +14,7 @@ from strictness import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+LONG = ("02_", "03_")  # several releases of Adult each; the pages train models, too
 SECONDS = 300
 LINES = 60
 
@@ -42,7 +43,10 @@ def table_lines(text: str) -> list[str]:
 
 
 @pytest.mark.style
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=[pytest.mark.slow] * path.stem.startswith(LONG), id=path.stem) for path in EXAMPLES],
+)
 def test_an_example_runs_and_shows_a_picture_or_a_table(example: Path) -> None:
     ran = run(example)
     assert ran.done.returncode == 0, ran.done.stderr
