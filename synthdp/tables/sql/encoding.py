@@ -27,6 +27,9 @@ MOST_LEVELS = 1000
 _FARTHEST = 2**62
 """Whole numbers beyond have no room for arithmetic of 64 bits."""
 
+_MOST_DIGITS = 2**50
+"""Numbers of steps beyond, over their denominator, may be a step off as floats: their ends are not told from neighbours."""
+
 _WIDEST, _NARROWEST = 1e200, 1e-200
 """Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
 
@@ -152,6 +155,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
             if whole is None:
                 return None
             return Stages({f"w{j}": whole}, ({name: _of_steps(steps, grid, f"w{j}", words)},), name)
+        case Steps() as steps if kind in {"whole", "real"} and column.quantity == "number":
+            return _of_decimals(steps, grid, value, j, words)
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
             return _of_interval(interval, grid, value, j, words)
     return None
@@ -261,6 +266,33 @@ def _of_runs(step: str, grid: Grid, words: Words) -> str:
         f"WHEN {step} < {after.step} THEN {one}" for one, after in zip(inside, grid.runs[1:], strict=False)
     )
     return f"(CASE {whens} ELSE {inside[-1]} END)" if whens else f"({inside[-1]})"
+
+
+def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
+    """Return SQL of the grid index of a number in steps of a fraction, in stages; None if there are too many digits.
+
+    The steps are counted by the encoder's own operations on floats; what is clipped first is clipped there afterwards.
+    """
+    denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
+    if max(*map(abs, ends), denominator) > _MOST_DIGITS:
+        return None
+    real_of = partial(_real, kind=words.real)
+    x, w, g = f"x{j}", f"w{j}", f"g{j}"
+    real = f"CAST({value} AS {words.real})"
+    missing = f"{real} IS NULL OR {real} = CAST('NaN' AS {words.real})"
+    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
+    low, high = (real_of(float(steps.value(at))) for at in (steps.first, steps.last))
+    first = {
+        x: f"CASE WHEN {missing} THEN {low} WHEN {real} < {low} THEN {low} WHEN {real} > {high} THEN {high} ELSE {real} END",
+        g: f"CASE WHEN {missing} THEN {_null(grid)} {special}ELSE -1 END",
+    }
+    counted = (
+        f"({x} * {real_of(float(denominator))} - {real_of(float(steps.offset))}) / {real_of(float(steps.size))}"
+    )
+    count = {w: f"CAST({words.even.format(f'({counted})')} AS bigint) - {steps.first}"}
+    last = int(grid.points_of(np.array([steps.last - steps.first], np.uint64))[0])
+    point = f"WHEN {w} < 0 THEN 0 WHEN {w} >= {steps.last - steps.first} THEN {last} ELSE {_of_runs(w, grid, words)}"
+    return Stages(first, (count, {g: f"CASE WHEN {g} >= 0 THEN {g} {point} END"}), g)
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
