@@ -76,6 +76,7 @@ def updates(construction, asked, truth, alpha, *, off=0.0, most=1000):
     return most
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("off", [-0.5, 0.0, 0.5])
 @pytest.mark.parametrize("name", LISTED)
 def test_no_sequence_of_wrong_guesses_needs_more_updates_than_the_bound(name, off):

@@ -73,6 +73,7 @@ STAGES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_a_stage_leaves_is_what_the_account_has_left(stage, known, account):
     after = STAGES[stage](known, account)
@@ -82,6 +83,7 @@ def test_what_a_stage_leaves_is_what_the_account_has_left(stage, known, account)
     assert left == pytest.approx(whole * after.left.share, abs=1e-9 * whole)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_leaves_the_state_that_it_was_given_alone(stage, known, account):
     names = [field.name for field in fields(Knowledge)]
