@@ -104,7 +104,7 @@ class Form:
     name: str
     short: str
     write: Callable[[Any, Store], dict[str, Any]]
-    read: Callable[[Mapping[str, Any], Source], Any]
+    read: Callable[[Mapping[str, Any], DocumentSource], Any]
     bare: bool = False
 
 
@@ -170,7 +170,7 @@ def file_form(
     short: str | None = None,
     bare: bool = False,
     write: Callable[[Any, Store], dict[str, Any]] | None = None,
-    read: Callable[[Mapping[str, Any], Source], Any] | None = None,
+    read: Callable[[Mapping[str, Any], DocumentSource], Any] | None = None,
 ) -> Callable[[KindT], KindT]:
     """Say how files hold the values of a class of the package; see `saved_as` and `Form`.
 
@@ -271,7 +271,7 @@ class Store:
         return name
 
     def number(self, part: str, value: object) -> int:
-        """Return the number of a value among those of one part of the document, which keeps each once."""
+        """Return the number of a value among one part of the document's, which keeps each once."""
         known = self.parts.setdefault(part, [])
         for i, other in enumerate(known):
             if other is value:
@@ -329,7 +329,7 @@ class Store:
 
 
 @dataclass(slots=True)
-class Source:
+class DocumentSource:
     """The arrays and parts of a file that a document refers to, for reading it.
 
     Parameters
@@ -440,7 +440,7 @@ def check_saved(value: object) -> None:
         return
     try:
         parts: dict[str, Sequence[Any]] = dict(store.parts)
-        Source(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
+        DocumentSource(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
     except Exception as error:  # noqa: BLE001 - code from elsewhere
         raise ParameterError(
             f"a {type(value).__name__} is written into a file and cannot be read again ({type(error).__name__}: {error})"

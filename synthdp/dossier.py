@@ -21,10 +21,10 @@ from synthdp.publishing import receipt_text
 from synthdp.randomness import RandomState
 from synthdp.release import Release, save
 from synthdp.release_files import DOCUMENT, check_place, fingerprint
+from synthdp.report import write_report
 from synthdp.report.dictionary import data_package
 from synthdp.report.evidence import evidence_files
 from synthdp.report.guidelines import SECTORS, About
-from synthdp.report.page import write_report
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"

@@ -21,14 +21,15 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState
 from synthdp.release import Release, load, save
 from synthdp.release_files import check_place, fingerprint
+from synthdp.report import write_report
 from synthdp.report.card import privacy_card
-from synthdp.report.page import card_page, write_report
+from synthdp.report.html_page import card_page
 from synthdp.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the files of a release go; ``None`` for those that nobody wants.
+    """Where the files of a release go; ``None`` for a file that nobody wants.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def publish(
 
 
 def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
-    """Save a paid release, of which something could not be written, in the first place that takes it; say where.
+    """Save a paid release, if something of it could not be written, in the first place that takes it; say where.
 
     Parameters
     ----------

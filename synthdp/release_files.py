@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synthdp.arrays import NO_ARRAYS, AnyArray, packed
-from synthdp.codec import Source, Store, read_schema
+from synthdp.codec import DocumentSource, Store, read_schema
 from synthdp.errors import DataError, FormatError, ParameterError, SynthDPError
 from synthdp.files import replacing_folder
 from synthdp.measurements import Measurements, Noise, NoiseLaw
@@ -100,7 +100,7 @@ def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any
 
 def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
     """Return the fields of the release of a document, whose version is one of `VERSIONS`, and of its arrays."""
-    source = Source(arrays)
+    source = DocumentSource(arrays)
     if document["synthdp_release"] == FORMS_VERSION:
         source.parts["domains"] = read_domains(document["domains"], None, arrays)
         output = source.read(document["output"], object)
@@ -143,7 +143,7 @@ def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
     }
 
 
-def _read_noisy(document: Mapping[str, Any], source: Source) -> Measurements:
+def _read_noisy(document: Mapping[str, Any], source: DocumentSource) -> Measurements:
     """Return the measurement of a document."""
     noise = document["noise"]
     return Measurements(

@@ -127,7 +127,8 @@ class Hand:
         self.wait("Spend ε = 1 and release")  # else the screen before may be asked whether there is a field for a cap
         if self.page.get_by_label("The most ε that may ever be spent").count():
             self.type("The most ε that may ever be spent", "3")
-        self.press("Spend ε = 1 and release")
+        with self.page.expect_navigation():
+            self.press("Spend ε = 1 and release")
 
     def wait(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for()

@@ -166,22 +166,26 @@ PLANNED: dict[str, PlannedWorld] = {
         _parity, 1000, schema=Schema({"a": Integer(0, 19), "b": Integer(0, 19), "class": Categorical(["p", "q"])}),
         row={"a": 0, "b": 19, "class": "p"}, old={"a": 19, "b": 0, "class": "q"},
         mechanism=AdaptiveMarginals(target="class", **_fast(4000)),
-        steps=("screening of triples", "interactions of several columns, of merged groups: a × b × class"),
+        steps=("screening of triples", "interactions of several columns, merged bins: a × b × class"),
     ),
     "merged levels": _world(
         _levels, 608, schema=Schema({name: Categorical(LEVELS) for name in "xy"}), row={"x": "t", "y": "h"},
         old={"x": "a", "y": "a"}, mechanism=AdaptiveMarginals(**_fast(4000)),
-        steps=("interactions of several columns, of merged groups: x × y",),
+        steps=("interactions of several columns, merged bins: x × y",),
     ),
     "products": _world(
         _numbers, 600, schema=Schema({name: Continuous(-4, 4) for name in "xyz"}),
         row={"x": 4.0, "y": -4.0, "z": 4.0}, old={"x": -4.0, "y": -4.0, "z": -4.0},
         mechanism=AdaptiveMarginals(**_fast(4000)),
-        steps=("products of columns", "products of columns, of strong ones", "interactions of several columns, of merged"),
+        steps=(
+            "pairwise products of rank scores", "pairwise products of rank scores, strongest",
+            "interactions of several columns, merged",
+        ),
     ),
     "round numbers": _world(
         _years, 1500, schema=Schema({"years": Continuous(0, 60), "works": Boolean()}), row={"years": 7.77, "works": False},
-        old={"years": 50.0, "works": True}, mechanism=AdaptiveMarginals(**_fast(4000)), steps=("how round numbers are",),
+        old={"years": 50.0, "works": True}, mechanism=AdaptiveMarginals(**_fast(4000)),
+        steps=("digit preference (rounding classes)",),
     ),
     "a wide table": _of_bits(
         300, 4, AdaptiveMarginals(wide=2, **_fast(4000)), "screening of pairs", "marginals of two columns"

@@ -26,7 +26,7 @@ import pandas as pd
 import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
 from synthdp.data import adult, adult_schema
-from synthdp.report.page import report_page
+from synthdp.report.html_page import report_page
 
 
 class Taken(NamedTuple):

@@ -27,7 +27,7 @@ from metrics import marginal_error
 import synthdp as sd
 from synthdp.data import adult, adult_schema
 from synthdp.distribution.protocol import Distribution
-from synthdp.fit.explicit import columns as fit_columns, l1_program, problem as fit_problem
+from synthdp.fit.explicit import l1_program, problem as fit_problem, program_columns as fit_columns
 from synthdp.fit.explicit.l1_program import L1Program
 from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.sifting import Sifting

@@ -24,7 +24,7 @@ from json_lines import keep
 
 from synthdp import AdaptiveMarginals, ApproxDP, Categorical, Curator, Schema
 from synthdp.mechanisms.adaptive.optimum import optimum_of
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.neighbors import Adjacency

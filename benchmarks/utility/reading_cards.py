@@ -82,6 +82,13 @@ def _text(node: ast.expr, named: dict[str, ast.expr]) -> str | None:
     return None
 
 
+BLOCKS, SILENT = (
+    frozenset(("p", "li", "h1", "h2", "h3", "caption", "blockquote", "figcaption")),
+    frozenset(("style", "script", "svg", "pre", "nav")),
+)
+"""Elements of a page whose text is a line, and elements that hold no lines."""
+
+
 @dataclass
 class Lines(HTMLParser):
     """The lines of a page as a reader sees them: paragraphs and items under their heading, rows with their heads."""
@@ -91,61 +98,48 @@ class Lines(HTMLParser):
     heads: list[str] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
     text: str = ""
-    hidden: int = 0
+    silent: int = 0
+    in_cell: bool = False
+    in_head: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        """Begin a block."""
-        self.hidden += tag in ("style", "script", "svg", "pre", "nav")
-        if tag in (
-            "p",
-            "li",
-            "h1",
-            "h2",
-            "h3",
-            "caption",
-            "th",
-            "td",
-            "tr",
-            "thead",
-            "table",
-            "blockquote",
-            "figcaption",
-        ):
-            self._end("")
-        if tag in ("table", "tr"):
-            self.cells = []
-        if tag == "table":
-            self.heads = []
+        """Begin a block, a row or a cell; the blocks of one cell are parted by a stroke."""
+        self.silent += tag in SILENT
+        if tag in ("th", "td"):
+            self.in_cell, self.text = True, ""
+        elif tag in ("table", "thead", "tr"):
+            self.cells, self.in_head = [], tag == "thead" or (self.in_head and tag == "tr")
+            self.heads = [] if tag == "table" else self.heads
+        elif self.in_cell and (tag in BLOCKS or tag == "br") and self.text.strip():
+            self.text += " / "
+        elif tag in BLOCKS and not self.in_cell:
+            self.text = ""
 
     def handle_endtag(self, tag: str) -> None:
         """End a block, and keep what it said."""
-        self.hidden -= tag in ("style", "script", "svg", "pre", "nav")
-        if tag in ("h1", "h2", "h3"):
-            self.heading, self.text = " ".join(self.text.split()), ""
-        elif tag in ("th", "td"):
-            self.cells.append(" ".join(self.text.split()))
-            self.text = ""
+        self.silent -= tag in SILENT
+        said = " ".join(self.text.split())
+        if tag in ("th", "td"):
+            self.cells.append(said)
+            self.in_cell = False
         elif tag == "thead":
-            self.heads = self.cells
-        elif tag == "tr" and self.cells != self.heads and len(self.cells) > 1:
+            self.heads, self.in_head = self.cells, False
+        elif tag == "tr" and not self.in_head and len(self.cells) > 1:
             pairs = zip(self.heads or [""] * len(self.cells), self.cells, strict=False)
             self.found.append(f"[{self.heading}] " + " | ".join(f"{a}: {b}" if a else b for a, b in pairs))
-        elif tag in ("p", "li", "caption", "blockquote", "figcaption", "dd"):
-            self._end(f"[{self.heading}] ")
+        elif tag in ("h1", "h2", "h3"):
+            self.heading, self.text = said, ""
+        elif tag in BLOCKS and not self.in_cell and said:
+            self.found.append(f"[{self.heading}] {said}")
+            self.text = ""
 
     def handle_data(self, data: str) -> None:
         """Take text in."""
-        if not self.hidden:
+        if not self.silent:
             self.text += data
-
-    def _end(self, before: str) -> None:
-        """Keep the text so far, if it stands under a heading."""
-        said, self.text = " ".join(self.text.split()), ""
-        if before and said:
-            self.found.append(before + said)
 
 
 def lines() -> Iterator[str]:
@@ -228,7 +222,7 @@ def _of_each_kind(found: list[str]) -> Iterator[str]:
 
 def _of_markdown(text: str) -> Iterator[str]:
     """Yield the sentences of a page and the rows of its tables, each under its heading."""
-    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```|^\{container\}.*?$|^:+.*?$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"<!--.*?-->|:::.*?:::", "", text, flags=re.DOTALL)
     heading, heads = "", ""
     for block in re.split(r"\n\s*\n|\n(?=#)|\n(?=[-*] )|\n(?=\d+\. )|(?<=\|)\n(?=\|)", text):

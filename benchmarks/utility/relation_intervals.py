@@ -15,7 +15,7 @@ import argparse
 import synthdp as sd
 from synthdp.data import adult, adult_schema
 from synthdp.domain.encoder import encode
-from synthdp.pictures.columns import drawn_indices
+from synthdp.pictures.column_views import drawn_indices
 from synthdp.report.relations import Relations, associations
 from synthdp.tables.sources.dataframe import FrameSource
 

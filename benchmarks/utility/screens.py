@@ -22,7 +22,7 @@ import answers as speed
 from coverage import TABLES, made
 from PIL import Image
 
-from synthdp.report.page import report_page
+from synthdp.report.html_page import report_page
 
 SHAPES: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
     "adult": (TABLES["adult"], "levels and numbers"),

@@ -29,7 +29,7 @@ from synthdp.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import chebyshev_nodes
+from synthdp.works.smooth.smooth_answers import chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import accuracy, improved_degrees, paper_degrees
 from synthdp.works.smooth.whole_class import class_accuracy, class_degrees

@@ -28,8 +28,8 @@ from synthdp.curator import Curator
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.chebyshev import chebyshev_table
+from synthdp.works.smooth.smooth_answers import chebyshev_coefficients, chebyshev_nodes
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import coefficient_stddev, improved_degrees, paper_degrees
 

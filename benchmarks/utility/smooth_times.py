@@ -29,8 +29,8 @@ from synthdp.curator import Curator
 from synthdp.privacy.loss import PureDP
 from synthdp.schema.columns import Continuous
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import TrigonometricSummary
 from synthdp.works.smooth.kernels import GaussianKernels
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary
 from synthdp.works.smooth.summary import SmoothSummary
 from synthdp.works.smooth.theory import paper_degrees
 

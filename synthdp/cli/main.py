@@ -18,14 +18,14 @@ import click
 import synthdp
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.installation import audit, doctor
-from synthdp.cli.ledger import ledger as ledger_command
-from synthdp.cli.page import page
-from synthdp.cli.plan import plan
+from synthdp.cli.ledger_command import ledger as ledger_command
+from synthdp.cli.page_command import page
+from synthdp.cli.plan_command import plan
 from synthdp.cli.publish import publish as publish_command
 from synthdp.cli.reading import csv_options, progress_bar, read_as, table_at, totals_at
-from synthdp.cli.results import answer, nonprivate_evaluate, report, risk
-from synthdp.cli.schema import schema
-from synthdp.cli.series import series
+from synthdp.cli.result_commands import answer, nonprivate_evaluate, report, risk
+from synthdp.cli.schema_commands import schema
+from synthdp.cli.series_commands import series
 from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_budget
 from synthdp.schema.csv_format import CsvFormat
 
@@ -259,7 +259,7 @@ def release(
       synthdp release db/ --schema db.json --out synthetic/ \\
           --save db.release  # several tables, into a folder
     """
-    from synthdp.cli.database import is_database, release_database
+    from synthdp.cli.database_commands import is_database, release_database
     from synthdp.cli.summaries import release_summary
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.mechanisms.named import parsed_options, yields_tables
@@ -383,7 +383,7 @@ def sample(
           --given "age > 30 and income == '>50K'" --out more.csv
     """
     from synthdp.answers.expressions import allowed_by
-    from synthdp.cli.database import sample_database
+    from synthdp.cli.database_commands import sample_database
     from synthdp.publishing import check_ending, whole_file
     from synthdp.release import load
     from synthdp.sampling.database_model import DatabaseModel

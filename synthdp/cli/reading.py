@@ -110,7 +110,7 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
         If the options say something of a file that says itself how it is read.
     """
     from synthdp.tables.sources.csv import CsvSource
-    from synthdp.tables.sources.files import is_csv, is_excel, source_at
+    from synthdp.tables.sources.file_source import is_csv, is_excel, source_at
 
     if (told.delimiter or told.encoding) and not is_csv(path):
         raise ParameterError(f"a delimiter and an encoding are for CSV files; '{path}' is none")

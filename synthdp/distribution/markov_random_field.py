@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synthdp.arrays import Clique, Codes, FloatArray, Table, frozen
-from synthdp.codec import Source, Store, file_form
+from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.distribution.junction_tree import JunctionTree, SubTable
 from synthdp.distribution.protocol import (
     Evidence,
@@ -112,7 +112,7 @@ class Graphical:
         }
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> Graphical:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> Graphical:
         """Return the law, calibrated again."""
         shape, parents = (source.read(document[name], tuple[int, ...]) for name in ("shape", "parents"))
         tree = JunctionTree(shape, source.read(document["nodes"], tuple[Clique, ...]), parents)

@@ -9,8 +9,8 @@ import numpy as np
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.domain.grid import grid_of
+from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout
-from synthdp.domain.rules_across import axis_at
 from synthdp.domain.values import mask_of_values
 from synthdp.schema.rules_across import AmongRows
 from synthdp.schema.sibling_rules import NeverFalls, RowsPerParent, SiblingRule, UniquePerParent
@@ -121,7 +121,7 @@ def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: I
     numbers
         (n,) what is compared where it must not fall.
     parent
-        (n,) the parent row of each; those of one parent row are together and in order.
+        (n,) the parent row of each; one parent row's are together and in order.
     kept
         (n,) which rows are left.
     """

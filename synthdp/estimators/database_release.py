@@ -37,7 +37,7 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.progress import ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
-from synthdp.report.page import write_report
+from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
 from synthdp.schema.schema import Reviewable
@@ -219,7 +219,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """Fit, and return synthetic tables like those of ``X``: same columns, order, types and library."""
+        """Fit, and return synthetic tables like ``X``'s: same columns, order, types and library."""
         return self.fit(X).sample(self.n_rows)
 
     def sample(
@@ -238,8 +238,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the persons must have, by column of the root table, or of their first rows in a table that has an
-            order, as ``visits[1].cost``; see `SyntheticModel.sample`.  Or a condition on the root table's columns.
+            Values that the persons must have, by column of the root table, of their first rows in a table that has an
+            order, as ``visits[1].cost``, or of some row of any table below, as ``visits.cost``; see `DatabaseModel.sample`.
+            Or a condition on columns of the root table and of tables below, such as ``"sex == 'f' and visits.cost > 90"``.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
@@ -316,7 +317,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """Draw synthetic persons as one table, with a column for each value of each of their rows.
 
         Rows of a child table are numbered from 1: ``visits[1].cost``; what a person does not have is missing.  For models
-        that take a table of features; `synthdp.tables.histories.with_history` makes the same of real tables.
+        that take a table of features; `synthdp.tables.history_rows.with_history` makes the same of real tables.
 
         Parameters
         ----------
@@ -325,7 +326,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         """
-        from synthdp.tables.histories import with_history
+        from synthdp.tables.history_rows import with_history
 
         return with_history(self.sample(rows, random_state=random_state), self.schema_)
 

@@ -10,7 +10,7 @@ from synthdp.curator import Curator
 from synthdp.mechanisms.adaptive.adaptive_marginals import AdaptiveMarginals
 from synthdp.mechanisms.adaptive.knowledge import NothingPublic, Public
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, Mechanism
 from synthdp.mechanisms.row_count import count_rows

@@ -19,7 +19,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import PublicRows
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.shrinkage import combined, dispersion
+from synthdp.fit.public.public_shrinkage import combined, dispersion
 from synthdp.fit.public.smoothed import MODEL_ROWS, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
@@ -69,7 +69,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
-    """Return a column's noisy counts combined with a public table's, as far as the two agree."""
+    """Return a column's noisy counts combined with a public table's, to the extent that the two agree."""
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column
@@ -105,7 +105,7 @@ def fit_with_public(
 
     Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
     tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
-    effective rows there are is told by each noisy table itself (`fit.public.shrinkage`).  The more noisy tables are
+    effective rows there are is told by each noisy table itself (`fit.public.public_shrinkage`).  The more noisy tables are
     trusted, the more rows of the model of these alone join the public ones.
 
     Parameters

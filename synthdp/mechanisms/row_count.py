@@ -9,7 +9,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import domain_of
 from synthdp.errors import ParameterError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import ApproxDP, PrivacyLoss, PureDP
 from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic
@@ -17,7 +17,7 @@ from synthdp.queries.protocol import KeyStatistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """How many rows there are, as far as the public may know.
+    """How many rows there are, to the extent that the public may know.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.errors import ParameterError, SalvageWarning, SchemaError
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.protocol import TableMechanism
 from synthdp.queries.marginals import one_ways
 from synthdp.queries.protocol import Statistic

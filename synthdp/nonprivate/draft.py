@@ -29,7 +29,7 @@ from synthdp.schema.relation import Relation
 from synthdp.schema.schema import Schema, schema_text
 from synthdp.schema.schema_json import FOR_THE_REVIEW, column_document, parsed, read_document, rule_document, rule_of
 from synthdp.tables.source import Source
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
@@ -215,7 +215,7 @@ class Draft:
 
     @property
     def proposed(self) -> tuple[Constraint, ...]:
-        """Rules that nearly all rows keep and nobody has declared: `declare` takes those that hold without the table."""
+        """Rules that nearly all rows keep and nobody has declared: `declare` takes rules that hold without the table."""
         return tuple(rule_of(one, source=self._where) for one in self._document.get("proposed", []))
 
     def why(self, rule: Constraint) -> str:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from synthdp.checks import whole
 from synthdp.errors import DataError, SchemaError
-from synthdp.page.answers import (
+from synthdp.page.asking import (
     SHORT,
     STEPS,
     TYPES,

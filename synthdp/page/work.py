@@ -62,7 +62,7 @@ def reason_of(error: OSError) -> str:
 
 def source_of_request(request: Request) -> Source:
     """Return the rows that a request is about, read as its schema or draft says."""
-    from synthdp.tables.sources.files import source_at
+    from synthdp.tables.sources.file_source import source_at
 
     return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}), sheet=request.get("sheet"))
 
@@ -92,7 +92,7 @@ def read(request: Request, tell: Tell) -> Any:
 def document(request: Request, tell: Tell) -> Any:
     """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
-    from synthdp.tables.sources.files import document_lines, document_text
+    from synthdp.tables.sources.file_source import document_lines, document_text
 
     tell(Progress(stage="document", done=0, total=1))
     path = Path(request["path"])
@@ -149,7 +149,7 @@ def release(request: Request, tell: Tell) -> Any:
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
     from synthdp.schema.schema import schema_given
-    from synthdp.tables.sources.files import source_at
+    from synthdp.tables.sources.file_source import source_at
 
     schema, path = schema_given(request["schema"]), Path(request["path"])
     places = _places(Path(request["folder"]))

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from synthdp.answers.answers import LEVEL
 from synthdp.answers.over_time import OverTime
 from synthdp.errors import ParameterError
-from synthdp.pictures.columns import PairView
+from synthdp.pictures.column_views import PairView
 from synthdp.pictures.view import Bar, ColumnView
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from synthdp.checks import whole
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
-from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.mechanisms.related.measuring import person_tables
+from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.related.measuring_persons import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     SCREENING,
@@ -99,7 +99,7 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
     neighbors
         Which tables are neighbours.
     rows
-        About how many rows each table has; those that are not named are guessed.
+        About how many rows each table has; tables that are not named are guessed.
 
     Raises
     ------

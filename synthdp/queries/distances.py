@@ -17,7 +17,7 @@ from scipy.linalg.blas import ssyrk
 
 from synthdp.arrays import AnyArray, Codes, IntArray, Totals
 from synthdp.checks import whole
-from synthdp.codec import Source, Store, file_form
+from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.marginals import Marginals
@@ -91,7 +91,7 @@ class MarginalDistances(Score):
         return {**store.fields(self.queries), "expected": store.put(self.expected), "unit": self.denominator}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> MarginalDistances:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> MarginalDistances:
         """Return the distances again."""
         expected = source.arrays[document["expected"]]
         return cls(source.fields(Marginals, document), expected, source.read(document["unit"], int))
@@ -135,7 +135,7 @@ MOST_ENTRIES = 2**25
 """Most indicators that are multiplied at once: 128 MiB in single precision."""
 
 MOST_ROWS = 2**14
-"""Most rows that are multiplied at once: sums of so many ones are exact in single precision (below 2^24)."""
+"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24)."""
 
 
 def indicators(shape: Sequence[int]) -> int:
@@ -207,7 +207,7 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, which is the total less the others, in front."""
+    """Return counts with the first cell's, which is the total less the others, in front."""
     return np.concatenate([[total - counts.sum()], counts])
 
 
@@ -221,7 +221,7 @@ LARGEST_SUM = 2**60
 @file_form("pair distances")
 @dataclass(frozen=True, slots=True, eq=False)
 class PairDistances:
-    """For every two columns the L1 distance, in rows, between their table and that of independent columns.
+    """For every two columns the L1 distance, in rows, between their table and independent columns'.
 
     The expected table of a pair is the outer product of two margins, which are public numbers.  By the triangle inequality
     a record changes each distance by at most 1 when added and 2 when replaced (docs/proofs/wide-screening.md).  Counting
@@ -265,7 +265,7 @@ class PairDistances:
         return {"domain": store.write(self.domain), "margins": store.write(self.margins), "unit": self.denominator}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> PairDistances:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> PairDistances:
         """Return the distances again."""
         margins = source.read(document["margins"], tuple[IntArray, ...])
         return cls(source.read(document["domain"], Domain), margins, source.read(document["unit"], int))

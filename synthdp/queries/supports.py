@@ -306,6 +306,9 @@ def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
     """
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):
-        raise ParameterError(f"column {name!r} has no declared levels: give it a literal")
+        raise ParameterError(
+            f"column {name!r} has no declared levels, so its values cannot be listed: fix its value in the query by "
+            "a literal"
+        )
     parts = tuple(dict.fromkeys(part_of(level) for level in labels_of(column)))
     return (*parts, MISSING) if getattr(column, "nullable", False) else parts

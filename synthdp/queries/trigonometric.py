@@ -15,7 +15,7 @@ import numpy as np
 
 from synthdp.arrays import Codes, Features, FloatArray, frozen
 from synthdp.checks import whole
-from synthdp.codec import Source, Store, file_form
+from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.queries.linear import LinearFamily
@@ -65,7 +65,7 @@ class TensorBasis(LinearFamily):
     denominator
         The whole number that stands for 1.
     swap
-        A proven bound on the change when a record is replaced, if better than twice that of adding one.
+        A proven bound on the change when a record is replaced, if better than twice the bound of adding one.
     most
         How many terms of one record are not 0 at most, where that is proven to be fewer than all: an indicator of a
         cell without a point excludes every cosine of its column.
@@ -106,7 +106,7 @@ class TensorBasis(LinearFamily):
         return {"domain": fields["domain"], "terms": terms, "unit": self.denominator, **proven}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> TensorBasis:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorBasis:
         """Return the basis again."""
         if "unit" not in document:
             found: TensorBasis = source.fields(cls, document)

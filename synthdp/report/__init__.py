@@ -1,3 +1,62 @@
 """A page about one release, made from the release alone: publishable, self-contained, without network or script."""
 
-from synthdp.report.page import report_page as report_page
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from synthdp.errors import DataError, ParameterError
+from synthdp.progress import ProgressCallback, silent
+from synthdp.release import Release
+from synthdp.release_files import fingerprint
+from synthdp.report.guidelines import About
+from synthdp.report.html_page import report_page
+from synthdp.sampling.synthetic_model import SyntheticModel
+
+__all__ = ["report_page", "write_report"]
+
+
+def write_report(
+    release: Release[Any],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    target: str | None = None,
+    about: About | None = None,
+    on_progress: ProgressCallback = silent,
+) -> None:
+    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
+
+    A ``target`` is a column whose relations are shown first; ``about`` is what the publisher says of the table.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such target, or the release is of several tables.
+    DataError
+        If the file cannot be written.
+    """
+    if _is_database(release.output):
+        from synthdp.report.database_report import database_page
+
+        if target is not None:
+            raise ParameterError("target is a column of one table: the report of a database shows all")
+        page = database_page(release, fingerprint=fingerprint(release), title=title)
+    else:
+        page = report_page(
+            release, fingerprint=fingerprint(release), title=title, target=target, about=about, on_progress=on_progress
+        )
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def _is_database(output: object) -> bool:
+    """Say whether a release is of several tables."""
+    if isinstance(output, SyntheticModel):
+        return False
+    from synthdp.sampling.database_model import DatabaseModel
+
+    return isinstance(output, DatabaseModel)

@@ -19,7 +19,7 @@ from synthdp.report.guidelines import (
     registry_entry,
     sp_800_226,
 )
-from synthdp.report.page import citation_of, promise_of
+from synthdp.report.html_page import citation_of, promise_of
 
 FILES = {
     "report.html": "a report: what the synthetic table holds, and how accurate statistics of the table are expected to be",

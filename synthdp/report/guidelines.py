@@ -109,8 +109,8 @@ def office_words(release: Release[Any]) -> list[str]:
     )
     lines = [f"It is about as if every cell below {least.k} {who} were suppressed.", found]
     lines += [
-        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: k = {size.k} (least noise: "
-        f"{' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
+        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: k is {size.k} (the table with the "
+        f"least noise is {' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
         for size in sizes
     ]
     return [*lines, picture]
@@ -132,6 +132,9 @@ EXACT = (
     "number touches a private count, so that the known attacks on rounding do not apply."
 )
 """What is said of the noise."""
+
+BOUNDED = "The sensitivity of each step is bounded before its noise is drawn; the bounds are in receipt.json."
+"""What is said of the sensitivity."""
 
 POST = (
     "The synthetic rows, the report, the answers and every other file of this folder are computed from the noisy answers "
@@ -241,7 +244,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
         ("The unit of privacy", "Whom does one unit cover?", f"{card['unit_of_privacy']}; {card['neighbouring_tables']}."),
         ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
         ("Post-processing", "What is done after the noise?", POST),
-        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. Steps: receipt.json."),
+        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),
         ("Utility", "How accurate is it?", "Expected errors of tables of one to three columns: report.html."),
         ("Bias", "Who is served worse?", BIAS),
         ("Synthetic data", "What is special about it?", synthetic),

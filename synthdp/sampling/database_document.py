@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from synthdp.arrays import AnyArray
-from synthdp.codec import Source, Store, file_form
-from synthdp.distribution.histories import Conditional, Factor, Histories
+from synthdp.codec import DocumentSource, Store, file_form
+from synthdp.distribution.history_model import Conditional, Factor, Histories
 from synthdp.domain.axis import Axis
+from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout
 from synthdp.domain.refinement import Refinement
-from synthdp.domain.rules_across import axis_at
 from synthdp.errors import FormatError
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonDistances, PersonTable, PersonTables
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
@@ -92,7 +92,7 @@ def write_parts(store: Store) -> dict[str, Any]:
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
-    """Return what the rest of a document refers to, by the document of its parts and that of its model."""
+    """Return what the rest of a document refers to, by the documents of its parts and of its model."""
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
     layouts = [_layout(each, schema, arrays, nested=nested) for each in document.get("layouts", [{"axes": []}])]
@@ -129,7 +129,7 @@ def _axis(
     return Axis.of_file(document["column"], column, *runs, document.get("points"))
 
 
-def read(document: Mapping[str, Any], source: Source) -> DatabaseModel:
+def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
     """Return the model of a document.
 
     Raises
@@ -190,7 +190,7 @@ def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]
     return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
 
 
-def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
+def _read_queries(document: Mapping[str, Any], source: DocumentSource) -> PersonTables:
     """Return the person tables of a document; raise FormatError if one does not fit its layout."""
     layout = source.parts["layouts"][int(document.get("layout", 0))]
     tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
@@ -199,7 +199,7 @@ def _read_queries(document: Mapping[str, Any], source: Source) -> PersonTables:
     return PersonTables(layout, tables, tuple(int(one) for one in document["multipliers"]))
 
 
-def _read_distances(document: Mapping[str, Any], source: Source) -> PersonDistances:
+def _read_distances(document: Mapping[str, Any], source: DocumentSource) -> PersonDistances:
     """Return the distances of a document."""
     return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
 
@@ -219,7 +219,7 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
     }
 
 
-def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Source) -> Factor:
+def _factor(document: Mapping[str, Any], table: int, attribute: str, source: DocumentSource) -> Factor:
     """Return the factor of a document; raise FormatError if it is not of this attribute."""
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from synthdp.arrays import AnyArray
-from synthdp.codec import Source, Store, file_form, read_schema
+from synthdp.codec import DocumentSource, Store, file_form, read_schema
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
@@ -34,7 +34,7 @@ def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
     return document | {"exact": exact} if exact else document
 
 
-def read(document: Mapping[str, Any], source: Source) -> SyntheticModel:
+def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
     """Return the model of a document.
 
     Raises
@@ -82,7 +82,7 @@ def write_domains(domains: list[Domain], schema: Schema | None, store: Store) ->
 
 def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyArray]) -> list[Domain]:
     """Return what `write_domains` wrote."""
-    source, domains = Source(arrays), []
+    source, domains = DocumentSource(arrays), []
     for one in document:
         columns, axes = (read_schema(one["columns"]), one["axes"]) if isinstance(one, dict) else (schema, one)
         if columns is None:
@@ -109,7 +109,7 @@ def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
     return document if refinement.rounding is None else document | {"rounding": store.put(refinement.rounding)}
 
 
-def _read_refinement(document: Mapping[str, Any], schema: Schema, source: Source) -> Refinement:
+def _read_refinement(document: Mapping[str, Any], schema: Schema, source: DocumentSource) -> Refinement:
     """Return the refinement of a document."""
     rounding = source.arrays[document["rounding"]] if "rounding" in document else None
     coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))

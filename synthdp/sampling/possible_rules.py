@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Histories
+from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Histories
+from synthdp.domain.grid_rules_across import barriers_of, open_cells
 from synthdp.domain.histories import Layout
-from synthdp.domain.rules_across import barriers_of, open_cells
 from synthdp.errors import SchemaError
 from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
@@ -46,7 +46,7 @@ def check_rules(layout: Layout) -> None:
 
 
 def evenly(layout: Layout) -> DatabaseModel:
-    """Return a model in which all cells are equally likely, as far as rules allow."""
+    """Return a model in which all cells are equally likely, where rules allow them."""
     counted = {one.count: i for i, one in enumerate(layout.tables) if one.parent >= 0}
     conditionals = {}
     for i, table in enumerate(layout.tables):

@@ -45,7 +45,7 @@ class Derived(Constraint):
     Parameters
     ----------
     column
-        Name of a column that the schema declares; bounds or levels left open there follow from those of the sources.
+        Name of a column that the schema declares; bounds or levels left open there follow from the sources'.
     expression
         Arithmetic of numeric columns: names (in backticks if they are not plain words), numbers, ``+ - * /`` and
         parentheses.  A whole number is computed from whole numbers, without ``/``.  A real number is computed in
@@ -120,7 +120,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
     declared
         All columns of the schema.
     known
-        The columns that it may be computed from: modelled ones, and those that earlier rules derive.
+        The columns that it may be computed from: modelled ones, and columns that earlier rules derive.
 
     Raises
     ------
@@ -210,7 +210,9 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     """
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
-        raise SchemaError(f"derived column {name!r} must be of levels or numbers to be looked up")
+        raise SchemaError(
+            f"derived column {name!r} must have levels or numbers: only such a column can be looked up from another"
+        )
     if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
         raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
     possible = values_of(source)
@@ -320,9 +322,14 @@ class _Range:
 
     def __post_init__(self) -> None:
         if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
-            raise SchemaError(f"derived column {self.name!r} may exceed ±2**62 while it is computed")
+            raise SchemaError(
+                f"derived column {self.name!r} may exceed ±2**62 while it is computed: declare narrower "
+                "bounds of its sources"
+            )
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise SchemaError(f"derived column {self.name!r} may become infinite")
+            raise SchemaError(
+                f"derived column {self.name!r} may become infinite: declare narrower bounds of its sources"
+            )
 
     def _with(self, *ends: Any) -> _Range:
         """Return the range from the least to the largest of some numbers, of the same expression."""

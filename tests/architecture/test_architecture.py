@@ -116,7 +116,7 @@ def test_everything_public_that_reaches_the_curator_says_what_it_costs() -> None
 
 def test_the_adaptive_plan_keeps_no_state_that_changes() -> None:
     """Its stages take what is known and return what is known then; no statement assigns to an attribute."""
-    paths = [*(PACKAGE / "mechanisms" / "adaptive").glob("*.py"), PACKAGE / "mechanisms" / "budget.py"]
+    paths = [*(PACKAGE / "mechanisms" / "adaptive").glob("*.py"), PACKAGE / "mechanisms" / "allocation.py"]
     changed = [
         (path.name, node.lineno)
         for path in paths
@@ -162,7 +162,7 @@ READS_ROWS = (
     "nonprivate",
     "curator/contribution.py",
     "estimators/train_on_synthetic.py",
-    "cli/results.py",
+    "cli/result_commands.py",
 )
 """What meets cells, and the errors of libraries that met them."""
 

@@ -97,11 +97,15 @@ def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -
         varies = (
             "interactions",
             "of several",
-            "of merged",
+            "merged bins",
             "of them",
-            "of strong",
-            "how round",
+            "strongest pairs",
+            "digit preference",
+            "(rounding classes)",
             "rank",
+            "good enough",
+            "and # more",
+            "# )",
         )  # as noise has it
         column = re.compile(r"\s*[\w-]+(\s+#)*\s*")  # one of the hardest, and its levels
         lines = [

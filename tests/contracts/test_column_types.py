@@ -21,7 +21,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Numbers, decode, encode
 from synthdp.domain.grid import grid_of
 from synthdp.domain.refinement import Refinement
-from synthdp.pictures.columns import column_views
+from synthdp.pictures.column_views import column_views
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.column import COLUMN_TYPES, Column, Known, Level, Levels, Quantity, Steps, register
 from synthdp.tables.format import TableFormat

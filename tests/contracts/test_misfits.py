@@ -19,7 +19,7 @@ import synthdp as sd
 from synthdp import measurements
 from synthdp.domain.domain import releasable_domain
 from synthdp.errors import MisfitWarning
-from synthdp.pictures.columns import column_views
+from synthdp.pictures.column_views import column_views
 
 ROWS, MISSING = 4000, 0.3
 PROPORTIONS = {"a": 0.5, "b": 0.3, "c": 0.2}

@@ -15,7 +15,7 @@ import synthdp as sd
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import Layout
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.related.columns import model_cells
+from synthdp.mechanisms.related.attribute_columns import model_cells
 
 SCHEMA = sd.DatabaseSchema(
     tables={

@@ -13,7 +13,7 @@ from no_noise import without_noise
 import synthdp as sd
 from synthdp.mechanisms.related.related_tables import RelatedTables
 from synthdp.release import save
-from synthdp.report.page import write_report
+from synthdp.report import write_report
 
 TOWNS = [f"t{i}" for i in range(12)]
 SCHEMA = sd.DatabaseSchema(

@@ -282,7 +282,7 @@ def test_a_fault_after_the_charge_ends_in_a_table_or_in_a_returned_entry(name, t
         ("command line", ("synthdp.curator.curator:Curator.__exit__", 1), "a release that is saved"),
         ("command line, database", ("synthdp.curator.curator:Curator.__exit__", 1), "a release that is saved"),
         ("command line", ("synthdp.publishing:without_source", 1), "a table with a note"),
-        ("command line, database", ("synthdp.cli.database:_tell", 1), "a table with a note"),
+        ("command line, database", ("synthdp.cli.database_commands:_tell", 1), "a table with a note"),
     ],
 )
 def test_a_paid_release_is_kept_before_anything_else_is_done(name, boundary, left, tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ from synthdp.domain.domain import domain_of
 from synthdp.errors import NOTHING_SPENT, DataError, FormatError, LedgerError, SynthDPError, budget_told
 from synthdp.queries.marginals import one_ways
 from synthdp.release import load
-from synthdp.tables.sources import files
+from synthdp.tables.sources import file_source
 from synthdp.tables.sources.csv import CsvSource
 from synthdp.tables.sources.duckdb import DuckDBSource
 from synthdp.tables.sources.parquet import ParquetSource
@@ -258,8 +258,8 @@ def test_the_command_line_leaves_nothing_when_reading_fails_and_the_spend_is_giv
     door, fault, folder, monkeypatch
 ):
     written = DOORS[door].write(folder)
-    source = files.source_at(folder / COMMANDS[door])
-    monkeypatch.setattr(files, "source_at", lambda path, **_: source)
+    source = file_source.source_at(folder / COMMANDS[door])
+    monkeypatch.setattr(file_source, "source_at", lambda path, **_: source)
     FAULTS[fault](DOORS[door], written[-1])
     assert_refused(command(folder, folder / COMMANDS[door]), folder)
     assert [spend.state for spend in Ledger(folder.parent / "l.sqlite").entries()] == ["returned"]

@@ -19,7 +19,7 @@ from synthdp.cli.main import main
 from synthdp.errors import ParameterError, SchemaError
 from synthdp.mechanisms import named
 from synthdp.schema.column import COLUMN_TYPES
-from synthdp.tables.sources.files import is_csv
+from synthdp.tables.sources.file_source import is_csv
 
 PACKAGE = Path(__file__).parent / "example_extension"
 BITS = sd.Schema({"a": sd.Boolean(), "b": sd.Boolean()})

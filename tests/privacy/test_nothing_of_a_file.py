@@ -15,7 +15,7 @@ import synthdp as sd
 from synthdp.errors import DraftWarning
 from synthdp.nonprivate.draft import Draft
 from synthdp.page.work import run
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 
 pytestmark = pytest.mark.filterwarnings("ignore::synthdp.errors.DraftWarning")
 

@@ -22,7 +22,7 @@ from synthdp.codec import constructor_fields, form_named
 from synthdp.page.outcome import FILES as ON_THE_PAGE
 from synthdp.publishing import Places, receipt_text
 from synthdp.release import Release, load, save
-from synthdp.report.page import write_report
+from synthdp.report import write_report
 from synthdp.schema.column import COLUMN_TYPES
 from synthdp.schema.constraints import RULE_KINDS
 from synthdp.schema.sibling_rules import SIBLING_KINDS

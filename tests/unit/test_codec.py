@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 import synthdp as sd
 from synthdp import codec
 from synthdp.arrays import FloatArray
-from synthdp.codec import Source, Store, check_saved, saved_as
+from synthdp.codec import DocumentSource, Store, check_saved, saved_as
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.errors import FormatError, ParameterError
 from synthdp.measurements import Measurements
@@ -67,7 +67,7 @@ class Itself(Below):
         return {"domain": store.write(self.domain), "first": self.cells}
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> Itself:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> Itself:
         return cls(source.read(document["domain"], Domain), source.read(document["first"], int))
 
 
@@ -192,7 +192,7 @@ class Everything:
 )  # fmt: skip
 def test_every_type_of_field_reads_back(value, brief):
     store = Store(brief=brief)
-    again = Source(store.write(value) and store.arrays).read(store.write(value), Everything)
+    again = DocumentSource(store.write(value) and store.arrays).read(store.write(value), Everything)
     for name in codec.constructor_fields(Everything):
         one, other = getattr(again, name), getattr(value, name)
         assert type(one) is type(other)
@@ -217,11 +217,11 @@ def test_a_number_of_a_file_is_what_it_says():
         "mapping": [["a", "b"]],
     }.items():
         with pytest.raises((FormatError, KeyError)):
-            Source(store.arrays).read({**document, name: wrong}, Everything)
+            DocumentSource(store.arrays).read({**document, name: wrong}, Everything)
 
 
 def test_a_check_before_the_spend_reads_nothing_that_is_the_packages_own(monkeypatch):
-    monkeypatch.setattr(Source, "read", None)
+    monkeypatch.setattr(DocumentSource, "read", None)
     check_saved(sd.Marginals(domain_of(SCHEMA), ((0,), (1,))))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pytest
 
-from synthdp.codec import Source, constructor_fields, form_named, homes, plain_type
+from synthdp.codec import DocumentSource, constructor_fields, form_named, homes, plain_type
 from synthdp.errors import FormatError
 
 T, U = TypeVar("T"), TypeVar("U")
@@ -37,28 +37,28 @@ def array_of(alias):
 
 def test_an_array_that_an_alias_declares_is_read_and_its_numbers_are_checked(alias):
     kept = {"a0": np.arange(3.0)}
-    np.testing.assert_array_equal(Source(kept).read("a0", array_of(alias)[np.float64]), kept["a0"])
+    np.testing.assert_array_equal(DocumentSource(kept).read("a0", array_of(alias)[np.float64]), kept["a0"])
     np.testing.assert_array_equal(
-        Source(kept).read(["a0"], tuple[array_of(alias)[np.floating[Any]], ...])[0], kept["a0"]
+        DocumentSource(kept).read(["a0"], tuple[array_of(alias)[np.floating[Any]], ...])[0], kept["a0"]
     )
     with pytest.raises(FormatError):
-        Source(kept).read("a0", array_of(alias)[np.int64])
+        DocumentSource(kept).read("a0", array_of(alias)[np.int64])
 
 
 def test_aliases_within_aliases_are_what_they_stand_for(alias):
     turned = alias("Turned", tuple[U, T], type_params=(T, U))
-    assert Source({}).read([1, "a"], turned[str, int]) == (1, "a")
-    assert Source({}).read([[1, "a"]], alias("Named", dict[int, str])) == {1: "a"}
-    assert Source({}).read(1.5, alias("Outer", alias("Inner", float))) == 1.5
-    assert Source({}).read(None, alias("Perhaps", int | None)) is None
+    assert DocumentSource({}).read([1, "a"], turned[str, int]) == (1, "a")
+    assert DocumentSource({}).read([[1, "a"]], alias("Named", dict[int, str])) == {1: "a"}
+    assert DocumentSource({}).read(1.5, alias("Outer", alias("Inner", float))) == 1.5
+    assert DocumentSource({}).read(None, alias("Perhaps", int | None)) is None
     for wrong in (["a", 1], {"kind": "Stack"}, "a0"):
         with pytest.raises(FormatError):
-            Source({}).read(wrong, turned[str, int])
+            DocumentSource({}).read(wrong, turned[str, int])
 
 
 def test_a_declared_type_that_is_no_class_is_an_error_in_one_sentence():
     with pytest.raises(FormatError):
-        Source({}).read("one", Literal["one"])
+        DocumentSource({}).read("one", Literal["one"])
 
 
 @pytest.mark.parametrize("name", homes())

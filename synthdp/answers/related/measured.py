@@ -11,8 +11,8 @@ from synthdp.answers.expressions import Node, comparisons_of, points_where, trut
 from synthdp.answers.grouping import leaf_means, numbers_of
 from synthdp.answers.leaves import FineBinEstimates, Histogram, effective_counts, gls_fine_bins, intraclass_correlation
 from synthdp.answers.questions import Count, Mean, Share, Sum
-from synthdp.answers.related.asked import Asked
-from synthdp.answers.related.known import Known, noisy_person_tables
+from synthdp.answers.related.known import MeasuredDatabase, noisy_person_tables
+from synthdp.answers.related.resolved import Asked
 from synthdp.answers.related.terms import ROWS, Term, column_of
 from synthdp.arrays import FloatArray
 from synthdp.domain.axis import Axis
@@ -24,7 +24,7 @@ from synthdp.schema.schema import Schema
 
 
 def by_noisy_table(
-    layout: Layout, measurements: Sequence[Measurements], known: Known, asked: Asked
+    layout: Layout, measurements: Sequence[Measurements], known: MeasuredDatabase, asked: Asked
 ) -> tuple[float, float] | None:
     """Return answer and standard error of a question about one attribute of persons; ``None`` for any other.
 
@@ -73,7 +73,7 @@ class _Counted:
     Parameters
     ----------
     axis
-        The leaves: standard cells, and parts of those that were split.
+        The leaves: standard cells, and parts of cells that were split.
     leaves
         Their counts.
     """

@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 from synthdp.arrays import FloatArray, Weights
 from synthdp.checks import check_number, check_one_of, check_whole
 from synthdp.errors import SolverFailedError
-from synthdp.fit.explicit.columns import Columns
 from synthdp.fit.explicit.linear_program import SIMPLEX, minimise
 from synthdp.fit.explicit.problem import FitProblem
+from synthdp.fit.explicit.program_columns import Columns
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 MULTIPLES = (30.0, 10.0, 3.0)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from synthdp.arrays import Weights, frozen
-from synthdp.codec import Source, Store, file_form
+from synthdp.codec import DocumentSource, Store, file_form
 from synthdp.errors import InternalError
 from synthdp.fit.explicit.problem import FitProblem
 
@@ -78,7 +78,7 @@ class FitResult:
         return store.fields(self)
 
     @classmethod
-    def of_saved(cls, document: Mapping[str, Any], source: Source) -> FitResult:
+    def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> FitResult:
         """Return what a file holds; older ones have a gap in place of the bound and other names of ends."""
         if "bound" in document:
             return cast("FitResult", source.fields(cls, document))

@@ -16,10 +16,10 @@ from synthdp.fit.places.transport import controlled_rounding, nearest_tables
 from synthdp.queries.contingency import project_to_simplex
 
 PRIOR_CHILDREN = 10
-"""Children that the variation of all cells together counts for, beside that of each cell.  Tuned; not measured."""
+"""Children that the variation of all cells together counts for, beside each cell's.  Tuned; not measured."""
 
 LEAST_VARIANCE = 1e-6
-"""Least variance of an estimate, in parts of that of the noise.  A numerical tolerance."""
+"""Least variance of an estimate, in parts of the noise's.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class NoisyPlaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Places:
+class PlaceCounts:
     """Whole numbers of rows of the places of one level.
 
     Parameters
@@ -63,7 +63,7 @@ class Places:
     tables: Mapping[int, IntArray]
 
 
-def descended(whole: Places, levels: Sequence[NoisyPlaces]) -> list[Places]:
+def descended(whole: PlaceCounts, levels: Sequence[NoisyPlaces]) -> list[PlaceCounts]:
     """Return the rows of every level; each place's are the sums of its children's, in every table.
 
     A table that cannot be made whole, because no table has its sums where rows may lie, is left out from there on.
@@ -75,7 +75,7 @@ def descended(whole: Places, levels: Sequence[NoisyPlaces]) -> list[Places]:
     levels
         From the coarsest to the finest.
     """
-    found: list[Places] = []
+    found: list[PlaceCounts] = []
     above = whole
     for level in levels:
         rows = np.zeros(len(level.parents), np.int64)
@@ -89,7 +89,7 @@ def descended(whole: Places, levels: Sequence[NoisyPlaces]) -> list[Places]:
                 made = _table(level, name, rows, above.tables[name])
                 if made is not None:
                     tables[name] = made
-        above = Places(rows=rows, tables=tables)
+        above = PlaceCounts(rows=rows, tables=tables)
         found.append(above)
     return found
 
@@ -154,8 +154,8 @@ def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[F
     return expected + spread / (spread + stddev**2) * (counts - expected), variance
 
 
-def divided(places: Places, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
-    """Return the tables of places by one column and each other, (places, values, k), whose sums are those of the places.
+def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
+    """Return the tables of places by one column and each other, (places, values, k), whose sums are the places'.
 
     Nothing is measured of them: within a place the two columns are related as in the whole.  Tables that cannot be made
     whole are left out.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synthdp.arrays import FloatArray
-from synthdp.distribution.histories import Expectations, Factor, Histories
+from synthdp.distribution.history_model import Expectations, Factor, Histories
 from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
@@ -19,7 +19,7 @@ LAST = 0.25
 """Part of the sweeps, the last ones, in which all persons are drawn."""
 
 FEW = 5_000
-"""Persons that are drawn in each of the first sweeps, where there are so many: chance moves a share of .1 by .004."""
+"""Persons that are drawn in each of the first sweeps, where there are this many: chance moves a share of .1 by .004."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
 """Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one.  A numerical tolerance."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from synthdp.arrays import FloatArray
-from synthdp.fit.public.shrinkage import combined
+from synthdp.fit.public.public_shrinkage import combined
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.smoothing import smoothed
 

@@ -26,7 +26,7 @@ LEAST_WEIGHT = 64
 """Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller.
 A numerical tolerance."""
 
-_MERGED = ", of merged groups"
+_MERGED = ", merged bins"
 
 MOST_NAMED = 3
 """Most pairs of one question that its line on the receipt names.  A convention."""

@@ -24,7 +24,7 @@ from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.sizes import cut_by_size
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import LEAST_STDDEV
 from synthdp.queries.marginals import one_ways
@@ -169,7 +169,7 @@ class OneWayTree:
                 break
             part, rest = rest.take(cost)
             parts = one_ways(Domain(tuple(trees[j].parts(heavy, fan=self.fan) for j, heavy in split.items())))
-            found = curator.measure(parts, spend=part.loss, step=f"one-way marginals, level {level}")
+            found = curator.measure(parts, spend=part.loss, step=f"one-way marginals, finer bins (level {level})")
             answers.append(found)
             for (j, heavy), counts in zip(split.items(), parts.split(found.answers), strict=True):
                 trees[j] = trees[j].grown(heavy, np.asarray(counts, np.float64), found.stddev, fan=self.fan)

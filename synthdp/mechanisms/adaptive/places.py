@@ -19,7 +19,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
-from synthdp.fit.places.top_down import NoisyPlaces, Places, descended, divided
+from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
@@ -160,7 +160,9 @@ def exact_places(
         return (), ()
     rows = max(1, round(known.total))
     others = [_other(table.clique, place) for table in known.places[-1].tables]
-    whole = Places(rows=np.array([rows]), tables={j: exact_counts(model.marginal((j,)), rows)[None, :] for j in others})
+    whole = PlaceCounts(
+        rows=np.array([rows]), tables={j: exact_counts(model.marginal((j,)), rows)[None, :] for j in others}
+    )
     levels, above = [], np.zeros(known.domain.shape[place], np.int64)
     for one in known.places:
         levels.append(_noisy_places(known, one, above, place))

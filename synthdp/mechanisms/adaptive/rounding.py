@@ -21,7 +21,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import axis_of_roundness
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
@@ -72,7 +72,7 @@ def measure_roundness(
         return tuple(columns), budget, ()
     queries = one_ways(Domain(tuple(classes[j] for j in asked)))
     part, left = budget.take(each * len(asked))
-    found = account.measure(queries, spend=part.loss, step="how round numbers are")
+    found = account.measure(queries, spend=part.loss, step="digit preference (rounding classes)")
     known = list(columns)
     for j, counts in zip(asked, queries.split(found.answers), strict=True):
         one = known[j]

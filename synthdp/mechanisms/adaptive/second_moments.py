@@ -81,7 +81,7 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     if noise > MOST_NOISE:
         return known
     part, left = known.left.take(most * min(1.0, noise / AIM) ** (1 / known.left.exponent))
-    answers = account.measure(queries, spend=part.loss, step="products of columns")
+    answers = account.measure(queries, spend=part.loss, step="pairwise products of rank scores")
     products = _mean_products(known, queries, answers)
     known = replace(known.with_answers(answers, left=left), products=(products,))
     return _measure_strongest(known, account, products)
@@ -149,7 +149,7 @@ def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProduc
     most = MOST_SHARE * known.left.share
     noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
     part, left = known.left.take(most * min(1.0, noise / AIM_OF_STRONG) ** (1 / known.left.exponent))
-    answers = account.measure(queries, spend=part.loss, step="products of columns, of strong ones")
+    answers = account.measure(queries, spend=part.loss, step="pairwise products of rank scores, strongest pairs")
     again = _mean_products(known, queries, answers)
     return replace(known.with_answers(answers, left=left), products=(*known.products, again))
 

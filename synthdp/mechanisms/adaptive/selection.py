@@ -16,7 +16,7 @@ from synthdp.arrays import Clique, FloatArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
 """Numbers of tables that are tried: steps of √2, a tolerance, as shares follow the slopes of gains."""
@@ -33,6 +33,9 @@ PAST = 0.97
 
 DIVISIONS = 2
 """Times that shares are divided anew by the slopes of the gains.  A tolerance: no other division gains 1 % more."""
+
+MAX_TRIPLES = 3000
+"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
 
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
@@ -227,7 +230,8 @@ class Planner:
         candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
         coarser = {candidate.clique for candidate in candidates if candidate.level}
         best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
-        for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
+        most = min(self.max_batch, len(candidates))
+        for size in [*(one for one in BATCHES if one < most), *[most] * (most > 0)]:
             stddev = budget.table_stddev(share / size)
             gains = np.array([one.gain(stddev) for one in candidates])
             gains[[not one.level and one.clique in coarser and not one.pays(stddev) for one in candidates]] = 0.0
@@ -360,7 +364,10 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
 
 
 def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
-    """Return the cliques that, each in its turn, join only columns which neither the base nor an earlier one joins."""
+    """Return the cliques of a greedy spanning forest (Kruskal, in the given order).
+
+    A clique is taken if all its columns lie in different connected components; the components start from ``base``.
+    """
     root: dict[int, int] = {}
 
     def find(column: int) -> int:

@@ -13,8 +13,7 @@ import numpy as np
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
-from synthdp.mechanisms.budget import BudgetAllocation
-from synthdp.privacy.loss import PureDP
+from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
@@ -26,9 +25,6 @@ tells of them, since of pairs the interactions alone are measured."""
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the first level of the one-ways."""
 
-ONE_WAYS_OF_OPTIMUM = 0.06
-"""Most that the first level of the one-ways costs where all interactions are measured, main effects among them."""
-
 DEEP_SHARE = 0.75
 """The deeper levels of the one-way trees may cost this much of the first level's share."""
 
@@ -36,7 +32,9 @@ ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
 """Parts of what the one-ways leave for each round of tables, by the signal."""
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
-"""The same of two rounds if triples over merged groups are measured beside the tables of the second."""
+"""Fractions of what the one-ways leave, for round 1 and round 2, if triples over merged bins compete in round 2.
+
+Used in place of the entry of two rounds of `ROUNDS`.  Tuned; not measured."""
 
 ROUND_SIGNALS = (7_500.0, 15_000.0)
 """Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
@@ -47,12 +45,10 @@ ONE_WAYS_KNOWN = 1_500.0
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
 
-LAPLACE_SCREEN = 0.2
-"""The same with Laplace noise, for either round.  Tuned; not measured."""
-
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
-"""Noise of a pair's score, in parts of the rows, that is aimed at (tuned); the most of a round that goes to it; and the
-noise beyond which nothing is scored, since few tables are farther from independence than half of the rows."""
+"""The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
+screening costs (tuned); and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all:
+few pairs score above .5 without noise, so beyond it noise alone would choose.  The value .3 is not measured."""
 
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
@@ -148,9 +144,9 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     total
         Estimated number of rows.
     """
-    least = LAPLACE_SCREEN if isinstance(budget.whole, PureDP) else SCREENS[number]
+    least = SCREENS[number]
     if pairs < 2:
         return least
     noise = budget.table_stddev(share / pairs) / total
-    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, max(MOST_SCREEN, least)))
+    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, MOST_SCREEN))
     return part if noise * part**-budget.exponent < LOUDEST_SCORE else 0.0

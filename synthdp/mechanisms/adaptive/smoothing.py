@@ -44,7 +44,7 @@ LEAST_NOISE = 1e-7
 """Noise below this part of the rows is none.  A numerical tolerance."""
 
 
-class Smooth(NamedTuple):
+class SmoothedHistogram(NamedTuple):
     """Estimates of neighbouring bins.
 
     Parameters
@@ -89,7 +89,7 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
     return np.asarray(softmax(evidence) @ np.array(rows), np.float64)
 
 
-def smoothed(counts: FloatArray, stddev: float) -> Smooth:
+def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
     """Estimate the counts of neighbouring bins.
 
     Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
@@ -117,7 +117,7 @@ def smoothed(counts: FloatArray, stddev: float) -> Smooth:
         evidence += likelihood * k / (2 * step)  # what is mirrored or repeated says nothing new
     for step, detail in zip(reversed(steps), reversed(shrunk), strict=True):
         rest = (rest + detail + np.roll(rest - detail, step)) / math.sqrt(8)  # the mean of both pairs that a bin is in
-    return Smooth(rest[:k], evidence)
+    return SmoothedHistogram(rest[:k], evidence)
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:

@@ -17,16 +17,24 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
 from synthdp.curator import Curator
-from synthdp.distribution.histories import IMPOSSIBLE, Conditional, Factor, Histories
+from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, Histories
 from synthdp.domain.histories import NO_PARENT_ROW, Layout
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import InternalError, ParameterError
+from synthdp.fit.related.person_shrinkage import towards
 from synthdp.fit.related.scaling import LAST, Key, Target, fit_histories
-from synthdp.fit.related.shrinkage import towards
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.preflight import first_that_works, last_of, salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost
+from synthdp.mechanisms.related.attribute_columns import (
+    AttributeColumn,
+    cells_and_refinements,
+    first_column,
+    first_estimate,
+    round_columns,
+    split_columns,
+)
 from synthdp.mechanisms.related.candidates import (
     FEW_THREES,
     Attribute,
@@ -45,16 +53,8 @@ from synthdp.mechanisms.related.choosing import (
     weights_of,
     worth_measuring,
 )
-from synthdp.mechanisms.related.columns import (
-    Column,
-    cells_and_refinements,
-    first_column,
-    first_estimate,
-    round_columns,
-    split_columns,
-)
 from synthdp.mechanisms.related.groupings import count_groupings, fineness, grouping_of
-from synthdp.mechanisms.related.measuring import Counted, measure, person_tables
+from synthdp.mechanisms.related.measuring_persons import Counted, measure, person_tables
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import Remaining, Spend
 from synthdp.progress import Progress, ProgressCallback, silent
@@ -68,24 +68,27 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
+"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen.
+Tuned; not measured."""
 
 THREES = 0.4
-"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget."""
+"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget.
+Tuned; not measured."""
 
 MANY = 40
-"""Tables of pairs that groups are made for: about as many as are chosen."""
+"""Tables of pairs that groups are made for: about as many as are chosen.  Tuned; not measured."""
 
 FIRST_LOOK = 0.34
-"""Part of what stays that all attributes cost; the rest is for those that noise does not explain."""
+"""Part of what stays that all attributes cost; the rest is for those that noise does not explain.  Tuned; not measured."""
 
 SCORES_OF_THREE = 0.2
-"""Part of this for the scores."""
+"""Part of this for the scores.  Tuned; not measured."""
 
 FACTORS = 12
 """Factors of a law from which on the last fit takes more sweeps, in proportion, up to `MOST_LONGER` times as many."""
 
 MOST_LONGER = 2.0
+"""Most times as many sweeps as the usual ones that the last fit takes.  A safety limit of time."""
 
 MOST_DRAWN = 100_000
 """About how many rows of all tables are drawn in a sweep of the fit at most."""
@@ -211,7 +214,7 @@ class RelatedTables(HasPrivacyCost):
 
     def _one_ways(
         self, account: Curator, layout: Layout, budget: BudgetAllocation
-    ) -> tuple[_Known, tuple[Column, ...]]:
+    ) -> tuple[_Known, tuple[AttributeColumn, ...]]:
         """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
@@ -365,7 +368,7 @@ class _Known:
         """The most tables that a law of one attribute has."""
         return max((len(one.factors) for one in self.model.conditionals.values()), default=0)
 
-    def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[Column]) -> _Known:
+    def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[AttributeColumn]) -> _Known:
         """Return what is known with the one-way tables of all attributes, none related to another yet.
 
         Parameters
@@ -411,7 +414,7 @@ class _Known:
         return replace(self, model=Histories(self.layout, conditionals), targets=targets)
 
 
-def _with_leaves(account: Curator, known: _Known, columns: Sequence[Column]) -> _Known:
+def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
     """Split heavy cells of numbers, and measure how round these are.
 
     Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.

@@ -11,7 +11,7 @@ from synthdp.arrays import GridIndices, IntArray
 from synthdp.domain.public_rows import PublicRows
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.series.asked import AskedPlan, rows_between
-from synthdp.mechanisms.series.histories import model_of_rows, rows_of_period
+from synthdp.mechanisms.series.period_histories import model_of_rows, rows_of_period
 from synthdp.mechanisms.series.refit import Refit
 from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel

@@ -36,7 +36,7 @@ _MODULES = {
     "polars": "polars",
     "polars lazy": "polars_lazy",
     "pyarrow": "arrow",
-    "duckdb": "duckdb",
+    "duckdb": "duckdb_columns",
 }
 """The module of each library, in `synthdp.tables.columns`."""
 

@@ -121,7 +121,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
             if len(one.columns) > 1 or one.columns != one.parent_columns:
                 raise DataError(
                     f"the foreign key of {one.child!r} is {one.columns}, in {one.parent!r} {one.parent_columns}: "
-                    "give queries in which it is one column of one name in both"
+                    "give queries in which both tables have one key column of the same name"
                 )
         order = order or {}
         return [

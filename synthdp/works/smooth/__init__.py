@@ -11,7 +11,7 @@ WORK = Work(
     saved={
         "AverageMoment": "chebyshev",
         "ChebyshevTensor": "chebyshev",
-        "TrigonometricSummary": "answers",
+        "TrigonometricSummary": "smooth_answers",
         "chebyshev": "chebyshev",
     },
 )

@@ -24,9 +24,9 @@ from synthdp.queries.linear import Total
 from synthdp.randomness import RandomState
 from synthdp.release import Release
 from synthdp.schema.schema import Schema
-from synthdp.works.smooth.answers import TrigonometricSummary
 from synthdp.works.smooth.chebyshev import MAX_TERMS, ChebyshevTensor
 from synthdp.works.smooth.kernels import check_width, kernel_degrees, kernel_smoothness
+from synthdp.works.smooth.smooth_answers import TrigonometricSummary
 from synthdp.works.smooth.support import CELLS, cells_read, ordered_columns, scaled_points, smooth_domain
 from synthdp.works.smooth.theory import check_law, improved_degrees, law_named, least_error_degrees, paper_degrees
 from synthdp.works.smooth.whole_class import class_degrees

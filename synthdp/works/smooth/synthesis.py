@@ -27,7 +27,7 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
-from synthdp.works.smooth.exact import Sizes, exact_synthesis
+from synthdp.works.smooth.exact_smooth import Sizes, exact_synthesis
 from synthdp.works.smooth.practical import Practical, practical_synthesis
 from synthdp.works.smooth.product import check_pairs, product_synthesis
 from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_domain

@@ -13,7 +13,7 @@ import synthdp as sd
 from synthdp.answers.answer import AnswerEngine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import FEWEST_POINTS, POINTS, Bootstrap, draw
-from synthdp.answers.error_bars.refit import refitted
+from synthdp.answers.error_bars.refitted_points import refitted
 from synthdp.answers.leaves import gls_fine_bins
 from synthdp.distribution.components import Product
 from synthdp.domain.domain import domain_of

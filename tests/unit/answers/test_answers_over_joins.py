@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from no_noise import without_noise
 
 import synthdp as sd
-from synthdp.answers.related.answer import asker
-from synthdp.answers.related.asked import Asked
+from synthdp.answers.related.database_answer import asker
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.known import Known, Measured
+from synthdp.answers.related.known import Measured, MeasuredDatabase
 from synthdp.answers.related.replicates import matrix_of, refitted
+from synthdp.answers.related.resolved import Asked
 from synthdp.cli.main import main
 from synthdp.domain.encoder import Numbers, decode
 from synthdp.errors import ParameterError
@@ -291,7 +291,7 @@ def test_the_command_line_answers_over_joins(release: Any, tmp_path: Path) -> No
 
 
 def test_the_tables_of_a_pool_are_those_that_are_measured(drawn: Drawn, release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     persons = drawn.persons
     assert {one.table.kind for one in known.measured} >= {Kind.ONE, Kind.STEP, Kind.ROW}
     for one in known.measured:
@@ -300,7 +300,7 @@ def test_the_tables_of_a_pool_are_those_that_are_measured(drawn: Drawn, release:
 
 
 def test_a_fit_to_a_table_moves_the_weights_to_it_as_far_as_noise_lets_it(drawn: Drawn, release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     table = next(one.table for one in known.measured if one.table.attribute == "sex" and one.table.kind is Kind.ONE)
     matrix, base = matrix_of(table, drawn.persons), np.ones(60)
     wanted = np.array([20.0, 40.0, 0.0])
@@ -313,7 +313,7 @@ def test_a_fit_to_a_table_moves_the_weights_to_it_as_far_as_noise_lets_it(drawn:
 
 
 def test_cells_that_hardly_stand_out_of_noise_are_shrunk_to_their_mean(release: Any) -> None:
-    known = Known.of(release.measurements, release.output.layout)
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
     table = next(one.table for one in known.measured if one.table.attribute == "age" and one.table.table == 0)
     size = table.grouping.size
     one = Measured(table, np.zeros(size), 10.0, 30.0)

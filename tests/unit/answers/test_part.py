@@ -11,7 +11,7 @@ from synthdp.answers.answer import AnswerEngine
 from synthdp.answers.direct import GLSEstimates
 from synthdp.answers.error_bars.bootstrap import BootstrapCache
 from synthdp.answers.error_bars.column_subset import ColumnSubset, nearest_columns, of_columns
-from synthdp.answers.error_bars.refit import refitted
+from synthdp.answers.error_bars.refitted_points import refitted
 from synthdp.distribution.components import Components
 from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution

@@ -14,7 +14,7 @@ from small_databases import SCHEMAS, Person, codes_of, every_person, frames
 import synthdp as sd
 from synthdp.curator import private_database as module
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 
 LAYOUTS = {name: Layout(schema) for name, schema in SCHEMAS.items()}
 EVERYBODY = list(every_person(rows=3, leaves=True))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.errors import InternalError
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.budget import Account
 from synthdp.privacy.loss import ROUNDING, ZCDP, ApproxDP, GaussianDP, PureDP, combined, components
 from synthdp.privacy.neighbors import Adjacency, Neighbors

@@ -7,7 +7,7 @@ from no_noise import without_noise
 
 from synthdp import ZCDP, ApproxDP, Boolean, Curator, GaussianDP, Integer, PureDP, Schema
 from synthdp.domain.domain import domain_of
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.row_count import count_rows, count_rows_from, row_total
 from synthdp.privacy.loss import components
 from synthdp.queries.linear import Total

@@ -10,7 +10,7 @@ from synthdp.errors import DataError
 from synthdp.nonprivate.look import look
 from synthdp.schema.csv_format import CsvFormat
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 
 
 def test_rare_values_are_not_shown_but_counted():
@@ -51,5 +51,5 @@ def test_moments_have_bars_between_dates():
 
 
 def test_a_column_that_is_not_there_is_refused():
-    with pytest.raises(DataError, match="no column 'd'"):
+    with pytest.raises(DataError, match="'d'"):
         look(FrameSource(pd.DataFrame({"c": [1]})), "d")

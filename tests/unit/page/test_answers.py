@@ -8,7 +8,7 @@ import pytest
 
 from synthdp import Boolean, Categorical, Integer, Schema
 from synthdp.errors import SchemaError, SynthDPError
-from synthdp.page.answers import (
+from synthdp.page.asking import (
     answer_of,
     column_of,
     date_of,

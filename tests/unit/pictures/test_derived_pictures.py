@@ -12,7 +12,7 @@ import pytest
 import synthdp as sd
 from synthdp.domain.encoder import Numbers
 from synthdp.errors import ParameterError
-from synthdp.pictures.columns import column_views, computed_view
+from synthdp.pictures.column_views import column_views, computed_view
 
 pytestmark = pytest.mark.filterwarnings("ignore:epsilon")
 

@@ -9,7 +9,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import ParameterError
-from synthdp.pictures.columns import column_views
+from synthdp.pictures.column_views import column_views
 from synthdp.planning.plan import Plans
 
 pytest.importorskip("matplotlib")

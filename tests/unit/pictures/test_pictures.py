@@ -16,7 +16,7 @@ from hypothesis import example, given, strategies as st
 import synthdp as sd
 from synthdp.errors import DataError, ParameterError
 from synthdp.figures import in_figures, in_per_cent, multiples, precise_to, round_step, shortened, width_of
-from synthdp.pictures.columns import column_view, column_views, grouped
+from synthdp.pictures.column_views import column_view, column_views, grouped
 from synthdp.pictures.picture import bars, decades, heat_map, histogram, triangle
 from synthdp.pictures.view import FINEST, SINGLE, Bar, axis_between, marks_between, zoomed
 

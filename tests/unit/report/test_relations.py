@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.pictures.columns import drawn_indices
-from synthdp.report.page import report_page
-from synthdp.report.relations import FALSE_LISTS, Evidence, Relation, Relations, _connected, associations
+from synthdp.pictures.column_views import drawn_indices
+from synthdp.report.html_page import report_page
+from synthdp.report.relations import FALSE_LISTS, Evidence, Relations, ShownRelation, _connected, associations
 from synthdp.report.verdicts import ColumnVerdict, in_lines
 
 ROWS, EPSILONS = (500, 2000, 9000), (0.5, 1.0, 3.0)
@@ -38,7 +38,7 @@ def independent(seed: int, rows: int, columns: int = 14) -> tuple[pd.DataFrame, 
     return pd.DataFrame(values), sd.Schema(schema)
 
 
-def judged(table: pd.DataFrame, schema: sd.Schema, epsilon: float) -> tuple[Relations, list[Relation], np.ndarray]:
+def judged(table: pd.DataFrame, schema: sd.Schema, epsilon: float) -> tuple[Relations, list[ShownRelation], np.ndarray]:
     release = sd.SyntheticRelease(schema=schema, epsilon=epsilon).fit(table).release_
     names, matrix = associations(release.output, drawn_indices(release.output))
     found = Relations(release.output, release.measurements)
@@ -97,13 +97,13 @@ def test_columns_that_go_together_are_listed_with_an_interval_that_holds_the_rea
 
 def test_a_relation_that_only_other_relations_make_is_said_to_be_implied() -> None:
     assert _connected(5, [(0, 1), (1, 2), (3, 4)]) == [0, 0, 0, 3, 3]
-    assert "implied" in Relation(columns=("a", "b"), association=0.3, measured=False).in_words()
-    assert Relation(columns=("a", "b"), association=0.3, low=0.2, high=0.4).in_words() == "0.30 (0.20 to 0.40)"
+    assert "implied" in ShownRelation(columns=("a", "b"), association=0.3, measured=False).in_words()
+    assert ShownRelation(columns=("a", "b"), association=0.3, low=0.2, high=0.4).in_words() == "0.30 (0.20 to 0.40)"
 
 
 def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -> None:
     def said(**settings: Any) -> str:
-        return Relation(columns=("a", "b"), association=0.3, **settings).for_inference
+        return ShownRelation(columns=("a", "b"), association=0.3, **settings).for_inference
 
     assert said(low=0.26, high=0.34).startswith("yes")
     assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "with wide intervals"

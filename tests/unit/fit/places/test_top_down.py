@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synthdp.fit.places.top_down import NoisyPlaces, Places, descended, divided, shrunken
+from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided, shrunken
 
 STATES = np.repeat([0, 1, 2], [4, 6, 5])
 K = 6
@@ -35,7 +35,7 @@ def level(table: np.ndarray, parents: np.ndarray, stddev: float, rng: np.random.
 def test_every_level_adds_up_exactly(seed: int, stddev: float) -> None:
     table, rng = truth(seed), np.random.default_rng(seed)
     states = up(table, STATES)
-    whole = Places(rows=np.array([table.sum()]), tables={7: table.sum(0)[None]})
+    whole = PlaceCounts(rows=np.array([table.sum()]), tables={7: table.sum(0)[None]})
     upper, finest = descended(
         whole, [level(states, np.zeros(3, np.int64), stddev, rng), level(table, STATES, stddev, rng)]
     )
@@ -48,7 +48,7 @@ def test_every_level_adds_up_exactly(seed: int, stddev: float) -> None:
 
 def test_exact_counts_come_back() -> None:
     table, rng = truth(9), np.random.default_rng(9)
-    whole = Places(rows=np.array([table.sum()]), tables={7: table.sum(0)[None]})
+    whole = PlaceCounts(rows=np.array([table.sum()]), tables={7: table.sum(0)[None]})
     (found,) = descended(whole, [level(table, np.zeros(len(table), np.int64), 1e-3, rng)])
     np.testing.assert_array_equal(found.tables[7], table)
 
@@ -62,7 +62,7 @@ def test_a_place_that_may_hold_no_row_holds_none() -> None:
         possible={7: np.broadcast_to(kept[:, None], table.shape)},
     )  # fmt: skip
     (found,) = descended(
-        Places(rows=np.array([5000]), tables={7: np.full((1, K), 5000 // K) + (np.arange(K) < 2)}), [closed]
+        PlaceCounts(rows=np.array([5000]), tables={7: np.full((1, K), 5000 // K) + (np.arange(K) < 2)}), [closed]
     )
     assert found.rows[0] == 0
     assert found.tables[7][0].sum() == 0
@@ -84,7 +84,7 @@ def test_shrunken_counts_are_nearer_than_noisy_ones() -> None:
 def test_divided_places_have_the_sums_of_both_columns() -> None:
     rng = np.random.default_rng(1)
     joint = rng.integers(0, 9, (8, 3, 5))
-    places = Places(rows=joint.sum((1, 2)), tables={0: joint.sum(2), 1: joint.sum(1)})
+    places = PlaceCounts(rows=joint.sum((1, 2)), tables={0: joint.sum(2), 1: joint.sum(1)})
     found = divided(places, 0, {1: joint.sum(0) / joint.sum()})[1]
     np.testing.assert_array_equal(found.sum(2), joint.sum(2))
     np.testing.assert_array_equal(found.sum(1), joint.sum(1))

@@ -17,7 +17,7 @@ from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload, workload_of
 from synthdp.privacy.loss import PrivacyLoss
 from synthdp.queries.marginals import Marginals
@@ -120,7 +120,7 @@ def test_they_cost_what_the_batch_says_and_are_measured_where_they_tell_somethin
     assert triples == ([(0, 1, 3)] if parity else [])
     steps = [item.step for item in account.receipt().items]
     assert sum("screening of triples" in step for step in steps) == 1
-    assert sum("interactions of several columns, of merged groups: a × b × class" in step for step in steps) == parity
+    assert sum("interactions of several columns, merged bins: a × b × class" in step for step in steps) == parity
 
 
 def test_where_they_tell_nothing_the_batch_is_measured_again_and_nothing_but_the_scores_is_lost(monkeypatch):

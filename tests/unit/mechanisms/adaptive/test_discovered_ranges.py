@@ -10,7 +10,7 @@ from synthdp.domain.domain import axis_of
 from synthdp.mechanisms.adaptive.coarsening import coarsen
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Integer

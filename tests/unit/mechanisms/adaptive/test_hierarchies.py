@@ -20,7 +20,7 @@ from synthdp import (
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.marginals import one_ways as histogram
 
 STATES, COUNTIES, TRACTS = 20, 10, 10

@@ -12,7 +12,7 @@ from synthdp import AdaptiveMarginals, ApproxDP, Boolean, Categorical, Curator, 
 from synthdp.domain.domain import domain_of
 from synthdp.mechanisms.adaptive.measuring import weighted_interactions
 from synthdp.mechanisms.adaptive.optimum import optimum, optimum_of, parts
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.calibration import gaussian_account
 from synthdp.privacy.neighbors import Adjacency

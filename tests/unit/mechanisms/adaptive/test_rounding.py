@@ -24,7 +24,7 @@ ROWS = 6000
 SCHEMA = sd.Schema(
     {"years": sd.Continuous(0, 41, nullable=True), "loan": sd.Integer(1000, 90_000), "score": sd.Continuous(0, 1)}
 )
-STEP = "how round numbers are"
+STEP = "digit preference (rounding classes)"
 
 
 def table_of(rows: int = ROWS, *, seed: int = 0) -> pd.DataFrame:

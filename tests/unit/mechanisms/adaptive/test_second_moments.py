@@ -67,7 +67,7 @@ def test_products_take_a_small_share_and_no_more_than_they_need(of_many_rows):
     costs = []
     few = AdaptiveMarginals().release(Curator(correlated(4000), schema=NUMBERS, budget=HEARD), random_state=0)
     for release in (few, of_many_rows):
-        item = next(item for item in release.receipt.items if item.step == "products of columns")
+        item = next(item for item in release.receipt.items if item.step == "pairwise products of rank scores")
         costs.append(item.loss.mu**2 / sum(other.loss.mu**2 for other in release.receipt.items))
     assert costs[1] < costs[0] <= MOST_SHARE
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner, divided
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP, PureDP
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 
@@ -52,6 +52,14 @@ def test_the_tree_stays_within_its_cells_and_off_tree_cliques_within_their_numbe
     batch = chosen(candidates, tree_cells=limit, max_off_tree=1)
     assert TreePlanner(SHAPE).cells(list(batch.tree)) <= limit
     assert len(batch.off_tree) <= 1
+
+
+@pytest.mark.parametrize("pairs", [5, 7, 27])
+def test_as_many_strong_relations_as_there_are_come_into_one_batch(pairs):
+    """Whatever numbers of tables are tried: a relation that is left out is lost."""
+    candidates = [candidate((2 * i, 2 * i + 1), 8000.0, cells=36) for i in range(pairs)]
+    batch = chosen(candidates, shape=(6,) * (2 * pairs))
+    assert set(batch.shares) == {one.clique for one in candidates}
 
 
 def test_no_two_tables_of_a_batch_share_two_columns():

@@ -20,7 +20,7 @@ from synthdp.mechanisms.adaptive.screening import screen_against_independence, s
 from synthdp.mechanisms.adaptive.second_moments import measure_second_moments
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import MOST_SCREEN, SCREENS, gain_of_one_ways, screening_part
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.privacy.loss import components
 
@@ -206,7 +206,7 @@ def test_the_receipt_says_what_was_measured_of_several_columns_and_how_noisy_it_
     assert "no relation" in known.relations
     after = one_batch(known, account)
     measured = {one.clique for one in (*after.tables, *after.effects)}
-    assert f"relations of {len(measured)} pair" in after.relations
+    assert f"{len(measured)} pair" in after.relations
     noise = min(one.stddev for one in (*after.tables, *after.effects))
     assert f"{noise:,.3g}" in after.relations
 

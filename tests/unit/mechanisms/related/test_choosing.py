@@ -7,7 +7,7 @@ import pytest
 from small_databases import SCHEMAS
 
 from synthdp.domain.histories import Layout
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.candidates import triples
 from synthdp.mechanisms.related.choosing import beyond_shared, related, weights_of, worth_measuring
 from synthdp.mechanisms.related.groupings import FEWEST, MOST, fineness

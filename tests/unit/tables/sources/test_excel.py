@@ -11,7 +11,7 @@ import pytest
 
 import synthdp as sd
 from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 
 SCHEMA = sd.Schema({"n": sd.Integer(0, 9, nullable=True), "t": sd.Categorical(["a", "b"], nullable=True)})
 

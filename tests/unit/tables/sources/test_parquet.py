@@ -22,7 +22,7 @@ from synthdp.schema.columns import Boolean, Categorical, Continuous, Datetime, I
 from synthdp.schema.schema import Schema
 from synthdp.tables.sources import parquet
 from synthdp.tables.sources.dataframe import FrameSource
-from synthdp.tables.sources.files import source_at
+from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.parquet import ParquetSource
 
 SCHEMA = Schema(

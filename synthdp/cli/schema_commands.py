@@ -140,7 +140,7 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None, told: Csv
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.schema.schema import Schema
     from synthdp.schema.schema_json import from_document
-    from synthdp.tables.sources.files import document_lines, document_text
+    from synthdp.tables.sources.file_source import document_lines, document_text
 
     if json_schema is not None:
         source = f"JSON Schema '{json_schema}'"

@@ -9,7 +9,7 @@ from synthdp.arrays import FloatArray
 from synthdp.curator import Curator
 from synthdp.domain.histories import Layout
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.related.person_tables import PersonTable, PersonTables
 from synthdp.queries.related.persons import whole_of_table
 

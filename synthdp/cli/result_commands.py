@@ -141,9 +141,9 @@ def report(
       synthdp report table.release --out report.html
     """
     from synthdp.publishing import whole_file
+    from synthdp.report import write_report
     from synthdp.report.dictionary import read_descriptions
     from synthdp.report.guidelines import PUBLISHER, About
-    from synthdp.report.page import write_report
 
     units, meanings = ({}, {}) if dictionary is None else read_descriptions(dictionary)
     about = About(publisher=publisher or PUBLISHER, use=use or PUBLISHER, units=units, meanings=meanings)
@@ -243,7 +243,7 @@ def risk(
 ) -> None:
     """Attack a SYNTHETIC table made of REAL rows, and compare with people who were not in it.  Not private.
 
-    Exit 1 if a threshold is broken.  The result must not be published, but for what --publishable writes.
+    Exit 1 if a threshold is broken.  The result must not be published, except for what --publishable writes.
 
     \b
     Example:

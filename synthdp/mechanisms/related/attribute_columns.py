@@ -19,38 +19,40 @@ from synthdp.curator import Curator
 from synthdp.domain.axis import Axis
 from synthdp.domain.histories import BINS, Layout
 from synthdp.domain.refinement import Refinement, axis_of_roundness
-from synthdp.fit.related.shrinkage import by_period
-from synthdp.fit.related.smoothing import smoothed
+from synthdp.fit.related.person_shrinkage import by_period
+from synthdp.fit.related.tail_smoothing import smoothed
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.rounding import CLEAR, SHARE, parts_in_classes, rounded
-from synthdp.mechanisms.budget import BudgetAllocation
+from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.related.candidates import Attribute, cells_of
-from synthdp.mechanisms.related.measuring import measure
+from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.related.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins."""
+"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins.
+Tuned; not measured."""
 
 MOST_DEEP = 0.1
 """Most of the budget that all splits of all columns cost (tuned with the shares of `related_tables`)."""
 
 MOST_ROUND = 0.02
-"""Most of the budget that the roundness of all columns costs, as of a single table."""
+"""Most of the budget that the roundness of all columns costs, as of a single table.  Tuned; not measured."""
 
 LOUD = 4.0
-"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none."""
+"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none.
+Tuned; not measured."""
 
 ATOMS = 64
-"""Parts of the rows from one of which on a single value may be a cell of the model of its own."""
+"""Parts of the rows from one of which on a single value may be a cell of the model of its own.  Tuned; not measured."""
 
 Key = tuple[int, str]
 """Position of a table, and a column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class AttributeColumn:
     """What is known of one column.
 
     Parameters
@@ -158,16 +160,16 @@ def first_estimate(
 
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
-) -> Column:
+) -> AttributeColumn:
     """Return a column of which the standard cells were counted, none of them split."""
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
-    return Column(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
+    return AttributeColumn(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
 
 
 def split_columns(
-    account: Curator, layout: Layout, columns: Sequence[Column], budget: BudgetAllocation
-) -> tuple[tuple[Column, ...], BudgetAllocation, tuple[Measurements, ...]]:
+    account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
+) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Split heavy cells of numbers, level by level.
 
     Costs at most `MOST_DEEP` of the whole budget, for the curator's neighbours, and nothing where no cell is heavy.
@@ -214,8 +216,8 @@ def split_columns(
 
 
 def round_columns(
-    account: Curator, layout: Layout, columns: Sequence[Column], budget: BudgetAllocation
-) -> tuple[tuple[Column, ...], BudgetAllocation, tuple[Measurements, ...]]:
+    account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
+) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
     """Measure how round numbers are, where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
     Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
@@ -230,7 +232,7 @@ def round_columns(
     finer = layout.with_cells({_place(layout, columns[j]): classes[j] for j in asked})
     tables = [_one_way(finer, columns[j].one) for j in asked]
     found, counted, budget = measure(
-        account, finer, tables, [share] * len(asked), budget, step="how round numbers of persons are"
+        account, finer, tables, [share] * len(asked), budget, step="digit preference of persons (rounding classes)"
     )
     made = list(columns)
     for j, (noisy, stddev) in zip(asked, counted, strict=True):
@@ -241,7 +243,9 @@ def round_columns(
     return tuple(made), budget, (found,)
 
 
-def cells_and_refinements(layout: Layout, columns: Sequence[Column]) -> tuple[Layout, Mapping[Key, Refinement]]:
+def cells_and_refinements(
+    layout: Layout, columns: Sequence[AttributeColumn]
+) -> tuple[Layout, Mapping[Key, Refinement]]:
     """Return the record with the cells of the model, and what is known within these."""
     refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
     split = {
@@ -251,7 +255,7 @@ def cells_and_refinements(layout: Layout, columns: Sequence[Column]) -> tuple[La
     return (layout.with_cells(split) if split else layout), refinements
 
 
-def _tree(column: Column) -> ColumnTree:
+def _tree(column: AttributeColumn) -> ColumnTree:
     known = column.known
     axis, regular = known.axis, known.axis.starts < known.axis.grid.regular
     starts = axis.starts[regular]
@@ -261,7 +265,7 @@ def _tree(column: Column) -> ColumnTree:
     )  # fmt: skip
 
 
-def _classes(column: Column) -> Axis | None:
+def _classes(column: AttributeColumn) -> Axis | None:
     return axis_of_roundness(column.one.name, column.known.axis.column)
 
 
@@ -270,7 +274,7 @@ def _unknown(known: OneWay, parts: FloatArray) -> float:
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 
 
-def _place(layout: Layout, column: Column) -> tuple[str, str]:
+def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
     return layout.schema.names[column.one.table], column.one.name
 
 

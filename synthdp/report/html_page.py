@@ -6,8 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,11 @@ from synthdp.answers.answer import answer_engine
 from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.distribution.protocol import systematic_counts
-from synthdp.errors import DataError, ParameterError
+from synthdp.errors import ParameterError
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
 from synthdp.measurements import Measurements
-from synthdp.pictures.columns import column_views, drawn_indices, pair_view
+from synthdp.pictures.column_views import column_views, drawn_indices, pair_view
 from synthdp.pictures.picture import column_chart, heat_map, scale_legend, triangle
 from synthdp.privacy.neighbors import Neighbors
 from synthdp.privacy.receipt import Receipt, loss_of, noise_of, step_of
@@ -28,11 +26,10 @@ from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.queries.contingency import cell_index, table_size
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
-from synthdp.release_files import fingerprint
 from synthdp.report.card import card_rows, privacy_card
 from synthdp.report.dictionary import NOT_SAID, dictionary_rows
 from synthdp.report.guidelines import PUBLISHER, About
-from synthdp.report.relations import Relation, Relations, associations
+from synthdp.report.relations import Relations, ShownRelation, associations
 from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
@@ -48,7 +45,7 @@ MOST_TABLE = 200_000
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
-At most so many codes, points times columns: of wide tables fewer points."""
+At most this many codes, points times columns: of wide tables fewer points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +130,7 @@ MOST_COLUMNS = 60
 """Columns of the rows that are shown."""
 
 ASSOCIATED = 12
-"""Columns in the heat map: those of the strongest pairs, when there are more."""
+"""Columns in the heat map: the strongest pairs', when there are more."""
 
 STRONGEST = 10
 """Pairs of columns that are listed beside the heat map."""
@@ -150,7 +147,7 @@ UNFIT = (
 """What a synthetic table must not be used for."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""What the dictionary says of each column, as far as somebody said anything."""
+"""What the dictionary says of each column, to the extent that somebody said anything."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 """What tables of one, two and three columns are called."""
@@ -321,10 +318,10 @@ def _pairs(
     indices: Mapping[str, GridIndices],
     names: Sequence[str],
     matrix: FloatArray,
-    listed: Sequence[Relation],
+    listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
-    """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
+    """Return what is shown of pairs: pairs that noise or chance explains are blank in the map, and nowhere else."""
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
@@ -398,48 +395,3 @@ def citation_of(release: Release[Any], fingerprint: str) -> str:
         f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "
         f"{release.receipt.adjacency}), made with synthdp {versions.get('synthdp', '')}, mechanism: {release.mechanism}."
     )
-
-
-def write_report(
-    release: Release[Any],
-    path: str | PathLike[str],
-    *,
-    title: str | None = None,
-    target: str | None = None,
-    about: About | None = None,
-    on_progress: ProgressCallback = silent,
-) -> None:
-    """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
-
-    A ``target`` is a column whose relations are shown first; ``about`` is what the publisher says of the table.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such target, or the release is of several tables.
-    DataError
-        If the file cannot be written.
-    """
-    if _is_database(release.output):
-        from synthdp.report.database import database_page
-
-        if target is not None:
-            raise ParameterError("target is a column of one table: the report of a database shows all")
-        page = database_page(release, fingerprint=fingerprint(release), title=title)
-    else:
-        page = report_page(
-            release, fingerprint=fingerprint(release), title=title, target=target, about=about, on_progress=on_progress
-        )
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
-
-
-def _is_database(output: object) -> bool:
-    """Say whether a release is of several tables."""
-    if isinstance(output, SyntheticModel):
-        return False
-    from synthdp.sampling.database_model import DatabaseModel
-
-    return isinstance(output, DatabaseModel)

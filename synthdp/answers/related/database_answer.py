@@ -28,11 +28,11 @@ from synthdp.answers.questions import (
     Sum,
     Variance,
 )
-from synthdp.answers.related.asked import Asked, Asking, Features
 from synthdp.answers.related.drawn import Drawn
-from synthdp.answers.related.known import Known
+from synthdp.answers.related.known import MeasuredDatabase
 from synthdp.answers.related.measured import by_noisy_table
-from synthdp.answers.related.replicates import Replicates, pool_size, refitted
+from synthdp.answers.related.replicates import DatabaseReplicates, pool_size, refitted
+from synthdp.answers.related.resolved import Asked, Asking, Features
 from synthdp.answers.related.terms import Term
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.errors import ParameterError
@@ -44,13 +44,13 @@ PERSONS, ROWS = 30_000, 120_000
 """Most persons, and about the most rows, that are drawn for the estimates.  A safety limit of time."""
 
 FEWEST = 5_000
-"""Persons that are drawn however many rows they have."""
+"""Persons that are drawn however many rows they have.  A safety limit."""
 
 NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
 """What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
-"""Parts of the drawn persons, whose answers differ as chance makes them."""
+"""Parts of the drawn persons, whose answers differ as chance makes them.  Tuned; not measured."""
 
 
 def answer(
@@ -104,7 +104,7 @@ class DatabaseAsker:
 
     def __init__(self, model: DatabaseModel, measurements: tuple[Measurements, ...], *, random_state: int = 0) -> None:
         self.model, self.random_state = model, random_state
-        self.known = Known.of(measurements, model.layout)
+        self.known = MeasuredDatabase.of(measurements, model.layout)
         self.measurements = measurements
 
     def ask(self, question: Question, *, of: str | None = None) -> Answers:
@@ -144,12 +144,12 @@ class DatabaseAsker:
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
 
     @cached_property
-    def replicates(self) -> Replicates:
+    def replicates(self) -> DatabaseReplicates:
         """The databases that are drawn, and their fits."""
         rng = generator(self.random_state + 1)
         rows = sum(self.persons.rows(i) for i in range(len(self.model.schema.names))) / len(self.persons)
         drawn = Drawn(self.model, self.model.draw(pool_size(rows), rng)[0], rng)
-        return Replicates.of(drawn, self.known, rng)
+        return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
         """Return the model's answers and how far they may be off as persons are drawn, (size,) each."""
@@ -235,7 +235,7 @@ class DatabaseAsker:
         return with_intervals(labels, estimate, stddev, basis)
 
     def _quantile(self, asked: Asked, question: Quantile) -> Answers:
-        """Answer quantiles: those of the persons drawn; their errors are those of the part of the rows below them."""
+        """Answer quantiles of the persons drawn; they have the errors of the part of the rows below them."""
         features = asked.features(self.persons)
         mine, replicates = asked.features(self.replicates.drawn), self.replicates
         shares = np.array(question.q)

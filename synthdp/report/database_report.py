@@ -19,14 +19,14 @@ from synthdp.domain.derive import derive
 from synthdp.domain.encoder import Numbers, RawColumn, rows_of
 from synthdp.figures import in_figures, in_per_cent
 from synthdp.markup import render
-from synthdp.pictures.columns import PairView, computed_view, grouped, pair_of_values
+from synthdp.pictures.column_views import PairView, computed_view, grouped, pair_of_values
 from synthdp.pictures.picture import column_chart, heat_map
 from synthdp.pictures.view import ColumnView
 from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import generator
 from synthdp.release import Release
 from synthdp.report.across import Key, clear_pairs
-from synthdp.report.page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
+from synthdp.report.html_page import SHOWN_ROWS, card_of, citation_of, promise_of, spend_of, texts_of
 from synthdp.report.relations import LEAST_ASSOCIATION, cramers_v
 from synthdp.sampling.database_model import DatabaseModel, DrawnRows, outer_schema
 from synthdp.schema.columns import Column, Integer
@@ -76,7 +76,7 @@ class RelationPart:
     view, chart
         How many rows a parent row has.
     above, before
-        How columns go with those of the parent row, and with those of the row before, or of another row where they have no
+        How columns go with the parent row's, and with the row's before, or of another row where they have no
         order: the strongest pairs, and pictures.
     ordered
         Whether they have one.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from synthdp.answers.over_time import OverTime
 from synthdp.figures import precise_to
 from synthdp.markup import render
-from synthdp.pictures.over_time import chart_over_time
+from synthdp.pictures.over_time_chart import chart_over_time
 from synthdp.privacy.receipt import Receipt
-from synthdp.report.page import promise_of
+from synthdp.report.html_page import promise_of
 
 
 def series_page(shown: Sequence[tuple[str, OverTime]], *, receipt: Receipt, title: str) -> str:
