@@ -108,7 +108,7 @@ def test_sparse_weights_need_no_more_updates_than_their_bound_and_slots_outlast_
 
 def test_a_sparse_query_without_room_is_refused_before_the_table_is_asked():
     construction = SparseConstruction(table=SparseTable(1), total=ROWS, alpha=0.5)
-    with pytest.raises(MechanismFailure, match="raise slots"):
+    with pytest.raises(MechanismFailure, match="slots"):
         construction.check(SPARSE[-1])
 
 
