@@ -27,7 +27,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.results import dataframe
 
 FEWEST = 2
-"""Tables of which a spread can be had.  Derived: a variance needs two."""
+"""Tables that a spread takes.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
 """Part of the mean weight of a point below which a fit's weight of it is not taken to be.  Tuned on six columns of Adult:
@@ -115,7 +115,7 @@ def combine(
     Student's t the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the
     variance negative, ``(1 + 1/m) b`` is taken, which is too large.
 
-    With ``population=True`` the error is that of q as an estimate for the population of which the n private rows are a
+    With ``population=True`` q is an estimate for the population from which the n private rows are a
     simple random sample.  Its variance is ``(1 + 1/m) b - u + u k / n`` for tables of k rows: ``u k / n`` is the variance
     that the estimate has in samples of n rows.  With k = n, as `Release.samples` draws, it is ``(1 + 1/m) b``, to which the
     variances do not matter.
@@ -226,7 +226,7 @@ def _numbers(name: str, given: Any) -> FloatArray:
 
 
 MEDIAN = math.pi / 2
-"""Derived: the variance of a median of normal numbers, as a multiple of that of their mean."""
+"""Derived: the variance of a median of normal numbers, as a multiple of their mean's."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
@@ -287,7 +287,7 @@ class Analysis:
     def table(self) -> Any:
         """A pandas DataFrame, one row for each estimate: estimate, standard_error, t, p_value, lower, upper.
 
-        The p-value is that of the hypothesis that the true value is 0.
+        The p-value is for the hypothesis that the true value is 0.
         """
         t = np.divide(
             self.estimate, self.standard_error, out=np.full(len(self.names), np.nan), where=self.standard_error > 0

@@ -45,7 +45,7 @@ class Derived(Constraint):
     Parameters
     ----------
     column
-        Name of a column that the schema declares; bounds or levels left open there follow from those of the sources.
+        Name of a column that the schema declares; bounds or levels left open there follow from the sources'.
     expression
         Arithmetic of numeric columns: names (in backticks if they are not plain words), numbers, ``+ - * /`` and
         parentheses.  A whole number is computed from whole numbers, without ``/``.  A real number is computed in
@@ -120,7 +120,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
     declared
         All columns of the schema.
     known
-        The columns that it may be computed from: modelled ones, and those that earlier rules derive.
+        The columns that it may be computed from: modelled ones, and columns that earlier rules derive.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Replicates:
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns.
+"""Columns that all share one pool of points; a question about a wider table has one of the nearest columns.
 `MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured."""
 
 POOLS = 4
@@ -147,7 +147,7 @@ class Bootstrap:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
 
         The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
-        between these two lies between those of every other pair, and is no error.
+        between these two lies between every other pair's, and is no error.
         """
         found, clique = self.replicates, tuple(self.direct.place(grouping.column) for grouping in groupings)
         sizes = table_shape(self.direct.model.domain.shape, clique)
@@ -205,7 +205,7 @@ class Bootstrap:
     def leaf_counts(self, column: int) -> FloatArray:
         """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
 
-        The first ones are those that the points were drawn by.
+        The points were drawn by the first ones.
         """
         if column not in self._leaf_counts:
             self._leaf_counts[column] = self._counted(self.direct.place(column))
