@@ -390,7 +390,7 @@ class Release(Generic[OutputT_co]):
                 "given must map columns to values, or be a condition such as \"age > 30 and sex == 'F'\""
             )
         schema: Any = getattr(self.output, "schema", None) or self.model.schema
-        return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
+        return allowed_by(texts, schema.with_columns_below() if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
         """Return a method of the output; raise ParameterError if this output has none."""
