@@ -306,9 +306,14 @@ class AnswerEngine:
         """Return the columns and grid points that no row comes out with, because noise explains their counts."""
         found = []
         for name, index in unproven_points(self.model, self.direct.measurements):
-            refinement = self.model.refinements[self.model.domain.index(name)[0]]
+            (j,) = self.model.domain.index(name)
+            refinement = self.model.refinements[j]
             cell = refinement.fine.cell_of_alone(index)
-            found += [(name, index)] if cell is not None and refinement.weights[cell] == 0 else []
+            if cell is not None and (
+                refinement.weights[cell] <= 0
+                or self.model.distribution.marginal((j,))[refinement.coarse_cell[cell]] <= 0
+            ):
+                found.append((name, index))
         return frozenset(found)
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
