@@ -42,7 +42,7 @@ Table: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Sparse: TypeAlias = Any
-"""A sparse array of SciPy's, whose types are not those of its operations."""
+"""A sparse array of SciPy's, whose operations have other types."""
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]

@@ -106,7 +106,7 @@ def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFram
     Parameters
     ----------
     release
-        With measurements; those of keys count nothing.
+        With measurements; questions about keys count nothing.
     schema
         Of the tables.
     without, with_
@@ -162,7 +162,7 @@ def audit(
 def scores_of(
     score: Callable[[pd.DataFrame], float], tables: tuple[pd.DataFrame, pd.DataFrame], *, runs: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of so many releases of each table, (runs,) each; parameters as in `audit`."""
+    """Return the scores of a number of releases of each table, (runs,) each; parameters as in `audit`."""
     check_whole("runs", runs, least=LEAST_RUNS)
     without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
     return without, with_
@@ -223,7 +223,7 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
 
     mu-Gaussian DP, up to a probability delta, promises P(event) - delta <= Phi(mu + Phi^-1(Q(event))) (Dong, Roth, Su
     2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  It sees far more than `epsilon_bound`, and
-    contradicts the claim of Gaussian DP, not that of (epsilon, delta) alone (Nasr et al. 2023).  Parameters as there.
+    contradicts the claim of Gaussian DP, not the claim of (epsilon, delta) alone (Nasr et al. 2023).  Parameters as there.
     """
     likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
     mu = float(ndtri(likely - delta) - ndtri(rare)) if likely > delta and rare < 1 else 0.0
@@ -250,7 +250,7 @@ def audit_build(
     epsilon, delta
         What each release claims.
     runs, confidence
-        As in `audit`; the confidence is that of all bounds together.
+        As in `audit`; the confidence is for all bounds together.
     names
         Which of `AUDITED`; default: all.
     """

@@ -271,7 +271,7 @@ class Store:
         return name
 
     def number(self, part: str, value: object) -> int:
-        """Return the number of a value among those of one part of the document, which keeps each once."""
+        """Return the number of a value among one part of the document's, which keeps each once."""
         known = self.parts.setdefault(part, [])
         for i, other in enumerate(known):
             if other is value:

@@ -29,7 +29,7 @@ _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:
-    """Return a number with at most so many significant digits: 0.25, 2013, 1,350,000.
+    """Return a number with a limited number of significant digits: 0.25, 2013, 1,350,000.
 
     Examples
     --------

@@ -34,7 +34,7 @@ divide by it."""
 
 
 class NoiseDistribution(Protocol):
-    """The arithmetic of one law of noise; ``scale`` is that of `Noise`, ``k`` the length of the vector."""
+    """The arithmetic of one law of noise; ``scale`` is `Noise`'s, ``k`` the length of the vector."""
 
     def stddev(self, scale: float, k: int) -> float:
         """Return the standard deviation of one coordinate."""
@@ -222,7 +222,7 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
     stddev
         Standard deviation of its noise.
     normal
-        Whether that is Gaussian; otherwise the tail is that of Laplace noise, the heaviest of the laws.
+        Whether that is Gaussian; otherwise the tail is Laplace noise's, the heaviest of the laws.
     """
     if normal:
         return float(ndtr(-rows / stddev))
@@ -251,7 +251,7 @@ def findings(chances: Sequence[float]) -> int:
 
 
 def beyond_noise(stddev: float, answers: int) -> float:
-    """Return the count that noise alone exceeds in any of so many answers with probability `UNLIKELY` at most.
+    """Return the count that noise alone exceeds in any of a number of answers with probability `UNLIKELY` at most.
 
     One-sided, by the tail of Laplace noise and the union bound; the other laws of the same stddev have lighter tails.
 

@@ -22,7 +22,7 @@ WORKERS = min(4, os.cpu_count() or 1)
 def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:
     """Yield ``work(block)`` for every block, in order.
 
-    Blocks are taken one by one by the caller's own thread, while others work on those that came before; no more than
+    Blocks are taken one by one by the caller's own thread, while others work on earlier ones; no more than
     ``workers`` + 1 are held at once.  The first error, of a block or of the work on it, is raised in its turn.
 
     Parameters

@@ -29,7 +29,7 @@ from synthdp.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the files of a release go; ``None`` for those that nobody wants.
+    """Where the files of a release go; ``None`` for a file that nobody wants.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def publish(
 
 
 def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
-    """Save a paid release, of which something could not be written, in the first place that takes it; say where.
+    """Save a paid release, if something of it could not be written, in the first place that takes it; say where.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class NamedPlace(NamedTuple):
     place: str
     """``"module:Class"``, in the work's package."""
     takes: tuple[str, ...]
-    """The settings that its constructor takes under the same name; with ``"solver"``, those of explicit support."""
+    """The settings that its constructor takes under the same name; with ``"solver"``, explicit support's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

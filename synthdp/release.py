@@ -224,7 +224,7 @@ class Release(Generic[OutputT_co]):
 
         Standard errors computed on one synthetic table are too small: they take its rows for real ones.  Here the function
         runs on each of the tables that `samples` draws, whose spread is the error, as `combine` has it; and on a table of
-        the released model and those of m releases of it, which say how far noise and fit move an estimate: it is moved
+        the released model and m releases of it, which say how far noise and fit move an estimate: it is moved
         back by as much.  Free; the function is called 2 m + 1 times.
 
         Parameters
@@ -235,7 +235,7 @@ class Release(Generic[OutputT_co]):
         m
             How many tables, >= 2; a standard error of 20 has a relative error of about 16 %.
         population
-            Whether the intervals hold for the population of which the private rows are a simple random sample, or for the
+            Whether the intervals hold for the population that the private rows are a simple random sample from, or for the
             private rows alone.
         rows
             Rows of each table; default: the noisy estimate of the private table's.  With another number the function must
@@ -298,7 +298,7 @@ class Release(Generic[OutputT_co]):
             functions of points, inputs of decision lists, families of linear queries.
         options
             Of several tables ``of``, the table whose rows count; see `synthdp.answers.related.database_answer.answer`.  Of a
-            mechanism's release, those of its output's own ``answer``.
+            mechanism's release, its output's own ``answer``.
 
         Returns
         -------
@@ -390,7 +390,7 @@ class Release(Generic[OutputT_co]):
                 "given must map columns to values, or be a condition such as \"age > 30 and sex == 'F'\""
             )
         schema: Any = getattr(self.output, "schema", None) or self.model.schema
-        return allowed_by(texts, schema.tables[schema.root] if hasattr(schema, "root") else schema)
+        return allowed_by(texts, schema.with_columns_below() if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
         """Return a method of the output; raise ParameterError if this output has none."""

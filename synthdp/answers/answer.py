@@ -320,7 +320,7 @@ class AnswerEngine:
         return *self._counted_by_model(groupings, division.sums), MODEL
 
     def _share(self, question: Share) -> Answers:
-        """Answer the share of rows, weighted or not, that meet a condition among those that meet another."""
+        """Answer the share of rows, weighted or not, that meet a condition among the rows that meet another."""
         both = question.condition if question.where is None else Both(question.condition, question.where)
         weight = self._weight(question.weight)
         division = self._divided(question, [both, question.where], values=dict.fromkeys(weight, 0.0))
@@ -570,7 +570,7 @@ class AnswerEngine:
     def _by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer a function of the table of groups from the model, with bootstrap errors, and those of heaps added."""
+        """Answer a function of the table of groups from the model, with bootstrap errors, and the errors of heaps added."""
         estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
         stddev = root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))

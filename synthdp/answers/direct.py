@@ -164,7 +164,7 @@ class GLSEstimates:
     def effects(self) -> GLSEffects:
         """All main effects and interactions that were measured, over the cells that are kept.
 
-        In tables or alone; a main effect that is in neither is that of the column's histograms.
+        In tables or alone; a main effect that is in neither is taken from the column's histograms.
         """
         main = {(j,): self._main_effect(j, leaves) for j, leaves in self._histograms_alone.items()}
         return replace(
@@ -188,7 +188,7 @@ class GLSEstimates:
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
     def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
-        """Return the main effect of a column by its histograms; its noise is that of a typical cell."""
+        """Return the main effect of a column by its histograms; its noise is a typical cell's."""
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
         spread = leaves.variances(cells - cells.mean(axis=0)).sum()
@@ -224,7 +224,7 @@ class GLSEstimates:
 
     @cached_property
     def _had(self) -> frozenset[Clique]:
-        """Return the cliques whose interactions were all measured, those of their subsets too."""
+        """Return the cliques whose interactions were all measured, their subsets' among them."""
         known = self.effects.precisions
         return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
@@ -313,7 +313,7 @@ class GLSEstimates:
         return min(error / variance, 1.0)
 
     def _least_squares(self, column: int) -> FineBinCounts | None:
-        """Return a column's fine-bin counts, those of in-domain values alone where others were found.
+        """Return a column's fine-bin counts, of in-domain values alone where others were found.
 
         None if unmeasured.
         """
@@ -324,7 +324,7 @@ class GLSEstimates:
         return InDomainFineBins.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
     def _all_leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of all leaves of a column, that of its misfits among them."""
+        """Return the counts of all leaves of a column, its misfits' leaf among them."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
         histograms = self._histograms(column)
@@ -352,18 +352,18 @@ class GLSEstimates:
         Parameters
         ----------
         clique
-            Columns of which `has` is true.
+            Columns for which `has` is true.
         weights
             (q, cells) what a row in each cell counts.
 
         Returns
         -------
         The estimates weights @ table and the standard deviation of their noise.  For each non-empty part A of
-        the clique let W_A be the margin of the weights on A, s_A the cells of A's table over those of the clique's, and
-        p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, and that of the
-        total: effects of different A, and the total, have independent noise (`GLSEffects`).  A main effect by histograms
+        the clique let W_A be the margin of the weights on A, s_A the cells of A's table over the clique's, and
+        p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, plus the variance of
+        the total: effects of different A, and the total, have independent noise (`GLSEffects`).  A main effect by histograms
         alone has the variance of s_A (centred W_A) over their leaves, and hardly any noise in common with the total, which
-        is that of the histograms of all columns.
+        comes from the histograms of all columns.
         """
         inside = np.ones(1, np.bool_)
         for j in clique:
@@ -436,7 +436,7 @@ class ScreenedDistances:
 def screened(
     measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
 ) -> ScreenedDistances | None:
-    """Return what the screening of a release says, None if it had none.
+    """Return what the screening of a release found, None if it had none.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def screened(
 
 
 def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> float:
-    """Return the distance, in rows, that the screening of many pairs leaves those that were not measured, in the mean."""
+    """Return the distance, in rows, that the screening of many pairs leaves a pair that was not measured, in the mean."""
     left, right = (columns[missed] for columns in asked.pairs)
     total = float(asked.margins[0].sum())
     roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])

@@ -48,7 +48,7 @@ _TOKEN = re.compile(
 HINTS = {"&": "use 'and'", "|": "use 'or'", "!": "use 'not'", "~": "use 'not'"} | dict.fromkeys(
     "'\"`", "it needs another one"
 )
-"""What is said of signs that pandas and C have, and of those that begin a text or a name and do not end it."""
+"""What is said of signs that pandas and C have, and of signs that begin a text or a name and do not end it."""
 
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
 """Words of the language, in either case."""
@@ -73,7 +73,7 @@ class Comparison:
     sign
         ``==  !=  <  <=  >  >=  in  is null``.
     values
-        What it is compared with; one value, but for ``in``.
+        What it is compared with; one value, except for ``in``.
     position
         Where it stands in the text, from 1.
     """

@@ -53,7 +53,7 @@ class QuestionBinning:
         (cells, powers * groups) mean over each coarse cell's weight of each power within each group, by power; without
         values the part of it in each group.
     leaf_powers
-        (leaves, powers * groups) the same of each leaf's grid points; sparse.
+        (leaves, powers * groups) these sums for each leaf's grid points; sparse.
     """
 
     column: int
@@ -102,7 +102,7 @@ class QuestionBinning:
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
     """Return the part of each leaf's grid points in each group, or their weights' part; a sparse (axis.size, count) array.
 
-    Leaves and groups are few runs of neighbouring grid points, of each of which one sum is taken.
+    Leaves and groups are few runs of neighbouring grid points, with one sum each.
     """
     starts = np.union1d(axis.starts[axis.starts < len(groups)], runs_of(groups))
     of_run = groups[starts]
@@ -180,7 +180,7 @@ def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
 
 
 LONGEST = 2.0**62
-"""So many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
+"""This many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
 Derived: below the 2^63 of 64 bits."""
 
 

@@ -61,7 +61,7 @@ class FineBinCounts(Protocol):
         ...
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
         ...
 
 
@@ -112,7 +112,7 @@ class FineBinEstimates:
         return np.asarray(np.maximum(np.einsum("ij,ij->i", mean @ self.sums_covariance, mean) + own, 0.0))
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
         mean = np.asarray(weights @ self._mean)
         own = self.own_variance[self.group] * (weights - mean[self.group])
         return np.asarray((self.sums_covariance @ mean / self._sizes)[self.group] + own)
@@ -142,7 +142,7 @@ class InDomainFineBins:
 
     @classmethod
     def of(cls, leaves: FineBinCounts, fits: BoolArray, *, least: float) -> InDomainFineBins:
-        """Return leaves spread over those that ``fits`` says; at least ``least`` rows are taken to fit."""
+        """Return leaves spread over the leaves that ``fits`` marks; at least ``least`` rows are taken to fit."""
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), least)
         ratio = float(leaves.counts[~fits].sum()) / fitting
@@ -167,7 +167,7 @@ class InDomainFineBins:
         return np.concatenate(found)
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of the error of each count with that of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
         between = self.leaves.covariances(weights * self.scale + float(weights @ self.share) * self.misfit)
         return self.scale * between + self.share * float(self.misfit @ between)
 
@@ -213,7 +213,7 @@ def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
-    """Return histograms with those of the same cells made one, by precision."""
+    """Return histograms, one for each set of cells, averaged by precision."""
     found: dict[bytes, Histogram] = {}
     for histogram in histograms:
         cells = histogram.cell.tobytes()

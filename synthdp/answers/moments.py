@@ -121,7 +121,7 @@ class ClassWeights:
 
     @classmethod
     def of(cls, column: Column, groups: IntArray, count: int) -> ClassWeights:
-        """Return those of groups of grid points; no group has points of several classes.
+        """Return the moments of groups of grid points; no group has points of several classes.
 
         Parameters
         ----------

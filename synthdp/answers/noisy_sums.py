@@ -35,7 +35,7 @@ EXACT = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """The noisy answers of a release, as far as they say what tables of its columns are.
+    """The noisy answers of a release that give tables of its columns.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _counts(source: NoisySums, by: Sequence[str], where: Node | None, bins: dict
 
 
 def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
-    """Return the answers of a share, a sum or a mean; a ratio's error is that of its linear expansion."""
+    """Return the answers of a share, a sum or a mean; a ratio has the error of its linear expansion."""
     if isinstance(question, Share):
         more: tuple[str, ...] = tuple(sorted(columns_of(question.condition)))
         asked = _asked(source, question.by, question.where, {}, more=more)

@@ -68,7 +68,7 @@ def quantile_intervals(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedSupport:
-    """The values of a column's grid points, those of one group after those of another.
+    """The values of a column's grid points, group after group.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SortedSupport:
 
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
-        """Return that of grid points in groups, -1 for those in none."""
+        """Return the places of grid points in groups, -1 for a point in none."""
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
@@ -175,9 +175,9 @@ def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], Floa
 
 
 def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
-    """Answer numbers of rows by one column with leaves, of which (q, leaves) parts are counted.
+    """Answer numbers of rows by one column with leaves; (q, leaves) parts of them are counted.
 
-    Where rows lie at point masses, the error of a fine bin that is cut is added to that of noise, not its square: see
+    Where rows lie at point masses, the error of a fine bin that is cut is added to the noise's, not its square: see
     `cut_point_mass_errors`.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)

@@ -80,7 +80,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
 
 
 def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
-    """Return the groups in which a marginal shows a column; those of a column that is derived from a modelled one too.
+    """Return the groups in which a marginal shows a column, which may be derived from a modelled one.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def partition_for(
     values
         Columns whose numbers are summed, and what is taken off each: rows in which one is missing are left out.
     leaves_of
-        A column whose leaves are answers of their own, before those of groups; rows in which it is missing are left out.
+        A column whose leaves are answers of their own, before the groups; rows in which it is missing are left out.
     by
         Columns whose groups are, as a marginal shows them.
 

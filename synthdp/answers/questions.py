@@ -317,8 +317,8 @@ def sum(column: str, *, where: str | None = None, by: By = (), weight: str | Non
 def variance(column: str, *, where: str | None = None, by: By = ()) -> Variance:
     """Ask for the variance of a column of numbers, the mean squared deviation; parameters as for `sum`.
 
-    The number of rows is the denominator, as in ``numpy.var``.  Measured, the error is that of a mean of squared deviations:
-    to first order that of the mean itself does not matter.
+    The number of rows is the denominator, as in ``numpy.var``.  Measured, it has the error of a mean of squared deviations:
+    to first order the mean's own error does not matter.
     """
     return Variance(_name(column), _parsed(where), _names(by))
 
@@ -358,8 +358,8 @@ def regression(formula: str, *, where: str | None = None, by: By = ()) -> Regres
     """Ask for the coefficients of a linear regression by least squares, with an intercept.
 
     Answered by the model, from rows drawn from it; rows in which a column of the formula is missing are left out.  The
-    error is that of the coefficient as an estimate of the one that the private rows have: noise, shrinkage, chance, and
-    relations that were not measured.  It is not the error about a population of which these rows are a sample.
+    error is the coefficient's as an estimate of the private rows' own: noise, shrinkage, chance, and
+    relations that were not measured.  It is not the error about a population that these rows are a sample from.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class Regressions:
         return Points.of_model(self.model, self.seed)
 
     def pool(self, bootstrap: Bootstrap) -> Points:
-        """Return the points of a bootstrap; those of the last are kept."""
+        """Return the points of a bootstrap; the last one's are kept."""
         if not self._pool or self._pool[0][0] is not bootstrap:
             self._pool[:] = [(bootstrap, Points.of_pool(self.model, bootstrap, self.seed))]
         return self._pool[0][1]
@@ -133,7 +133,7 @@ class Regressions:
         return []
 
     def answer(self, question: Regression) -> Answers:
-        """Return the coefficients, those of each group one after the other."""
+        """Return the coefficients, group after group."""
         response, terms = question.formula
         columns = [self._column(name, response=name == response) for name in (response, *terms)]
         names = ["intercept", *(label for name in terms for label in self._labels(name))]
@@ -170,7 +170,7 @@ class Regressions:
     def _errors(
         self, question: Regression, bootstrap: Bootstrap, inside: BoolArray, columns: list[int]
     ) -> Iterator[FloatArray]:
-        """Yield for each replicate how far the coefficients of its fit are from those of its table."""
+        """Yield for each replicate how far the coefficients of its fit are from its table's."""
         design = self._design(self.pool(bootstrap), question, inside)
         fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
         yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
@@ -274,9 +274,9 @@ class Design:
         return self._solution.coefficients
 
     def fits(self, weights: FloatArray, open_to: FloatArray | None = None) -> FloatArray:
-        """Return those of weighted least squares for each column of weights, (m, r); (r, p).
+        """Return the coefficients of weighted least squares for each column of weights, (m, r); (r, p).
 
-        Correlations are changed at random, by standard deviations (p + 1, p + 1), as far as they remain some.
+        Correlations are changed at random, by standard deviations (p + 1, p + 1), while they remain correlations.
         """
         grams = self._products(weights)
         if open_to is not None and open_to.any():
@@ -335,7 +335,7 @@ class _Solution(NamedTuple):
 
 
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
-    """Return mean products of columns whose correlations are changed, by less where they would be those of no columns."""
+    """Return mean products of columns whose correlations are changed, by less where no columns could have them."""
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     upper = np.triu(change, 1)
     change = (upper + upper.T) * np.outer(scale, scale)

@@ -27,7 +27,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.results import dataframe
 
 FEWEST = 2
-"""Tables of which a spread can be had.  Derived: a variance needs two."""
+"""Tables that a spread takes.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
 """Part of the mean weight of a point below which a fit's weight of it is not taken to be.  Tuned on six columns of Adult:
@@ -57,7 +57,8 @@ def replicates_of(
 
     Each is a table drawn from the model and what a release of that table would have been fitted to.  As the fit is to its
     table, so the released model is taken to be to the private one: each point of the model counts as often as the table
-    has it for every time that the fit has it.
+    has it for every time that the fit has it.  The table is the one that was fitted: what error bars put in beside it
+    because no fit finds it, such as cells that noise may hide, the ratio tells already.
 
     Raises
     ------
@@ -73,8 +74,8 @@ def replicates_of(
     bootstrap = Bootstrap(direct, int(rng.integers(2**31)), size=m)
     found, shape = bootstrap.replicates, model.domain.shape
     for r in range(1, m + 1):
-        fitted, rows = found.fitted[:, r], found.rows[:, r]
-        weights = rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
+        fitted, drawn_rows = found.fitted[:, r], found.drawn[:, r - 1]
+        weights = drawn_rows / np.maximum(fitted, LEAST_FITTED * float(fitted.mean()))
         drawn = tuple(_drawn(direct, j, rng) for j in range(len(model.domain)))
         counts = [bootstrap.leaf_counts(j)[:, r] for j in range(len(model.domain))]
         refitted = tuple(replace(one, weights=own) for one, own in zip(model.refinements, counts, strict=True))
@@ -114,7 +115,7 @@ def combine(
     Student's t the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the
     variance negative, ``(1 + 1/m) b`` is taken, which is too large.
 
-    With ``population=True`` the error is that of q as an estimate for the population of which the n private rows are a
+    With ``population=True`` q is an estimate for the population from which the n private rows are a
     simple random sample.  Its variance is ``(1 + 1/m) b - u + u k / n`` for tables of k rows: ``u k / n`` is the variance
     that the estimate has in samples of n rows.  With k = n, as `Release.samples` draws, it is ``(1 + 1/m) b``, to which the
     variances do not matter.
@@ -225,7 +226,7 @@ def _numbers(name: str, given: Any) -> FloatArray:
 
 
 MEDIAN = math.pi / 2
-"""Derived: the variance of a median of normal numbers, as a multiple of that of their mean."""
+"""Derived: the variance of a median of normal numbers, as a multiple of their mean's."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
@@ -286,7 +287,7 @@ class Analysis:
     def table(self) -> Any:
         """A pandas DataFrame, one row for each estimate: estimate, standard_error, t, p_value, lower, upper.
 
-        The p-value is that of the hypothesis that the true value is 0.
+        The p-value is for the hypothesis that the true value is 0.
         """
         t = np.divide(
             self.estimate, self.standard_error, out=np.full(len(self.names), np.nan), where=self.standard_error > 0

@@ -142,7 +142,7 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
 
 
 def _check_out(out: Path, folder: Path | None) -> None:
-    """Raise unless the folder to write is new or empty, and not that of the private tables."""
+    """Raise unless the folder to write is new or empty, and not the private tables'."""
     if folder is not None and out.resolve() == folder.resolve():
         raise ParameterError(f"'{out}' is the folder of the private tables: give another")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -243,7 +243,7 @@ def risk(
 ) -> None:
     """Attack a SYNTHETIC table made of REAL rows, and compare with people who were not in it.  Not private.
 
-    Exit 1 if a threshold is broken.  The result must not be published, but for what --publishable writes.
+    Exit 1 if a threshold is broken.  The result must not be published, except for what --publishable writes.
 
     \b
     Example:

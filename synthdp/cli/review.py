@@ -31,7 +31,7 @@ KEYS = {
 """The key of each answer."""
 
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key not in "?i"), "[?]"])
-"""The line of all answers but that of another draft, which few columns have."""
+"""The line of all answers except another draft's, which few columns have."""
 
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 HELP = {

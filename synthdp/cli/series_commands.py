@@ -11,8 +11,14 @@ import click
 import synthdp
 from synthdp.cli.help import WholeHelp
 from synthdp.cli.reading import csv_options, read_as, table_at
-from synthdp.errors import DataError
+from synthdp.errors import DataError, ParameterError
 from synthdp.schema.csv_format import CsvFormat
+
+SERIES, PANEL = "series.json", "panel.json"
+"""The file of settings by which a folder is known as a series or a panel."""
+
+OF_SERIES = {"neighbors": "add_remove", "max_rows_per_unit": 1, "max_periods_per_unit": None}
+"""Options of a series that a panel has not, and what they are if nobody gives them."""
 
 
 @click.group(cls=WholeHelp)
@@ -36,6 +42,11 @@ def series() -> None:
 )
 @click.option("--ledger", type=click.Path(path_type=Path), help="A ledger to record the spend in, once.")
 @click.option("--dataset", help="The table's name in the ledger.")
+@click.option(
+    "--panel", is_flag=True, help="The same persons every period: synthetic ones live on.  Needs --privacy-unit."
+)
+@click.option("--window", type=int, help="Of a panel: over how many periods relations hold.  Default: 3.")
+@click.option("--bins", type=int, help="Of a panel: most states of a column of numbers.  Default: 4.")
 def start(
     folder: Path,
     schema_path: Path,
@@ -43,21 +54,32 @@ def start(
     keep_tables: bool,
     ledger: Path | None,
     dataset: str | None,
+    panel: bool,
+    window: int | None,
+    bins: int | None,
     **options: Any,
 ) -> None:
-    """Start a series in a new FOLDER: agree on the promise and pay for all of it; reads no row.
+    """Start a series or a panel in a new FOLDER: agree on the promise and pay for all of it; reads no row.
 
     \b
     Example:
       synthdp series start beds.series --schema beds.json --periods 12 \\
           --period month --ledger l.sqlite --dataset beds
     """
-    if (folder / "series.json").exists():
+    if any((folder / name).exists() for name in (SERIES, PANEL)):
         raise DataError(f"'{folder}' holds a series already: add a period to that series, or give another folder")
-    made = synthdp.ReleaseSeries(
-        schema=synthdp.Schema.read(schema_path), periods=periods, path=folder, choose_again=not keep_tables, ledger=ledger,
-        dataset=dataset, **options,
-    )  # fmt: skip
+    known = {"schema": synthdp.Schema.read(schema_path), "periods": periods, "path": folder, "ledger": ledger}
+    made: synthdp.ReleaseSeries | synthdp.PanelSeries
+    of_panel = {name: value for name, value in (("window", window), ("bins", bins)) if value is not None}
+    if panel:
+        for name, usual in OF_SERIES.items():
+            if options.pop(name) != usual or keep_tables:
+                raise ParameterError(f"--{name.replace('_', '-')} and --keep-tables are not for a panel")
+        made = synthdp.PanelSeries(dataset=dataset, **known, **of_panel, **options)
+    elif of_panel:
+        raise ParameterError("--window and --bins are for a panel: give --panel too")
+    else:
+        made = synthdp.ReleaseSeries(dataset=dataset, choose_again=not keep_tables, **known, **options)
     made.start()
     click.echo(f"started '{folder}': {made.periods} periods, ε = {made.epsilon:g}, δ = {made.delta:g} for all of them")
 
@@ -101,6 +123,11 @@ def add(
       synthdp series add beds.series march.csv --history january.csv \\
           --history february.csv --out march-synthetic.csv
     """
+    if (folder / PANEL).is_file():
+        if history or corrections or history_corrections or cumulative or page:
+            raise ParameterError("a panel takes a table and --out alone")
+        _add_to_panel(folder, table, out, seed, told)
+        return
     made = _opened(folder, seed)
     back = [path for _, path in history_corrections]
     _check_places([out, cumulative, page], [table, *history, *back, *([] if corrections is None else [corrections])])
@@ -126,6 +153,23 @@ def add(
     click.echo(f"added {made.period} {made.added} of {made.periods}: about {release.model.rows} synthetic rows")
 
 
+def _add_to_panel(folder: Path, table: Path, out: Path | None, seed: int | None, told: CsvFormat) -> None:
+    """Add a period to a panel, and write all its synthetic rows so far."""
+    _check_places([out, None, None], [table])
+    made = synthdp.PanelSeries(path=folder, random_state=seed)
+    known = read_as(made.schema, told)
+    rows = made.add(table_at(table, told, known.csv))
+    if out is not None and rows is not None:
+        made.write_rows(out)
+    said = f"added {made.period} {made.added} of {made.periods}"
+    if rows is None:
+        click.echo(f"{said}: rows come out from {made.period} {made.window} on")
+    else:
+        click.echo(
+            f"{said}: {rows['person'].nunique()} synthetic persons so far, {made.padding} of every sequence to pad"
+        )
+
+
 @series.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -136,6 +180,14 @@ def status(folder: Path, as_json: bool) -> None:
     Example:
       synthdp series status beds.series
     """
+    if (folder / PANEL).is_file():
+        panel = synthdp.PanelSeries(path=folder)
+        if as_json:
+            told = {"periods": panel.periods, "added": panel.added, "epsilon": panel.epsilon, "delta": panel.delta}
+            click.echo(json.dumps({**told, "window": panel.window, "receipt": panel.receipt_.to_document()}))
+        else:
+            click.echo(f"{panel.added} of {panel.periods} periods of a panel\n{panel.receipt_}")
+        return
     made = _opened(folder, None)
     counts = [] if not made.added else made.answer(synthdp.count(), by="period").to_dict("records")
     if as_json:
@@ -154,7 +206,7 @@ def status(folder: Path, as_json: bool) -> None:
 
 def _opened(folder: Path, seed: int | None) -> synthdp.ReleaseSeries:
     """Return the series in a folder; raise DataError if there is none."""
-    if not (folder / "series.json").is_file():
+    if not (folder / SERIES).is_file():
         raise DataError(f"'{folder}' is not a series: start one with synthdp series start")
     return synthdp.ReleaseSeries(path=folder, random_state=seed)
 

@@ -1,4 +1,4 @@
-"""Contribution bounding: at most so many rows of one unit, chosen by a rule that looks at that unit's rows alone."""
+"""Contribution bounding: a unit's rows are limited in number, by a rule that looks at the unit's rows alone."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
-    """The rule that keeps at most so many rows of each unit; it can be sent to where the rows are.
+    """The rule that limits the number of rows of each unit; it can be sent to where the rows are.
 
     Removing one unit changes at most ``rows`` rows of what is kept.
 
@@ -133,7 +133,7 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a unit's text as bytes: of a text that was no UTF-8, the bytes that it was; no text has those of another."""
+    """Return a unit's text as bytes: what was no UTF-8 becomes the bytes that it was; two texts never share their bytes."""
     try:
         return text.encode()
     except UnicodeEncodeError:

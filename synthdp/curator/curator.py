@@ -295,7 +295,7 @@ class Curator:
     ) -> list[Measurements]:
         """Answer several statistics, each with exact integer noise of its own, in one pass over the rows.
 
-        The answers, the noise and the receipt are those of one `measure` after the other; a database or a cluster is asked
+        Answers, noise and receipt are as if one `measure` came after the other; a database or a cluster is asked
         once.
 
         Costs all of ``spends``, for this curator's neighbours; the ledger is charged before any row is read.
@@ -422,7 +422,7 @@ class Curator:
         Raises
         ------
         DataError
-            If the rows are not those of the saved watch.
+            If the rows differ from the rows of the saved watch.
         FormatError
             If the folder is not a saved session.
         PrivacyError
@@ -471,7 +471,7 @@ class Curator:
     ) -> Discovered:
         """Find undeclared bounds and levels under noise, and complete the schema with them.
 
-        A column of which nothing can be told from noise is left out of the schema, unless no column would be left.  An
+        A column is left out of the schema if nothing of it can be told from noise, unless no column would be left.  An
         (epsilon, delta) is spent as Gaussian DP, a tenth of its delta on the thresholds of levels.
 
         Costs at most ``spend`` for this curator's neighbours; levels need a delta above 0.
@@ -618,7 +618,7 @@ class Curator:
 
     @property
     def measured(self) -> tuple[Measurements, ...]:
-        """Every noisy answer to a statistic so far, in all accounts: also those of a program that failed later."""
+        """Every noisy answer to a statistic so far, in all accounts, a program's that failed later among them."""
         return tuple(self._vault.measured)
 
     @property
@@ -740,7 +740,7 @@ class Curator:
             return result
 
     def _settle(self, entries: Sequence[int]) -> None:
-        """Mark what an answer was given for as used: its own entries, and those of the accounts that it is paid from."""
+        """Mark what an answer was given for as used: its own entries, and the entries of the accounts that pay for it."""
         if self._ledger is not None:
             for entry in entries:
                 self._ledger.commit(entry)
@@ -778,5 +778,5 @@ def _guarded(
     layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
-        raise ParameterError("a schema of one table is a Schema: give it as one")
+        raise ParameterError("this schema has one table only: give a Schema, not a DatabaseSchema")
     return private_database(table, layout, Adjacency(neighbors, schema.key, 1, bounds))

@@ -107,17 +107,17 @@ class Discovered:
     schema
         The completed schema, without the columns that were left out.
     columns
-        Names of the columns of which something was found.
+        Names of the columns with a finding.
     without_range
-        Columns no range of which could be told from noise.
+        Columns without a range that stands out of the noise.
     without_levels
-        Columns no value of which was frequent enough to be released, such as free text and identifiers.
+        Columns without a value that is frequent enough to be released, such as free text and identifiers.
     notes
         For each of the others what was found and how surely, in a sentence for the receipt.
     rows
         About how many rows the table has, by the noisy counts of what was found; 0 if nothing was.
     least
-        How many rows, on average over the columns, noise hides: those of a level or of a power of two.
+        How many rows, on average over the columns, noise hides in a level or in a power of two.
     """
 
     schema: Schema
@@ -130,7 +130,7 @@ class Discovered:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The columns of which nothing was found, whether they were left out or stay."""
+        """The columns without a finding, whether they were left out or stay."""
         return (*self.without_range, *self.without_levels)
 
     @property
@@ -182,7 +182,7 @@ def discover(
     Levels: counts above a threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first
     a histogram of what the objects are.
 
-    A column of which nothing is found is left out.  It stays if ``takes`` says that what follows cannot do without it, or
+    A column without a finding is left out.  It stays if ``takes`` says that what follows cannot do without it, or
     if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
 
     Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
@@ -269,7 +269,7 @@ def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> 
 
 
 def _hidden(column: Column) -> Column:
-    """Return a column of which nothing was found, as it stays where it cannot be left out."""
+    """Return a column without a finding, as it stays where it cannot be left out."""
     if isinstance(column, Categorical):
         other = column.other or OTHERS[0]
         return replace(column, levels=(other,), other=other)
@@ -277,7 +277,7 @@ def _hidden(column: Column) -> Column:
 
 
 def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], bool]) -> Schema:
-    """Return a schema without the columns of which nothing was found, as far as it can do without them."""
+    """Return a schema without the columns that have no finding, where it can do without them."""
     if len(hidden) == len(schema):
         return schema
     for name in hidden:
@@ -287,7 +287,7 @@ def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], 
 
 
 def _said(name: str, column: Column, least: float) -> str:
-    """Say what was found of a column, and how many rows it takes to be found, but for noise of a small chance."""
+    """Say what was found of a column, and how many rows it takes to be found, noise of a small chance aside."""
     if isinstance(column, Categorical):
         levels = len(column.levels or ())
         many = "s" * (levels > 1)
@@ -326,7 +326,7 @@ def _object_bins(raw: RawColumn) -> IntArray:
 
 
 def _as_decimals(column: Column) -> Column:
-    """Return numbers as decimals of the digits that were found, or of six, if their bounds allow so many."""
+    """Return numbers as decimals of the digits that were found, or of six if their bounds allow six."""
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
     decimals = (6 if column.step is None else 0) if column.decimals is None else column.decimals
@@ -422,7 +422,7 @@ def noisy_histogram(
 
 
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
-    """Return the least noise of a histogram, in one bin of which each row is counted at most once."""
+    """Return the least noise of a histogram that counts each row in one bin at most."""
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
     return calibrate(moved, loss, k=bins, law=law)

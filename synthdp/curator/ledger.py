@@ -220,7 +220,7 @@ class Ledger:
         neighbors: Neighbors | str | None = None,
         privacy_unit: str | None = None,
     ) -> None:
-        """Set the most that may ever be spent on a data set; its currency is that of all checks.
+        """Set the most that may ever be spent on a data set; all checks are in its currency.
 
         Parameters
         ----------

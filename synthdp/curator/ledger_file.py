@@ -47,7 +47,7 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
     *_FROM_VERSION_2,
 )
 _STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
-"""The statements that bring a file of each earlier version to this one."""
+"""The statements that bring a file of each earlier version to this one.  A convention."""
 _CLOSED = "cannot be opened: check the folder and its permissions"
 """What is said of a file that cannot be opened."""
 

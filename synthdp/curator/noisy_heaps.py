@@ -28,10 +28,10 @@ MAGNITUDE_BINS = POWER_BINS + len(CODES)
 """Bins of the first look: powers of two, then codes."""
 
 ZERO = 2 * EXPONENTS
-"""The bin of zero among `POWER_BINS`.  Derived: those of negative powers come before it."""
+"""The bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR_BELOW = 16.0
-"""A negative code is far from other numbers if they span so many times its size, or at most half of what lies between:
+"""A negative code is far from other numbers if they span this many times its size, or at most half of what lies between:
 -1 beside 0 to 64, -9 beside 1 to 3.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
@@ -40,7 +40,7 @@ Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
-    """Return the bin of each number: its code's, or that of its power of two."""
+    """Return the bin of each number: its code's bin, or the bin of its power of two."""
     bins = power_bins(values)
     for i, code in enumerate(CODES):
         bins[values == code] = POWER_BINS + i

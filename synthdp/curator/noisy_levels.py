@@ -16,7 +16,7 @@ OTHERS = ("other", "other values", "(other)", "(other values)")
 
 
 def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
-    """Return levels in order; of those that are written alike or equal, the most frequent, which comes first.
+    """Return levels in order; of levels that are written alike or equal, the most frequent, which comes first.
 
     1 and "1" are written alike, 1 and True are equal.
     """

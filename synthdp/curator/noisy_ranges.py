@@ -29,15 +29,15 @@ CLEAR = 1e-6
 """Chance that noise alone passes for values anywhere in a histogram.  Tuned; not measured."""
 
 BESIDE = 3e-6
-"""Chance that noise alone passes for values in one of the bins beside clear ones, of which there are at most four: once in
+"""Chance that noise alone passes for values in one of the bins, four at most, beside clear ones: once in
 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""The same where it would take a larger share of the numbers: to clip so many costs more than a range that is too wide.
+"""The same where it would take a larger share of the numbers: to clip them costs more than a range that is too wide.
 Tuned; not measured."""
 
 LIKELY = 2.0
-"""A power beyond the last is taken with it if it holds more than so many standard deviations of noise, where that leaves
+"""A power beyond the last is taken with it if it holds more than this many standard deviations of noise, where that leaves
 the range narrow.  Tuned; not measured."""
 
 NEAR = 5
@@ -45,8 +45,8 @@ NEAR = 5
 Tuned; not measured."""
 
 NARROW = 4.0
-"""Of a range that is surely at most so many times as wide as its numbers, only ends that surely hold hardly any of them are
-cut off: the one-way histogram, which has less noise, finds which others are empty.  Tuned; not measured."""
+"""Of a range that is surely at most this many times as wide as its numbers, only ends that surely hold hardly any of them
+are cut off: the one-way histogram, which has less noise, finds which others are empty.  Tuned; not measured."""
 
 HARDLY_ANY = 0.005
 """Largest share of the numbers that such an end may hold, with `SURELY` standard deviations of noise.
@@ -56,7 +56,7 @@ SURELY = 2.0
 """Z-score with which that must hold.  Tuned; not measured."""
 
 OUTSIDE = 5.2
-"""A part is filled, and others hold values too, alone or with their neighbours, if they have more than so many standard
+"""A part is filled, and others hold values too, alone or with their neighbours, if they have more than this many standard
 deviations of noise: noise alone has once in 60 000 looks.  Tuned; not measured."""
 
 FEW_PARTS, MUCH = 2, 0.2
@@ -75,8 +75,8 @@ OFF_DIGITS = 0.1
 Tuned; not measured."""
 
 MOST_VALUES = 32**4
-"""Most values that digits which are only not excluded may leave in a range: the one-way histogram tells so many apart, and a
-heap among more of them would be spread over its neighbours.  A safety limit."""
+"""Most values that digits which are only not excluded may leave in a range: the one-way histogram tells this many apart,
+and a heap among more of them would be spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
 """Standard deviations of noise that finer digits may hide in.  Tuned; not measured."""
@@ -189,13 +189,13 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return what the numbers of a range surely span, by its filled parts, each of which is ``part`` wide."""
+    """Return what the numbers of a range surely span, by its filled parts of width ``part``."""
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
 
 
 def may_stay(counts: NoisyCounts, part: float, lower: float, upper: float, *, whole: bool = False) -> bool:
-    """Return whether the same is so of a range by the parts of one that it is in, each of which is ``part`` wide."""
+    """Return whether the same is so of a range by the parts, of width ``part``, of the range around it."""
     return _width(lower, upper, whole=whole) <= NARROW * span_of_parts(counts, part, whole=whole)
 
 
@@ -208,7 +208,7 @@ def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tup
 
 
 def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> tuple[float, float]:
-    """Return a range with the next power at either end that is likely to hold values, as far as it stays narrow."""
+    """Return a range with the next power at either end that is likely to hold values, while it stays narrow."""
     likely, last = counts.rows > LIKELY * counts.stddev, 2.0**EXPONENTS
     if (
         -last < lower < 0
@@ -226,7 +226,7 @@ def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def may_cut(rows: float, stddev: float) -> bool:
-    """Return whether a look at parts with such noise could tell that an end holds hardly any of so many numbers."""
+    """Return whether a look at parts with such noise could tell that an end holds hardly any of the numbers."""
     return HARDLY_ANY * rows >= SURELY * stddev
 
 
@@ -370,7 +370,7 @@ def _filled(counts: NoisyCounts) -> tuple[int, int]:
 def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | None) -> tuple[int, int]:
     """Return some parts with as many neighbours on either side.
 
-    There are fewer neighbours, of which the side with more rows has one more, if all together are more than ``most``; but at
+    There are fewer neighbours, one more on the side with more rows, if all together are more than ``most``; but at
     least one on either side.
     """
     wanted = 2 * (last - first)

@@ -1,6 +1,6 @@
 """The trusted side of a panel: the same persons in every period, counted by what they did in the last few.
 
-The persons are those of the first period.  In each period from the window's length on, the counts of all sequences of
+The persons are fixed by the first period.  In each period from the window's length on, the counts of all sequences of
 states over the last periods are told with noise (Bun, Gaboardi, Neunhoeffer, Zhang 2023, arXiv:2306.07884, algorithm 1): a
 person is in one of them, so that each of the T - k + 1 tellings moves by 1 and costs mu^2 / (T - k + 1) of the whole mu^2.
 
@@ -49,7 +49,7 @@ class PanelRoom:
     schema
         How rows are encoded.
     terms
-        What was agreed, with a window; those of the first time hold for ever.
+        What was agreed, with a window; the terms of the first time hold for ever.
     ledger, dataset
         Where the whole panel is recorded, once.
     key

@@ -338,7 +338,7 @@ def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
 
 
 def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable: AnyArray) -> IntArray:
-    """Return the usable rows, those of a parent together, in an order that its own rows decide.
+    """Return the usable rows, a parent's together, in an order that its own rows decide.
 
     By a hash of the person, the row's values and how often the same row came before.
     """

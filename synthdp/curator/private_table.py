@@ -270,7 +270,7 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
 
 
 def _counts(tables: Marginals, coded: _Coded) -> Totals:
-    """Return the counts of some tables; those that were counted before cost no pass over the rows."""
+    """Return the counts of some tables; tables that were counted before cost no pass over the rows."""
     new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in coded.counts))
     counts = dict(coded.counts)
     if new:
@@ -344,7 +344,7 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
         If a column of a record's key is missing.
     ParameterError
         If a column of the statistic's domain is declared otherwise than in the curator's schema, or not at all: its cells
-        would be those of other values.
+        would stand for other values.
     SensitivityError
         If it may overflow an integer sum.
     """
@@ -416,7 +416,7 @@ def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
 
 
 def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[GridIndices]:
-    """Return the rows of some units, without those that are too many, and free the place they took."""
+    """Return the rows of some units, without the rows that are too many, and free the place they took."""
     blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
     kept = bound.keep(blocks)
     bucket.close()
@@ -444,7 +444,7 @@ def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
 
 
 def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:
-    """Put every row where all rows of its unit go; those of no unit are spread evenly."""
+    """Put every row where all rows of its unit go; rows of no unit are spread evenly."""
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
     bucket = (place % np.uint64(len(buckets))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")

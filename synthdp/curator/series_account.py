@@ -44,7 +44,7 @@ class SeriesAccount:
         Raises
         ------
         PrivacyError
-            If the terms are not those that it was started with, or another process asks.
+            If the terms differ from the terms at its start, or another process asks.
         """
         if os.getpid() != self._mine:
             raise PrivacyError("a series can be used only in the process that opened it: open it again in this one")

@@ -91,7 +91,7 @@ class RepeatedNoise(Calibration):
 
 
 def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
-    """Return Gaussian noise on a lattice of which ``first`` steps are one multiple of the vector; see `calibrate`."""
+    """Return Gaussian noise on a lattice whose ``first`` steps are one multiple of the vector; see `calibrate`."""
     l2 = root_up(norms.l2_squared)
     wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))
     resolution = first * max(1, math.ceil(wanted / first))

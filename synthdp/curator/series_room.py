@@ -1,7 +1,7 @@
 """The trusted side of a series of releases: it holds the exact sums of earlier periods, and answers only with noise.
 
 Each period's rows are read once and forgotten; what stays until the last period are exact sums of the statistics that are
-asked in every period.  The answer in period t is a weighted sum of those of all periods so far, plus noise.  What all
+asked in every period.  The answer in period t is a weighted sum of the answers of all periods so far, plus noise.  What all
 answers together cost one unit is bounded for every set of periods that it may have rows in (docs/proofs/series.md).
 
 Nothing is told that is not on the disk: a period that was interrupted goes on with the noise that was drawn for it.
@@ -55,7 +55,7 @@ class SeriesRoom:
     schema
         How rows are encoded.
     terms
-        What was agreed; those of the first time hold for ever.
+        What was agreed; the terms of the first time hold for ever.
     ledger, dataset
         Where the whole series is recorded, once.
     key
@@ -111,7 +111,7 @@ class SeriesRoom:
         Raises
         ------
         DataError
-            If the period was begun with other rows, the earlier rows are not those of before, or another process adds one.
+            If the period was begun with other rows, the earlier rows were changed, or another process adds one.
         """
         with self._state.locked():
             self._open()
@@ -213,7 +213,7 @@ class SeriesRoom:
     ) -> tuple[list[IntArray], list[tuple[int, float]]]:
         """Ask statistics that are known beforehand from now on, in a plan of their own.
 
-        In the first period, that are any; later, those of the plan before, whose exact sums of all periods so far are kept:
+        Any in the first period; later the questions of the plan before, whose exact sums of all periods so far are kept:
         earlier rows are not read.
 
         Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
@@ -236,7 +236,7 @@ class SeriesRoom:
         BudgetExceededError
             If this is more than what is left.
         PrivacyError
-            If they are not those of the plan before.
+            If they differ from the questions of the plan before.
         """
         start, name, first = self._period, f"{KEPT}{self._period:04}", int(factor[0, 0])
         before = self._plan(start - 1) if start else None
@@ -334,7 +334,7 @@ class SeriesRoom:
         self._secret = self._account.open()
 
     def _read(self, period: int, tables: tuple[object, object], earlier: Sequence[object] | None) -> None:
-        """Read the rows of a period, and those of earlier ones if given; raise DataError unless these are unchanged."""
+        """Read the rows of a period, and earlier periods' if given; raise DataError unless these are unchanged."""
         if tables[1] is not None:
             self._check_taken_back(period)
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
@@ -376,7 +376,7 @@ class SeriesRoom:
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
     ) -> tuple[EncodedPeriod, AnyArray]:
-        """Return a period's rows without those of units that had rows in as many periods before, and its units."""
+        """Return a period's rows without the rows of units that had some in as many periods before, and its units."""
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
         if adjacency.unit is not None and most < self.terms.periods:

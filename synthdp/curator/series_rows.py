@@ -58,9 +58,9 @@ class EncodedPeriod:
 
 @dataclass(slots=True, repr=False)
 class PeriodRows(PrivateTable):
-    """Rows of some periods, each bounded by itself, of which every one counts several times.
+    """Rows of some periods, each bounded by itself, and each counted several times.
 
-    Statistics that are linear in the rows count those that are taken back -1 times; others do not see them.
+    Statistics that are linear in the rows count rows that are taken back -1 times; others do not see them.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Units:
     secret
         Keys the digests that are kept.
     spent
-        (n, 2) sorted digests of those that may have no more.
+        (n, 2) sorted digests of the units that may have no more.
     """
 
     def __init__(self, unit: str, secret: bytes, spent: AnyArray) -> None:
@@ -205,7 +205,7 @@ class _Signed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order: those that both have."""
+        """Column names in order, if both have them."""
         (rows, _), (back, _) = self._parts
         return (*(name for name in rows.names if name in back.names), TAKEN_BACK)
 

@@ -59,7 +59,7 @@ class PrivateState:
         return sorted(path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"{start}*{SUFFIX}"))
 
     def read(self, name: str, *, starting: str = "") -> dict[str, AnyArray]:
-        """Return a record, or those of its arrays whose names start so.
+        """Return a record, or its arrays whose names start so.
 
         It stays on the curator's side.
 

@@ -311,7 +311,7 @@ def continued(path: str | PathLike[str], *, vault: GuardedTable) -> Iterator[Con
     Raises
     ------
     DataError
-        If the rows are not those of the saved watch: their cost was never paid.
+        If the rows differ from the rows of the saved watch: their cost was never paid.
     FormatError
         If the folder is not a saved session.
     PrivacyError

@@ -106,7 +106,7 @@ class Components:
     Raises
     ------
     ParameterError
-        If a column is in no part or in two, or a part's shape is not that of its columns.
+        If a column is in no part or in two, or a part's shape differs from its columns'.
     """
 
     shape: Shape

@@ -1,6 +1,6 @@
 """A distribution of persons with all their rows: log-linear conditionals in an order, drawn forwards.
 
-Attributes are drawn one after the other: those of the person, then those of its first row, of its second, and so on.  The
+Attributes are drawn one after the other: the person's, then its first row's, of its second, and so on.  The
 law of each given what was drawn before is log-linear in tables (`PersonTable`), which all rows share.  Drawing forwards
 is exact, needs no junction tree, and a person's history may be as long as its count says.
 """
@@ -27,7 +27,7 @@ IMPOSSIBLE = -1e9
 """The logarithm that stands for probability zero."""
 
 Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
-"""By table, attribute and place of the row among those of its parent, the share of each cell that is allowed."""
+"""By table, attribute and place of the row among its parent's, the share of each cell that is allowed."""
 
 PROPOSALS = 8
 """Persons that are drawn for each one that is kept, where not all are allowed."""
@@ -300,7 +300,7 @@ class _Pass:
         return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
 
     def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
-        """Return (rows, cells) logarithms, but for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
+        """Return (rows, cells) logarithms, except for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
         pushed: dict[int, FloatArray] = {}  # by grouping, what factors say of its groups
@@ -383,7 +383,7 @@ class _Pass:
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
-        """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so many rows before."""
+        """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so far before."""
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
             return self._given_one(table, law.above.get((k, 0)), index, sums, back=back)

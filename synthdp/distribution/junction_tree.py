@@ -161,7 +161,7 @@ class JunctionTree:
     def sweep(self, root: int) -> Iterator[Step]:
         """Walk depth first around the tree of ``root``; a parent is visited before and after its children.
 
-        ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after that of its descendants.
+        ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after its descendants'.
         """
         stack: list[Step | tuple[Literal["enter"], int]] = [("enter", root)]
         while stack:

@@ -102,7 +102,7 @@ class Axis:
 
     @property
     def regular(self) -> int:
-        """Return how many cells hold regular values; they come before those of special and missing ones."""
+        """Return how many cells hold regular values; they come before the cells of special and missing values."""
         return int(self.cells[np.searchsorted(self.starts, self.grid.regular - 1, side="right") - 1]) + 1
 
     @property
@@ -114,7 +114,7 @@ class Axis:
     def points(self) -> FloatArray:
         """(size,) middle of each cell's regular grid points in [-1, 1]; NaN where there is none, or no order.
 
-        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1; of those of different widths a and b
+        The middle of grid points a <= u < b among R regular ones is (a + b) / R - 1; where their widths differ, a and b
         count the steps below them, R all.
         """
         grid = self.grid
@@ -132,7 +132,7 @@ class Axis:
         return np.asarray(np.divide(total, mass, out=np.full(self.size, np.nan), where=mass > 0), np.float64)
 
     def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw a grid point for every cell, uniformly among those that a released row may have; (n,).
+        """Draw a grid point for every cell, uniformly among the points that a released row may have; (n,).
 
         Raises
         ------

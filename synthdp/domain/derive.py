@@ -71,13 +71,13 @@ def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
     schema, name
         The column.
     wanted
-        (releasable,) its grid points, among those that a released row may have; the result is shaped alike.
+        (releasable,) its grid points, among the points that a released row may have; the result is shaped alike.
     """
     return np.asarray(wanted[followed(schema, name)[1]])
 
 
 def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
-    """Return the values of a derived column, looked up by those of its source."""
+    """Return the values of a derived column, looked up by its source's."""
     if isinstance(source, Labels):
         given, codes = source.levels, source.codes
     else:

@@ -1,6 +1,6 @@
 """Differences of two days as attributes of a row: how long a policy runs, how late a claim is reported.  Public facts only.
 
-Where a rule says that one day is at most another, of one row or of a row and one above it, the days between them are drawn
+Where by a rule one day is at most another, of one row or of a row and one above it, the days between them are drawn
 like any column, before the second day: laws that live in a difference are hidden from tables of the two days in wide cells.
 """
 
@@ -49,7 +49,7 @@ class Difference:
         return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
 
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
-        """Return the grid points of the differences of some rows, from those of both days; (n,)."""
+        """Return the grid points of the differences of some rows, from both days' grid points; (n,)."""
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)
         a, b = (one.astype(np.int64) for one in (first, second))
@@ -63,7 +63,7 @@ class Difference:
         return found
 
     def second_day(self, first: IntArray, days: IntArray) -> IntArray:
-        """Return the grid points of the second day, from those of the first and the days between; they may lie beyond it."""
+        """Return the grid points of the second day, from the first's and the days between; they may lie beyond it."""
         return first - self.shift + self.sign * days
 
 

@@ -14,7 +14,7 @@ ROUNDS = 6
 """Rounds of the Feistel network that scatters keys; four make a random-looking permutation of random functions."""
 
 _STEP, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-"""Odd multipliers that mix the bits of a number: those of the generator SplitMix64."""
+"""Odd multipliers that mix the bits of a number, from the generator SplitMix64."""
 
 _ALL_BITS = 2**64 - 1
 """The largest number of 64 bits."""

@@ -18,10 +18,10 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
-"""Regular grid points of a column of very many values, but for the finer ones near 0: four levels of 32 parts."""
+"""Regular grid points of a column of very many values, the finer ones near 0 aside: four levels of 32 parts."""
 
 NEAR = 32**3
-"""Numbers nearer to 0 than so many grid points have grid points of half the width, and so on down to single steps.
+"""Numbers nearer to 0 than this many grid points have grid points of half the width, and so on down to single steps.
 
 Derived: a part in 32 of an even grid, so that one whose bounds are far too wide for its values still tells them apart."""
 
@@ -35,7 +35,7 @@ class Run:
     point
         The first of them.
     step
-        The first step of it, counted from that of the lower bound.
+        The first step of it, counted from the lower bound's.
     width
         Whole steps that each of them holds; the last one may hold fewer.
     """
@@ -123,13 +123,13 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of so many equal parts of the range, at most as many as there are grid points."""
+        """Return the first grid points of a number of equal parts of the range, at most as many as there are grid points."""
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
         return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))
 
     def parts_of(self, points: AnyArray, count: int) -> IntArray:
-        """Return in which of so many equal parts of the range each regular grid point begins."""
+        """Return in which of a number of equal parts of the range each regular grid point begins."""
         if not self.runs:
             return np.asarray(points * count // self.regular)
         return np.asarray(np.searchsorted(self.even_starts(count), points, side="right") - 1)
@@ -172,7 +172,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Return the grid points of a file of yesterday, when all had the same width, as those that hold their first steps.
+    """Return the grid points of an old file, when all had the same width, as points of today that hold their first steps.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
 
 
 def _runs(count: int, steps: Steps, width: int) -> tuple[Run, ...]:
-    """Return the grid points of so many steps: of one width, and nearer to 0 of half of it, and so on."""
+    """Return the grid points of a number of steps: of one width, and nearer to 0 of half of it, and so on."""
     zero = -(steps.offset // steps.size) - steps.first
     inner: list[tuple[int, int, int]] = []  # how far from 0 grid points of a width begin and end, in steps
     outer, wide = count + abs(zero), width

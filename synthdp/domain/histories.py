@@ -36,7 +36,7 @@ MOST_GROUPS = 5
 """Periods, or groups of them, by which the attributes of rows are measured."""
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
-"""What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, of which one is used."""
+"""What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, and one is used."""
 
 STATE = "#state"
 """The attribute of a person that holds the bits of its record status, such as `NO_PARENT_ROW`."""
@@ -77,7 +77,7 @@ class TableLayout:
     periods
         The axis of the period; ``None`` without one.
     standard_periods
-        The same with its standard cells, of which groups of periods are made, whatever the cells are divided into.
+        The same with its standard cells, from which groups of periods are made, whatever the cells are divided into.
     """
 
     name: str
@@ -110,7 +110,7 @@ class TableLayout:
     def group_of_period(self) -> IntArray:
         """(periods,) group of each period; one that does not fit counts as the last.
 
-        Of cells that cut through the standard ones, of which only one-way tables are made, all are in the first group.
+        Cells that cut through the standard ones have one-way tables alone, and all are in the first group.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)

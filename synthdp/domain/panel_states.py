@@ -89,7 +89,7 @@ class PanelStates:
         return np.asarray(place[self.domain.ravel(self.domain.codes(indices), range(len(self.domain)))])
 
     def rows_of(self, states: IntArray, rng: Generator) -> dict[str, GridIndices]:
-        """Return grid indices by column for some states, none of which is absence: evenly within cells."""
+        """Return grid indices by column for some states, absence not among them: evenly within cells."""
         codes = np.unravel_index(self.cells[states], self.domain.shape)
         return {
             axis.name: Refinement.trivial(axis).indices_in(code, rng)

@@ -28,11 +28,11 @@ POWERS = range(15, -16, -1)
 
 
 def axis_of_roundness(name: str, column: Column) -> Axis | None:
-    """Return an axis with a cell for each class of round numbers, one for those that are not round, and one for the rest.
+    """Return an axis with a cell for each class of round numbers, one for numbers that are not round, and one for the rest.
 
     The classes come first, the widest power of ten before all others; after the numbers come special and missing values and
     "other", together.  ``None`` for columns without numbers, whose numbers are all alike, or that have several steps to a
-    grid point, of which each would be as round as the roundest.
+    grid point, each as round as the roundest.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ LEAST_MASS = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinement:
-    """A fine axis whose cells lie inside those of a coarse one.
+    """A fine axis whose cells lie inside a coarse one's.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Refinement:
         return int(self.coarse_cell.max()) + 1
 
     def classes(self, intervals: int) -> IntArray:
-        """Return a class for each fine cell, (fine.size,): itself, or of a long axis one of so many equal intervals.
+        """Return a class for each fine cell, (fine.size,): itself, or of a long axis one of a number of equal intervals.
 
         Special and missing values keep classes of their own.
         """
@@ -171,7 +171,7 @@ class Refinement:
         return narrow(found, self.fine.grid.size)
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw a grid point for every fine cell, of which each has an allowed one that a released row may have; (n,)."""
+        """Draw a grid point for every fine cell; each has an allowed one that a released row may have; (n,)."""
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
         place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)

@@ -193,7 +193,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 
 
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
-    """Return the numbers at which a column's marks change, and those of equal parts."""
+    """Return the numbers at which a column's marks change, and the ends of equal parts."""
     regular = grid_of(column).regular
     stacked = np.column_stack(marks)[:regular]
     changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1

@@ -121,7 +121,7 @@ def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: I
     numbers
         (n,) what is compared where it must not fall.
     parent
-        (n,) the parent row of each; those of one parent row are together and in order.
+        (n,) the parent row of each; one parent row's are together and in order.
     kept
         (n,) which rows are left.
     """

@@ -219,7 +219,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """Fit, and return synthetic tables like those of ``X``: same columns, order, types and library."""
+        """Fit, and return synthetic tables like ``X``'s: same columns, order, types and library."""
         return self.fit(X).sample(self.n_rows)
 
     def sample(
@@ -238,8 +238,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state
             Seed; default: the estimator's.
         given
-            Values that the persons must have, by column of the root table, or of their first rows in a table that has an
-            order, as ``visits[1].cost``; see `SyntheticModel.sample`.  Or a condition on the root table's columns.
+            Values that the persons must have, by column of the root table, of their first rows in a table that has an
+            order, as ``visits[1].cost``, or of some row of any table below, as ``visits.cost``; see `DatabaseModel.sample`.
+            Or a condition on columns of the root table and of tables below, such as ``"sex == 'f' and visits.cost > 90"``.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state

@@ -53,7 +53,7 @@ SHOWN = 10
 
 
 def discovery_notes(found: Discovered) -> tuple[str, ...]:
-    """Return the receipt's lines about what was discovered, and about the columns of which nothing was."""
+    """Return the receipt's lines about what was discovered, and about the columns without any finding."""
     why = {**dict.fromkeys(found.without_range, NO_RANGE), **dict.fromkeys(found.without_levels, RARE)}
     hidden = ((STAYS if name in found.schema else LEFT_OUT).format(name, said) for name, said in why.items())
     return (*found.notes, *hidden, *[_coarse(found)] * found.is_coarse)
@@ -76,7 +76,7 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
 
 
 def refuse_undiscovered(found: Discovered, account: Curator) -> None:
-    """Refuse a release of which discovery found too little, and give back what it did not cost.
+    """Refuse a release if discovery found too little, and give back what it did not cost.
 
     Costs at most what the discovery did, and that is what the ledger then has.
 
@@ -120,7 +120,7 @@ MEANS_NOTHING = (
     "what comes out there is made up from the few that fitted, so drop it: its cells are probably written in another way "
     "than declared (give a format=), or are of another type"
 )
-"""What a warning says of a column of which few values are in domain."""
+"""What a warning says of a column with few values in domain."""
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
@@ -286,7 +286,7 @@ MOST_NOISE = 1e6
 
 
 class Addresses(tuple[str, ...]):
-    """Addresses of tables of databases; pickled, those of open connections stay behind: they mean nothing elsewhere."""
+    """Addresses of tables of databases; pickled, addresses of open connections stay behind: they mean nothing elsewhere."""
 
     __slots__ = ()
 
@@ -305,7 +305,7 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     Raises
     ------
     ParameterError
-        If one is, as far as addresses tell.
+        If one is, to the extent that addresses tell.
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(
@@ -335,7 +335,7 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
 
 
 def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
-    """Refuse a budget of which all would not do to count rows: noise on finer answers might be too large to draw."""
+    """Refuse a budget that would not do, all of it, to count rows: noise on finer answers might be too large to draw."""
     rows = whole("max_rows_per_unit", rows_per_unit, least=1)
     made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
     stddev = made.noise.stddev / made.resolution

@@ -31,6 +31,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema, schema_given
 from synthdp.tables.format import TableFormat
 from synthdp.tables.results import dataframe
+from synthdp.tables.write import library_for, write_blocks
 
 if TYPE_CHECKING:
     from synthdp.curator import PanelRoom
@@ -46,7 +47,7 @@ class PanelSeries:
     Synthetic persons live on: each period every one of them is extended by a state, and what was published never changes.
     Over every ``window`` of periods in a row they do what the real persons do, up to noise (Bun, Gaboardi, Neunhoeffer and
     Zhang 2023, arXiv:2306.07884).  A state is a combination of levels of all columns, or that a person has no row; there
-    can be only a few, as all sequences of them are counted.  The persons are those of the first period.
+    can be only a few, as all sequences of them are counted.  The persons are fixed by the first period.
 
     Costs ``epsilon`` and ``delta`` for the whole panel and all rows of a person, booked in the ledger before the first row
     is read.
@@ -54,7 +55,7 @@ class PanelSeries:
     Parameters
     ----------
     schema
-        What is publicly known of a person's row in one period, complete, without rules.  Left out, that of the panel at
+        What is publicly known of a person's row in one period, complete, without rules.  Left out, the panel at
         ``path``.
     epsilon, delta
         The privacy loss of the whole panel; delta above 0.
@@ -256,6 +257,15 @@ class PanelSeries:
         import pandas as pd
 
         return pd.concat(frames, ignore_index=True)
+
+    def write_rows(self, path: str | PathLike[str]) -> None:
+        """Write all synthetic rows so far to a file, csv or parquet by ending; see `rows_`."""
+        rows = self.rows_()
+        if library_for(path) != "pandas":
+            import pyarrow as pa
+
+            rows = pa.Table.from_pandas(rows, preserve_index=False)
+        write_blocks(path, iter([rows]))
 
     def windows_(self, period: int) -> Any:
         """Return about how many persons did what over the window that ends with a period, counted from 0.

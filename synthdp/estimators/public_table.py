@@ -158,7 +158,7 @@ def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
 
 
 def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], float]:
-    """Return the rows of each combination of some columns' values, without those that have none."""
+    """Return the rows of each combination of some columns' values, if it has any."""
     found: dict[tuple[int, ...], float] = {}
     places = [one.names.index(name) for name in names]
     for point, count in zip(one.points[:, places].tolist(), one.counts.tolist(), strict=True):

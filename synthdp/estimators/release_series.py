@@ -68,7 +68,7 @@ class ReleaseSeries:
     Parameters
     ----------
     schema
-        What is publicly known, complete: nothing is discovered.  Left out, that of the series at ``path``.
+        What is publicly known, complete: nothing is discovered.  Left out, the schema of the series at ``path``.
     epsilon, delta
         The privacy loss of the whole series; delta above 0.
     periods
@@ -216,7 +216,7 @@ class ReleaseSeries:
         Raises
         ------
         DataError
-            If all periods were added, the earlier rows are not those of before, the period was begun with other rows, or
+            If all periods were added, the earlier rows were changed, the period was begun with other rows, or
             rows are corrected in the first period.
         ParameterError
             If corrections have no ``privacy_unit`` with several periods.
@@ -297,7 +297,7 @@ class ReleaseSeries:
         return found.to_frame(least=least)
 
     def difference(self, question: Question, first: int, second: int, *, cumulative: bool = False) -> Any:
-        """Return how much larger the answer of one period is than that of another, with its error bar.
+        """Return how much larger the answer of one period is than another's, with its error bar.
 
         Parameters
         ----------
@@ -481,7 +481,7 @@ class ReleaseSeries:
 
 
 def _noise_of_rows(plan: AskedPlan) -> float:
-    """Return the noise of the first answer, in rows: that of their number where it is private."""
+    """Return the noise of the first answer, in rows: of their number where it is private."""
     one = plan.statistics[0]
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
 

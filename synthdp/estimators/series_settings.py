@@ -67,7 +67,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
 
 
 def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
-    """Refuse settings that differ from those of the series in a folder, if they were given with a schema.
+    """Refuse settings that differ from a folder's series, if they were given with a schema.
 
     Raises
     ------

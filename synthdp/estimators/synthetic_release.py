@@ -146,7 +146,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     domain_budget
         Share of the budget for discovering what the schema leaves open: of mu squared, with a tenth of delta for the
         thresholds of levels, where the mechanism is paid in Gaussian DP as the default is; else of epsilon and delta.
-        Columns of which nothing can be told from noise are left out, with a warning; those that a workload, the target
+        Columns are left out if nothing of them can be told from noise, with a warning; columns that a workload, the target
         or the order of an array needs stay, and so do all if none would be left, without meaning.
     undiscovered
         What to do where noise hides a range or the levels of a column, or what many of the rows hold: ``"leave_out"`` the
@@ -167,7 +167,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     public
         A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
         a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
-        from it, as far as they bear it out.  It is never asked through the curator, and the receipt names it.
+        from it, to the extent that they bear it out.  It is never asked through the curator, and the receipt names it.
     public_weight
         The most that ``public`` counts for, in parts of its rows, above 0 and at most 1.
     public_totals
@@ -502,7 +502,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._outer(TableFormat.of(source, known.part(self.schema_)).build(self.schema_, raw), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Return the names of the columns that come out: those of the schema."""
+        """Return the names of the columns that come out: the schema's."""
         check_is_fitted(self)
         return np.array([*self.schema_.outputs], dtype=object)
 
@@ -661,7 +661,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         title
             Of the page.
         on_progress
-            Called at the start of each stage; default: that of the estimator.
+            Called at the start of each stage; default: the estimator's.
         """
         from synthdp.report import write_report
 

@@ -88,7 +88,7 @@ def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
 def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
     """Return the fraction of rows in domain in one or two columns.
 
-    The fraction out of domain in both is ``together`` where it was measured, else that of independent columns.
+    The fraction out of domain in both is ``together`` where it was measured, else as for independent columns.
     """
     outside = [float(shares[j]) for j in struck]
     independent = math.prod(1 - share for share in outside)

@@ -88,7 +88,7 @@ class OutOfDomain:
     def remove(self, table: NoisyTable) -> NoisyTable:
         """Return a table over all cells as it would be if all rows were in domain; 0 in the other cells.
 
-        Its effect of each set of columns is that of the rows in domain in these columns, scaled to the total.  An
+        Its effect of each set of columns is taken from the rows in domain in these columns, scaled to the total.  An
         interaction alone says nothing of the rows that it leaves out.
         """
         releasable = self.releasable
@@ -211,7 +211,7 @@ def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
 def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
     """Return the tables of several columns that were measured over merged cells of a domain, columns in increasing order.
 
-    Of some only the interaction was measured: their margins say nothing, and are those of other tables in any fit.
+    Of some only the interaction was measured: their margins are empty, and other tables give them in any fit.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Return tables of merged codes, those of the same groups of the same columns averaged by precision."""
+    """Return tables of merged codes, averaged by precision where groups and columns are the same."""
     found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
         key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())
@@ -284,7 +284,7 @@ def consistent_merged(
 
     Returns
     -------
-    Tables of all groups, with a 0 in those that are not in domain.
+    Tables of all groups, with a 0 in groups that are not in domain.
     """
     if not merged:
         return ()

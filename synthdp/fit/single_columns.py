@@ -41,7 +41,7 @@ class SingleColumns:
     total
         About how many rows there are, at least 1.
     unknown
-        Columns of which nothing was measured: their values are uniform.
+        Columns without a measurement: their values are uniform.
     """
 
     domain: Domain

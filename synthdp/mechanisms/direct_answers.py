@@ -190,7 +190,7 @@ class GaussianAnswers(HasPrivacyCost):
     """Answer every query with Gaussian noise of the least sigma, found from the exact privacy curve of the Gaussian.
 
     Costs ``spend``, an (epsilon, delta), zCDP or Gaussian DP, for the curator's neighbours.  Parameters as in
-    `LaplaceAnswers`; the calibration is that of Balle, Wang 2018.
+    `LaplaceAnswers`; the calibration is Balle and Wang's (2018).
     """
 
     queries: LinearQueries | WorkloadSpec | None = None

@@ -19,7 +19,7 @@ BRACKET = "bracket"
 
 
 def bracketed(ends: tuple[float, float]) -> Answers:
-    """Return an answer of which only two ends are known."""
+    """Return an answer known by two ends alone."""
     return Answers(
         estimate=np.array([sum(ends) / 2]), stddev=np.array([np.nan]), lower=np.array([ends[0]]),
         upper=np.array([ends[1]]), basis=[BRACKET],
@@ -106,7 +106,7 @@ class Estimate:
         -----
         With v = A / N, a and t the standard deviations of A and N over N, and z the quantile, (v - r)^2 <= z^2 (a^2 + r^2
         t^2) for r between (v -+ z sqrt(a^2 (1 - z^2 t^2) + v^2 t^2)) / (1 - z^2 t^2), where z t < 1.  The noise of N
-        is that of one number, perhaps Laplace: t is scaled so that z t is the larger one of its quantile and the normal one.
+        is one number's, perhaps Laplace: t is scaled so that z t is the larger one of its quantile and the normal one.
 
         Raises
         ------

@@ -34,7 +34,7 @@ TREE_SWEEPS = 8
 .0785, four releases each."""
 
 PAIRS_PER_COLUMN = 4
-"""How many pairs a column, those that tell most, are tried in the tree.  A safety limit."""
+"""How many pairs a column, the most telling ones, are tried in the tree.  A safety limit."""
 
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
 """E|noise| / stddev of Gaussian noise.  Derived: sqrt(2 / pi)."""
@@ -85,7 +85,7 @@ def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
 def listed(
     margins: Sequence[FloatArray], product: Graphical, possible: Mapping[Clique, BoolArray], most: int
 ) -> Candidates | None:
-    """Return all possible rows without those of cells that have no mass, if they are at most ``most``."""
+    """Return all possible rows without rows of cells that have no mass, if they are at most ``most``."""
     likely = [np.flatnonzero(product.marginal((j,)) > 2 * LEAST_MARGIN) for j in range(len(product.shape))]
     if math.prod(len(cells) for cells in likely) > most:
         return None

@@ -81,7 +81,7 @@ class L1Fit(HasPrivacyCost):
     degree
         Largest degree of a cosine (default 3); of the bases with cosines.
     support
-        Most support points; the whole domain if it has no more, else so many rows drawn from a junction tree of the
+        Most support points; the whole domain if it has no more, else this number of rows drawn from a junction tree of the
         strongest noisy pairs.
     solver
         ``"lp"``, the linear program over columns of multiplicative weights, which ``"auto"`` stands for; ``"mw"``, these
@@ -151,7 +151,7 @@ class L1Fit(HasPrivacyCost):
         return schema
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a table of which no noisy answers could be made; see `check_tables`.
+        """Refuse a table that no noisy answers could be made of; see `check_tables`.
 
         Costs nothing.
         """
@@ -266,7 +266,7 @@ def _pairs(workload: Workload, columns: int) -> list[Pair]:
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
-    """Return the pairs that matter, those that matter most first, as many as have `MOST_ANSWERS` cells together."""
+    """Return the pairs that matter, the most important first, as many as have `MOST_ANSWERS` cells together."""
     pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])

@@ -152,7 +152,7 @@ MAXENT = "maxent"
 UNSET: Mapping[str, Any] = MappingProxyType(
     {"workload": None, "target": None, "solver": AUTO, "bins": 32, "places": None, "public": None}
 )
-"""The settings that not every mechanism takes, each with the value that stands for "not said"."""
+"""The settings that not every mechanism takes, each with the value that stands for "not said".  A convention."""
 
 SET_ELSEWHERE = ("spend", "on_progress", "public")
 """Fields that no option sets: the first is epsilon and delta, the last a table."""
@@ -227,7 +227,7 @@ def fitters() -> tuple[str, ...]:
 
 @cache
 def named() -> Mapping[str, Named]:
-    """Return all mechanisms that have a name: those of the spine and those that works register."""
+    """Return all mechanisms that have a name: the spine's and the works'."""
     l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
     registered = {
         name: Named(

@@ -69,7 +69,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
-    """Return a column's noisy counts combined with a public table's, as far as the two agree."""
+    """Return a column's noisy counts combined with a public table's, to the extent that the two agree."""
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column

@@ -17,7 +17,7 @@ from synthdp.queries.protocol import KeyStatistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """How many rows there are, as far as the public may know.
+    """How many rows there are, to the extent that the public may know.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Line
     """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
 
     Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
-    counted there, and nowhere else.  Queries of other families are those of the rows that fit.
+    counted there, and nowhere else.  Queries of other families are about the rows that fit.
 
     Raises
     ------

@@ -187,7 +187,7 @@ ATTACKS = 2_000
 """Persons attacked by linkage and by nearest rows (derived: 2.58 sqrt(.5 / 2000), half of a 99 % interval, is 4 points)."""
 
 NEAREST = 10
-"""Synthetic rows that an attacker takes for those of one person, on each side of a linkage (anonymeter's usual number)."""
+"""Synthetic rows that an attacker takes for one person's, on each side of a linkage (anonymeter's usual number)."""
 
 GUESSES, CONDITIONS = 4_000, (3, 8)
 """Guesses tried to single somebody out, and how many conditions each has; most are of no use, as they fit many rows."""
@@ -199,7 +199,7 @@ GAIN, TOLERANCE = 0.3, 0.05
 """When RAPID counts a prediction as a disclosure: normalised gain of a label, relative error of a number (its authors')."""
 
 FEW_NUMBERS = 20
-"""A target of numbers with at most so many different values is taken as labels."""
+"""A target of numbers with at most this many different values is taken as labels."""
 
 TRIPLES = 100
 """Triples of columns, drawn at random, of the membership attack, beside all pairs."""

@@ -149,7 +149,7 @@ def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]
 
 
 def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
-    """Return each level's share of rows in per cent, and that of missing values, if there are some."""
+    """Return each level's share of rows in per cent, and the share of missing values, if there are some."""
     counts: dict[str, float] = {}
     rows = 0
     for raw in blocks:

@@ -15,32 +15,32 @@ from synthdp.domain.grid import MAX_POINTS
 from synthdp.schema.numbers import LARGEST_EXACT
 
 SHARED = 10
-"""A draft names a value that at least so many rows have: one that fewer have could point at somebody."""
+"""A draft names a value that at least this many rows have: one that fewer have could point at somebody."""
 
 MOST_DECIMALS = 12
 """Most decimals that are looked for.  A safety limit: further digits of a float are rounding."""
 
 ACCIDENT = 1e-3
-"""Chance below which it is no accident that numbers of so many digits are all multiples of a step."""
+"""Chance below which it is no accident that numbers of this many digits are all multiples of a step."""
 
 ODD_ONES = 0.01
 """Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
 
 ODD_ROWS, PLACES = 0.05, 100
 """Share of the rows whose numbers may have more decimals than the rest, if hardly anything of them is lost by rounding: at
-least so many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
+least this many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
 
 MOST_VALUES, OFTEN = 100, 20
-"""Few values are so many at most, and repeat so often on average."""
+"""Few values are this many at most, and repeat so often on average."""
 
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
-"""The digits would allow so many times more values; of more than very few, so many times more."""
+"""The digits would allow this many times more values; of more than very few, this many times more."""
 
 SINGLE = 64
-"""Up to so many places of a range have a bin each in a release's first counts."""
+"""Up to this many places of a range have a bin each in a release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
-"""Heaps are so many values at most, each of so many rows and so large a share of them, and so many times as many as an
+"""Heaps are this many values at most, each of this many rows and so large a share of them, and this many times as many as an
 even spread over the range would give it.  Where the range is not all but empty only large ones are listed."""
 
 TOLERANCE = 1e-7
@@ -60,7 +60,7 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
     It is none where so many different numbers are all multiples, nor where the counts of a mapping say that each of them
     occurs in many rows: then a number between two of them would occur, too.  One number in a hundred may have more digits
-    than the others, or those of one row in twenty, if hardly anything is lost by rounding.  ``None`` if there is no lattice
+    than the others, or one row in twenty has them, if hardly anything is lost by rounding.  ``None`` if there is no lattice
     of twelve decimals.
     """
     values = np.array(list(numbers), np.float64)
@@ -92,7 +92,7 @@ def exact_lattice(largest: float) -> Lattice | None:
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Say whether the numbers of more decimals are those of few rows, and hardly differ from themselves rounded."""
+    """Say whether the numbers of more decimals belong to few rows, and hardly differ from themselves rounded."""
     if odd.mean() > 1 / 2 or rows[odd].sum() > ODD_ROWS * rows.sum():
         return False
     low, high = np.quantile(np.repeat(values[odd], rows[odd].astype(np.int64)), [0.25, 0.75])
@@ -100,7 +100,7 @@ def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals:
 
 
 def _on(values: FloatArray, decimals: int) -> BoolArray:
-    """Return which numbers have so many decimals at most; negative ones are zeros at the end."""
+    """Return which numbers have a number of decimals at most; negative ones are zeros at the end."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals
         whole = np.rint(scaled)
@@ -109,14 +109,14 @@ def _on(values: FloatArray, decimals: int) -> BoolArray:
 
 
 def _of_round_numbers(values: FloatArray) -> Lattice:
-    """Return the lattice of whole numbers of which all but one in a hundred are tens, hundreds or thousands."""
+    """Return the lattice of whole numbers if all but one in a hundred are tens, hundreds or thousands."""
     many = len(values) * ODD_ONES >= 1
     power = next((power for power in (3, 2, 1) if many and (~_on(values, -power)).mean() <= ODD_ONES), 0)
     return Lattice(Fraction(10**power))
 
 
 def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
-    """Return the lattice of numbers that all have so many decimals at most, and each of which may occur often."""
+    """Return the lattice of numbers that all have a limited number of decimals, and that may each occur often."""
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
     finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)

@@ -215,7 +215,7 @@ class Draft:
 
     @property
     def proposed(self) -> tuple[Constraint, ...]:
-        """Rules that nearly all rows keep and nobody has declared: `declare` takes those that hold without the table."""
+        """Rules that nearly all rows keep and nobody has declared: `declare` takes rules that hold without the table."""
         return tuple(rule_of(one, source=self._where) for one in self._document.get("proposed", []))
 
     def why(self, rule: Constraint) -> str:

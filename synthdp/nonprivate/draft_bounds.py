@@ -22,10 +22,10 @@ SLACK = Decimal("0.07")
 """Share of the width by which a rounded bound may lie beyond a value, at either end."""
 
 FEW_IN = 200
-"""A tolerance: of so many rows at most one may lie beyond drafted bounds, and no more than `SHARED` in all."""
+"""A tolerance: of this many rows at most one may lie beyond drafted bounds, and no more than `SHARED` in all."""
 
 EMPTY = 5
-"""A range is called empty that is so many times as wide as that of all values but a few.
+"""A range is called empty that is this many times as wide as the range of all values but a few.
 
 Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and means are
 .014, .022, .030 and .032 of a column's width off."""
@@ -55,7 +55,7 @@ _CALENDAR_STEPS = (
 def number_bounds(
     name: str, low: float, high: float, *, whole: bool, lattice: Lattice | None = None
 ) -> tuple[Any, Any]:
-    """Return bounds for numbers: those of a known kind that the column's name suggests, else a little beyond the values.
+    """Return bounds for numbers: a known kind's that the column's name suggests, else a little beyond the values.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def number_bounds(
 
 
 def without_far_values(counts: Mapping[Any, int]) -> tuple[float, float]:
-    """Return the least and the largest number of a column, but for a few that would make most of the range empty.
+    """Return the least and the largest number of a column, except for a few that would make most of the range empty.
 
     Parameters
     ----------

@@ -16,13 +16,13 @@ NEARLY_ALL = 0.98
 """Share of the rows that a format reads, at least: a few cells of every large table are written in another way."""
 
 FEW = 20
-"""So many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
+"""This many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
 
 FEWEST_DAYS = 5
-"""So many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
+"""This many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
 
 MOST_WORDS = 5
-"""Among numbers so many words have a meaning of their own, at most."""
+"""Among numbers this many words have a meaning of their own, at most."""
 
 FIRST = 200
 """So many of the most frequent texts are tried before all of them."""
@@ -92,7 +92,7 @@ _CODE = re.compile(r"0\d")
 
 
 def kind_as_written(counts: Mapping[str, int]) -> Column | None:
-    """Return the kind of texts of which nearly all are times or numbers in one format, with it; else ``None``.
+    """Return the kind of texts if nearly all are times or numbers in one format, with it; else ``None``.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _digits_of(text: str) -> str:
 
 
 def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | None) -> str:
-    """Return 1234 and so many digits after a point, none of which need be there if they are 0; ``None`` for no point."""
+    """Return 1234 and a number of digits after a point, which may be left out if they are 0; ``None`` for no point."""
     fraction = "" if digits is None else point + ("5678"[:digits] or "#")
     return f"1{thousands if grouped else ''}234{fraction}"
 

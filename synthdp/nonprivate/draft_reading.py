@@ -105,7 +105,7 @@ def kind_of_moments(texts: Collection[str]) -> Column:
 
 
 def decimal_settings(numbers: dict[str, Any], decimals: int) -> dict[str, Any]:
-    """Return the settings of numbers as those of a column of decimals."""
+    """Return the settings of numbers for a column of decimals."""
     lower, upper = outer(numbers["lower"], numbers["upper"], Fraction(1, 10**decimals))
     kept = {name: value for name, value in numbers.items() if name != "step"}
     return kept | {"type": "decimal", "lower": lower, "upper": upper, "decimals": decimals}

@@ -32,13 +32,13 @@ NEARLY_ALL = 0.98
 """A tolerance: the share of the rows that keep a proposed rule; a few cells of every large table are wrong."""
 
 BY_CHANCE = 0.9
-"""A tolerance: no rule is proposed that so many rows would keep if its columns had nothing to do with each other."""
+"""A tolerance: no rule is proposed that this many rows would keep if its columns had nothing to do with each other."""
 
 OFTEN = 0.95
 """A tolerance: the share of the rows in levels that a draft may name, without which a column names rows and all follows."""
 
 FIRST = 2_000
-"""A safety limit: pairs of columns that so many rows speak against are looked at no further."""
+"""A safety limit: pairs of columns that this many rows speak against are looked at no further."""
 
 MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
 """Safety limits: columns of one kind that are compared, levels of a column that others follow from, and rules of either
@@ -110,7 +110,7 @@ def _codes(column: Column, raw: RawColumn) -> IntArray:
 
 
 def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
-    """Return which columns of one kind are hardly ever above another one, without those that follow from two others."""
+    """Return which columns of one kind are hardly ever above another one, without pairs that follow from two others."""
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
     for left, right in itertools.permutations(values, 2):

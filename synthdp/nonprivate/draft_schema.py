@@ -48,13 +48,13 @@ _NAMES_CODES = re.compile(
     r"|[a-z](Code|Cd|Zip)$",
     re.IGNORECASE,
 )
-"""Names of columns whose whole numbers are probably codes, of which no sum has a meaning."""
+"""Names of columns whose whole numbers are probably codes, whose sums mean nothing."""
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
 """Labels for other values, the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
-"""A tolerance: values of fewer than so many, or in more rows each on average, are levels rather than persons."""
+"""A tolerance: values of fewer than this many, or in more rows each on average, are levels rather than persons."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
 """What pandas calls a column without a name."""
@@ -110,7 +110,7 @@ OF_RARE_CODES = (
     "numbers: others between them will come out. The other draft takes them as labels, of which only frequent ones are "
     "discovered; a published list of codes is better than both."
 )
-"""What it adds on those that are drafted as numbers, because most are rare."""
+"""What it adds on columns that are drafted as numbers, because most are rare."""
 
 OF_IDENTIFIERS = (
     "Nearly every row has a value of its own, so this names rows or persons. An identifier is never read: the release has "
@@ -384,7 +384,7 @@ def _order(level: Any) -> tuple[bool, Any]:
 
 
 def _about_persons(name: str, seen: Seen) -> str:
-    """Return what to say of a column whose name and repeated values are like those of persons."""
+    """Return what to say of a column whose name and repeated values are like persons'."""
     different = len(seen.counts)
     repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
     return OF_PERSONS.format(rows=seen.present / different) if repeats and _NAMES_ROWS.search(name) else ""

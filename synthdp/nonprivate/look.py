@@ -19,7 +19,7 @@ from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.csv import CsvSource
 
 FREQUENT_SHARE, FREQUENT_ROWS = 0.001, 20
-"""A value is shown if it has at least this share of the rows, and so many: a rarer one could point at somebody."""
+"""A value is shown if it has at least this share of the rows, and this many: a rarer one could point at somebody."""
 
 MOST_SHOWN = 150
 """Values that are shown at most."""

@@ -34,7 +34,7 @@ PROPENSITY_ROWS = 20_000
 """Rows that the propensity model is trained on at most.  A safety limit of time."""
 
 FEW_SLOPES = 200
-"""Up to so many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many."""
+"""Up to this many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many."""
 
 KERNEL_ROWS = 50_000
 """Rows of either table, drawn at random, that kernel queries are asked of: sampling errors stay below about 0.01."""
@@ -43,7 +43,7 @@ KERNEL_BLOCK = 512
 """Points, and centres, whose kernels are held at once: they stay in the processor's cache."""
 
 NEIGHBOURS, NEIGHBOUR_BLOCK, OTHERS_BLOCK = 1_000, 64, 2_048
-"""Rows compared with all others in distances to the closest record; of both so many at once stay in the cache."""
+"""Rows compared with all others in distances to the closest record; of both this many at once stay in the cache."""
 
 
 def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:

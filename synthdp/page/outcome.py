@@ -184,7 +184,7 @@ def _line(text: str) -> str:
 
 
 def _cap_before_the_first_spend(site: Site, text: str) -> None:
-    """Set the cap that a first release asks for; its delta is that of all releases like this one that fit."""
+    """Set the cap that a first release asks for; its delta is for all releases like this one that fit."""
     promise = site.project.state["promise"]
     if not text.strip():
         raise ParameterError("Give the largest ε that all releases about these people together may ever cost.")

@@ -236,7 +236,7 @@ class Project:
         return found
 
     def alike(self) -> str | None:
-        """Return the people of the earlier table whose columns are most like those of the current one, if any are.
+        """Return the people of the earlier table whose columns are most like the current one's, if any are.
 
         Columns are alike if at least half of all names are common: a wrong proposal costs a click, a missing one a budget.
         """

@@ -233,7 +233,7 @@ QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
-    """Return a view of every column but identifiers: of modelled ones first, then of those that follow from them."""
+    """Return a view of every column but identifiers: of modelled ones first, then of columns that follow from them."""
     shown = [name for name, column in model.schema.outputs.items() if not column.names_rows]
     shown.sort(key=lambda name: name in model.schema.derived)
     ask, misfits = answer_engine(model, measurements), misfit_shares(model, measurements)

@@ -400,7 +400,7 @@ def _what(view: ColumnView) -> str:
 
 
 def _name(title: str) -> str:
-    """Return a name for the text of a chart that is not that of another one in the same page."""
+    """Return a name for the text of a chart that no other one in the same page has."""
     return f"synthdp-{zlib.crc32(title.encode()):08x}"
 
 
@@ -416,7 +416,7 @@ def _lines(text: str, width: float) -> list[str]:
 
 
 def column_chart(view: ColumnView, name: str) -> str:
-    """Return the chart of a column's view; ``name`` is that of its title in the page."""
+    """Return the chart of a column's view; ``name`` is its title's in the page."""
     title = f"{view.name}: {_what(view)}"
     if view.ordered:
         return histogram(view.bars, view.ticks, title=title, name=name, logarithmic=view.is_logarithmic)

@@ -16,7 +16,7 @@ LOG_FROM = 60.0
 """A histogram one of whose bins holds more than this, in per cent, has a logarithmic axis: the others would vanish."""
 
 FEWEST_FOR_LOG = 6
-"""Fewest bars of which a logarithmic axis is made."""
+"""Fewest bars that make a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class ColumnView:
 
 
 COARSEST, FINEST = 8, 40
-"""A range is divided into at most so many bins and two, and at least into about two fifths of that."""
+"""A range is divided into at most this many bins and two, and at least into about two fifths of that."""
 
 SINGLE = 60
-"""So many values have a bin each, if bins need not be few."""
+"""This many values have a bin each, if bins need not be few."""
 
 MARKS = 7
 """Most marks of an axis of numbers."""
@@ -194,7 +194,7 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
     lower, upper
         The bounds of the column.
     quantiles
-        By their shares: those of `TAILS` from either end, and the first and last decile.
+        By their shares: `TAILS` from either end, and the first and last decile.
     """
     deciles = quantiles[0.1], quantiles[0.9]
     ranges = [(lower, upper), *((quantiles[tail], quantiles[1 - tail]) for tail in TAILS)]

@@ -99,7 +99,7 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
     neighbors
         Which tables are neighbours.
     rows
-        About how many rows each table has; those that are not named are guessed.
+        About how many rows each table has; tables that are not named are guessed.
 
     Raises
     ------

@@ -106,7 +106,7 @@ def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) ->
 
 
 MOST_ROWS = 40_000
-"""Rows of a dry run; a larger table is run on so many with more budget, so that signal over noise is right."""
+"""Rows of a dry run; a larger table is run on this many with more budget, so that signal over noise is right."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""
@@ -131,7 +131,7 @@ UNIT = "synthdp's unit of privacy"
 
 
 class Distances(NamedTuple):
-    """Mean distance of marginals, and sqrt(k) times that of a random sample of k rows."""
+    """Mean distance of marginals, and sqrt(k) times a random sample's of k rows."""
 
     error: float
     sample: float
@@ -475,7 +475,7 @@ WIDE = 10_000.0
 
 
 def _wide_ranges(domain: Domain) -> tuple[str, ...]:
-    """Return what to say of wide ranges of real numbers of which nobody says how many decimals they have."""
+    """Return what to say of wide ranges of real numbers, if nobody says how many decimals they have."""
     wide = [
         axis.name
         for axis in domain.axes

@@ -70,7 +70,7 @@ class Plan:
     by_column
         Expected total variation distance of each column's own table.
     like_rows
-        As accurate on pairs as a random sample of so many rows.
+        As accurate on pairs as a random sample of this number of rows.
     seconds, stages
         Expected time, in all and by stage.
     memory_mb

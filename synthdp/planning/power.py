@@ -18,7 +18,7 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 ASSOCIATIONS = (0.05, 0.1, 0.2, 0.4)
-"""Values of Cramér's V of which a plan says how likely they are seen.  A convention: from weak to strong."""
+"""Values of Cramér's V for which a plan gives the chance to be seen.  A convention: from weak to strong."""
 
 
 def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[float, float]:

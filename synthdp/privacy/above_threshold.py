@@ -59,7 +59,7 @@ class AboveThresholdPlan:
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
     def level(self, threshold: float | None, *, queries: int) -> int:
-        """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` so many queries.
+        """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` a number of queries.
 
         Raises
         ------

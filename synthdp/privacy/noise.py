@@ -55,7 +55,7 @@ _SLACK = 1e-10
 """Relative; covers the rounding of sums and of the normal tail in double precision, down to chances of 1e-300."""
 
 _RANGES = 2**12
-"""Ranges of numbers of keys that one bound is computed for; up to so many keys each has its own."""
+"""Ranges of numbers of keys that one bound is computed for; up to this many keys each has its own."""
 
 _Cost: TypeAlias = Callable[[float], float]
 
@@ -377,7 +377,7 @@ def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolut
     Parameters
     ----------
     rows
-        Most rows of a unit: it has at most so many such keys, with counts that add up to no more.
+        Most rows of a unit: it has at most this number of such keys, with counts that add up to no more.
     scale
         0 < scale ≤ 2⁵³.
     threshold

@@ -282,7 +282,7 @@ class Receipt:
         return render("receipt.html", total=self.total, adjacency=self.adjacency, text=self)
 
     def groups(self) -> list[tuple[Item, ...]]:
-        """Return the items in order, those of one kind together: steps whose first words are the same."""
+        """Return the items in order, one kind together: steps whose first words are the same."""
         found: dict[tuple[str, str, type[PrivacyLoss]], list[Item]] = {}
         for item in self.items:
             kind = item.step.partition(":")[0]

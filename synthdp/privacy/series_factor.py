@@ -97,7 +97,7 @@ def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) ->
 
 
 def worst_cost(costs: FloatArray, at_most: int) -> float:
-    """Return the largest 1_P' K 1_P over all sets P of at most so many periods, or a bound on it.
+    """Return the largest 1_P' K 1_P over all sets P of a limited number of periods, or a bound on it.
 
     The entries of K are at least 0, so that larger sets cost more.  Up to `MOST_PATTERNS` sets are looked at one by one.
     Of more, the cost of P is the sum over s in P of what row s has in P, which is at most its diagonal and its largest other

@@ -84,12 +84,12 @@ class ClassOffsets(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows of which the counts of `counted` are known."""
+        """Return the sums over rows, from the counts of `counted`."""
         return np.asarray(counts @ self._offsets, np.int64)
 
 
 def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
-    """Return an axis that divides each class of a column into so many cells, special and missing values apart."""
+    """Return an axis that divides each class of a column into a number of cells, special and missing values apart."""
     grid, classes = grid_of(column), starts_of_classes(column)
     ends = np.append(classes[1:], grid.regular)
     inside = [begin + np.arange(parts) * (end - begin) // parts for begin, end in zip(classes, ends, strict=True)]

@@ -122,7 +122,7 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
-        """Return bounds of the norms of chosen queries, one of which may be chosen several times."""
+        """Return bounds of the norms of chosen queries; one may be chosen several times."""
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
 

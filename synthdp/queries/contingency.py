@@ -32,7 +32,7 @@ _NORMALISED = 1e-12
 class NoisyTable:
     """A noisy fact about some columns: an estimate of their contingency table, or of its interaction alone.
 
-    The noise is independent and of one scale in every cell; that of an interaction is centred, as its counts are.
+    The noise is independent and of one scale in every cell; an interaction's is centred, as its counts are.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NoisyTable:
         Standard deviation of the noise of one cell, in rows, > 0.
     groups
         For a table of merged codes: for each column of the clique the group of every code, (codes,) each, numbered from 0.
-        Its cells are then those of the groups.  ``None`` where no codes were merged.
+        Its cells are then the groups'.  ``None`` where no codes were merged.
     alone
         Whether only its interaction was measured: the counts are then centred along every axis (over the cells that a
         released row may have, 0 in others), and say nothing of its margins.
@@ -120,7 +120,7 @@ def merged_cells(groups: Sequence[IntArray]) -> IntArray:
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Return weights of a positive sum divided by it, or as they are if that is 1 but for rounding."""
+    """Return weights of a positive sum divided by it, or as they are if that is 1 except for rounding."""
     total = weights.sum()
     return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
 

@@ -135,7 +135,7 @@ MOST_ENTRIES = 2**25
 """Most indicators that are multiplied at once: 128 MiB in single precision."""
 
 MOST_ROWS = 2**14
-"""Most rows that are multiplied at once: sums of so many ones are exact in single precision (below 2^24)."""
+"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24)."""
 
 
 def indicators(shape: Sequence[int]) -> int:
@@ -207,7 +207,7 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with that of the first cell, which is the total less the others, in front."""
+    """Return counts with the first cell's, which is the total less the others, in front."""
     return np.concatenate([[total - counts.sum()], counts])
 
 
@@ -221,7 +221,7 @@ LARGEST_SUM = 2**60
 @file_form("pair distances")
 @dataclass(frozen=True, slots=True, eq=False)
 class PairDistances:
-    """For every two columns the L1 distance, in rows, between their table and that of independent columns.
+    """For every two columns the L1 distance, in rows, between their table and independent columns'.
 
     The expected table of a pair is the outer product of two margins, which are public numbers.  By the triangle inequality
     a record changes each distance by at most 1 when added and 2 when replaced (docs/proofs/wide-screening.md).  Counting

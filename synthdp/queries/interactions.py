@@ -120,7 +120,7 @@ class Interactions(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows of which the counts of `counted` are known."""
+        """Return the sums over rows, from the counts of `counted`."""
         tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
@@ -134,7 +134,7 @@ class Interactions(LinearFamily):
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return answers as tables of which the interaction alone is known; see `TellsNoisyTables`."""
+        """Return answers as tables known by their interaction alone; see `TellsNoisyTables`."""
         found, kept = [], [np.flatnonzero(cells) for cells in self.kept]
         for clique, values, shape, scale in zip(
             self.cliques, self.split(answers), self.shapes, self.scales, strict=True

@@ -37,7 +37,7 @@ MOST_CELLS = 65_536
 """Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""
 
 FEW_TABLES = 2
-"""So many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
+"""This many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
 
 SLAB = 1 << 20
 """Rows counted at a time, so that packed columns stay small."""
@@ -368,5 +368,5 @@ class OfTables(Statistic, Protocol):
 
 
 def counted_tables(statistic: Statistic) -> Marginals | None:
-    """Return the tables of which a statistic is a function, as it says itself; ``None`` if it says nothing."""
+    """Return the tables that a statistic is a function of, if it names them; else ``None``."""
     return statistic.counted if isinstance(statistic, OfTables) else None

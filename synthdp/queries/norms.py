@@ -74,7 +74,7 @@ class Norms:
         linf
             Bound on each number.
         l1, l2_squared
-            Bounds on the vector, where better ones are known than k times that of a number.
+            Bounds on the vector, where better ones are known than k times a number's.
         """
         k, linf = whole("k", k, least=1), whole("linf", linf)
         squares = min(k * linf**2, k * linf**2 if l2_squared is None else whole("l2_squared", l2_squared))
@@ -162,7 +162,7 @@ def column_norms(columns: AnyArray) -> Norms:
 
 
 def largest(values: AnyArray) -> int:
-    """Return the largest absolute value of some whole numbers, exactly: that of the least 64-bit number too."""
+    """Return the largest absolute value of some whole numbers, exactly: for the least 64-bit number too."""
     return max(int(values.max()), -int(values.min())) if values.size else 0
 
 

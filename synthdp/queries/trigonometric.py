@@ -65,7 +65,7 @@ class TensorBasis(LinearFamily):
     denominator
         The whole number that stands for 1.
     swap
-        A proven bound on the change when a record is replaced, if better than twice that of adding one.
+        A proven bound on the change when a record is replaced, if better than twice the bound of adding one.
     most
         How many terms of one record are not 0 at most, where that is proven to be fewer than all: an indicator of a
         cell without a point excludes every cosine of its column.

@@ -45,7 +45,7 @@ def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
 
 
 def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:
-    """Say whether a table differs from independence by more than noise explains, with so many tests at once."""
+    """Say whether a table differs from independence by more than noise explains, with a number of tests at once."""
     if min(counts.shape) < 2:
         return False
     counts = (counts + counts.T) / 2 if one.symmetric else counts  # of two rows in no order

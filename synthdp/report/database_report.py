@@ -76,7 +76,7 @@ class RelationPart:
     view, chart
         How many rows a parent row has.
     above, before
-        How columns go with those of the parent row, and with those of the row before, or of another row where they have no
+        How columns go with the parent row's, and with the row's before, or of another row where they have no
         order: the strongest pairs, and pictures.
     ordered
         Whether they have one.

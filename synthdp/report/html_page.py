@@ -45,7 +45,7 @@ MOST_TABLE = 200_000
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
-At most so many codes, points times columns: of wide tables fewer points."""
+At most this many codes, points times columns: of wide tables fewer points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ MOST_COLUMNS = 60
 """Columns of the rows that are shown."""
 
 ASSOCIATED = 12
-"""Columns in the heat map: those of the strongest pairs, when there are more."""
+"""Columns in the heat map: the strongest pairs', when there are more."""
 
 STRONGEST = 10
 """Pairs of columns that are listed beside the heat map."""
@@ -147,7 +147,7 @@ UNFIT = (
 """What a synthetic table must not be used for."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""What the dictionary says of each column, as far as somebody said anything."""
+"""What the dictionary says of each column, to the extent that somebody said anything."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
 """What tables of one, two and three columns are called."""
@@ -321,7 +321,7 @@ def _pairs(
     listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
-    """Return what is shown of pairs: those that noise or chance explains are blank in the map, and nowhere else."""
+    """Return what is shown of pairs: pairs that noise or chance explains are blank in the map, and nowhere else."""
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None

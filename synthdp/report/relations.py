@@ -33,7 +33,7 @@ Z = 1.96
 """Standard errors on each side of a 95 % interval: a quantile of the normal law."""
 
 LEAST_EXPECTED = 5.0
-"""Rows expected in a cell, below which it counts as if it had so many, as in the usual rule for tests of independence."""
+"""Rows expected in a cell, below which it counts as if it had this many, as in the usual rule for tests of independence."""
 
 NARROW = 0.2
 """Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""
@@ -110,7 +110,7 @@ class Evidence:
     whole
         Whether it is of all cells of the model.
     high
-        Upper end of the deviation in the real table over that of the model, with the weights of Cramér's V for cells of
+        Upper end of the deviation in the real table over the model's, with the weights of Cramér's V for cells of
         `LEAST_EXPECTED` rows and more: few rows may go together more closely than noise lets anybody see.
     """
 
@@ -126,7 +126,7 @@ class Evidence:
     whole: bool = False
 
     def stands_out(self, tests: int) -> bool:
-        """Say whether neither noise nor chance explains it, among so many tests.
+        """Say whether neither noise nor chance explains it, among a number of tests.
 
         A weighted sum of squares of normal numbers is above its mean plus 2 sqrt(a x) + 2 b x with a chance of at most
         exp(-x), where a is the sum of the squared weights and b the largest one (Laurent, Massart 2000, lemma 1).
@@ -135,7 +135,7 @@ class Evidence:
         return self.size > self.mean + 2 * math.sqrt(self.variance / 2 * x) + 2 * self.largest * x
 
     def range(self) -> tuple[float, float]:
-        """Return the deviation in the real table over that of the model: the ends of an interval."""
+        """Return the deviation in the real table over the model's: the ends of an interval."""
         low, high = (max(self.weighted + side * Z * self.error, 0.0) for side in (-1, 1))
         shown = max(self.shown, 1e-300)
         return math.sqrt(low / shown), max(math.sqrt(high / shown), self.high)
@@ -217,7 +217,7 @@ class Relations:
         return np.asarray(shares / max(float(shares.sum()), 1e-300))
 
     def _joint(self, i: int, j: int) -> FloatArray:
-        """Return the shares of the cells of two columns in the model, i < j, those that a released row may have."""
+        """Return the shares of the cells of two columns in the model, i < j, of cells that a released row may have."""
         shape = tuple(self.model.domain.shape[k] for k in (i, j))
         table = np.asarray(self.model.distribution.marginal((i, j))).reshape(shape)
         table = table[np.ix_(self.direct.kept[i], self.direct.kept[j])]
@@ -301,7 +301,7 @@ def deviation(
 
     In the model, ``joint`` are the shares of its cells; ``main`` are the variances of the two columns' own counts.
     Of independent columns the table is total * p q'.  What is beyond is noise, projected on the centred tables,
-    and what chance adds among so many rows, of covariance total * (diag p - p p') x (diag q - q q').
+    and what chance adds among these rows, of covariance total * (diag p - p p') x (diag q - q q').
     """
     p, q = shares
     of_p, of_q = (min(one, noise * len(other)) for one, other in zip(main, (q, p), strict=True))

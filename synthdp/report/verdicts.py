@@ -18,7 +18,7 @@ MUCH_LOST = 0.05
 """Part of a column's values outside what was declared, from which the verdict says so.  A tolerance."""
 
 SHOWN = 12
-"""A safety limit: so many columns of one verdict are named in a few lines."""
+"""A safety limit: this many columns of one verdict are named in a few lines."""
 
 USES = {
     "good": "good enough for counts and shares",

@@ -20,8 +20,8 @@ from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""Pairs of rows are decided so many at once, on the same tables: half the cells of a mean table, within these bounds.
-Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; those of 50 and more lose 2 % with 64."""
+"""This many pairs of rows are decided at once, on the same tables: half the cells of a mean table, within these bounds.
+Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
 """Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice.
@@ -32,7 +32,7 @@ CELLS_A_DECISION = 8
 of these tables for as long as the fit takes, at 2 it takes off a third."""
 
 DECISIONS_A_CELL = 4
-"""Tables of three columns are balanced where there are so many decisions for each of their cells.  Tuned; not measured."""
+"""Tables of three columns are balanced where there are this many decisions for each of their cells.  Tuned; not measured."""
 
 LOOKS = 1
 """How often the decisions of the last halving are looked at again; a second look takes 1 to 2 % off.  Tuned."""
@@ -49,14 +49,14 @@ NUMBERED = 150_000
 """Cells that are numbered at once: what a processor's cache holds.  Tuned; not measured."""
 
 WORK_OF_ROW = 15
-"""To draw and sort a row takes as long as so many lookups.  Tuned; not measured."""
+"""To draw and sort a row takes as long as this many lookups.  Tuned; not measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
 """Times that rows are halved at most, and the last of them that look inside groups.  The error that a halving leaves counts
 half as much, in squares, as the next one's.  Tuned; not measured."""
 
 MOST_BALANCE = 16.0
-"""Asked to, sampling may take so many times the work; beyond it nothing is gained.  A safety limit."""
+"""Asked to, sampling may take this many times the work; beyond it nothing is gained.  A safety limit."""
 
 WORK_INSIDE = 2_000_000
 """Most table cells inside groups that are looked up in one halving.  The last halvings, of the fewest rows, tell most.
@@ -86,7 +86,7 @@ def balanced_sample(
 ) -> Codes:
     """Draw rows, up to eight times as many as wanted, and halve them; (rows, d) codes.
 
-    Expectations are those of the distribution: which row of a pair goes is as likely one as the other.
+    Expectations are the distribution's: either row of a pair is as likely to go.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def balanced_inside(
     given: Evidence | None = None,
     balance: float = 1.0,
 ) -> tuple[Codes, Codes | None]:
-    """Draw rows as `balanced_sample` does, the last halvings of which look inside groups, too.
+    """Draw rows as `balanced_sample` does; the last halvings look inside groups, too.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
-    """Return the sizes of the tables of pairs of columns that so many decisions can balance."""
+    """Return the sizes of the tables of pairs of columns that this number of decisions can balance."""
     sizes = (a * b for a, b in itertools.combinations(shape, 2))
     return [size for size in sizes if size <= max(decisions, FEWEST_CELLS)]
 
@@ -325,7 +325,7 @@ class _Cells(NamedTuple):
     Parameters
     ----------
     first, second
-        Those of the first rows, pair after pair, and those of the second rows.
+        The first rows' cells, pair after pair, and the second rows'.
     begins
         Where each pair's begin; then the last ones' end.
     counts
@@ -339,7 +339,7 @@ class _Cells(NamedTuple):
 
 
 def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int) -> Iterator[tuple[int, _Cells]]:
-    """Give the cells of so many pairs at once, and which pair is the first; numbered in larger blocks, by one product."""
+    """Give the cells of some pairs at once, and which pair is the first; numbered in larger blocks, by one product."""
     many = at_once * max(1, NUMBERED // (at_once * max(tables.factors.shape[1], 1)))
     ones = np.ones((min(many, len(first)), 1), np.float32)
     for start in range(0, len(first), many):
@@ -370,7 +370,7 @@ def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
 
 
 def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance: float) -> list[Clique]:
-    """Return the tables of two and three columns that so many decisions can balance."""
+    """Return the tables of two and three columns that this number of decisions can balance."""
     most = {2: max(decisions, FEWEST_CELLS)}
     work = math.comb(len(shape), 3) * decisions * 4**left
     if work <= balance * WORK_OF_TRIPLES and (left == 0 or balance > 1):

@@ -92,7 +92,7 @@ def write_parts(store: Store) -> dict[str, Any]:
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
-    """Return what the rest of a document refers to, by the document of its parts and that of its model."""
+    """Return what the rest of a document refers to, by the documents of its parts and of its model."""
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
     layouts = [_layout(each, schema, arrays, nested=nested) for each in document.get("layouts", [{"axes": []}])]

@@ -16,7 +16,7 @@ from synthdp.arrays import AnyArray, BoolArray, FloatArray, GridIndices, IntArra
 from synthdp.checks import whole
 from synthdp.distribution.history_model import Histories
 from synthdp.distribution.protocol import ImpossibleEvidenceError
-from synthdp.domain.encoder import RawColumn, decode, fresh_labels, rows_of, together
+from synthdp.domain.encoder import RawColumn, decode, encode, fresh_labels, rows_of, together
 from synthdp.domain.fresh_keys import check_enough_keys
 from synthdp.domain.grid_rules_across import axis_at
 from synthdp.domain.histories import Layout, Order
@@ -36,7 +36,7 @@ from synthdp.tables.source import TablesSink
 from synthdp.tables.write import COLUMNAR, writing_tables
 
 Conditioned = tuple[int, str, int]
-"""The position of a table, a column, and the place of a row among those of its person, from 0."""
+"""The position of a table, a column, and the place of a row among its person's, from 0."""
 
 _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
 """The name of a column of one of a person's first rows: "table[1].column"."""
@@ -46,6 +46,10 @@ BLOCK_PERSONS = 50_000
 
 MOST_LOST = 100
 """How many blocks in a row may hold no person who obeys all rules, before that is said.  A safety limit of time."""
+
+MOST_TRIED = 1_000_000
+"""So many persons are drawn at most to find those who have a given row, and ten for each that is wanted.  A safety limit
+of time."""
 
 TRIED = 2_000
 """Persons whose rows tell how often rules ask for another value or leave a row out.  Tuned; not measured."""
@@ -74,7 +78,7 @@ class DrawnRows:
     Parameters
     ----------
     columns
-        By table and name the raw columns, without those that a table derives from its own.
+        By table and name the raw columns, without columns that a table derives from its own.
     parents
         By table the (n,) position of each row's parent in its table; of persons, their own.
     """
@@ -151,7 +155,9 @@ class DatabaseModel:
             Seed of the sampling.  It never reaches noise.
         given
             Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them; or by
-            column of their first rows in a table that has an order, as ``visits[1].cost``: then they have such rows.
+            column of their first rows in a table that has an order, as ``visits[1].cost``: then they have such rows.  Or by
+            column of any table below, as ``visits.cost``: then they have a row there that has all that is given of its
+            table.  Persons without one are drawn again, so what few have takes long.
 
         Returns
         -------
@@ -180,7 +186,7 @@ class DatabaseModel:
     ) -> None:
         """Draw persons with all their rows into a new folder, one file a table, or into a database, in bounded memory.
 
-        The rows are those that `sample` draws with the same seed.
+        `sample` draws the same rows with the same seed.
 
         Parameters
         ----------
@@ -242,11 +248,20 @@ class DatabaseModel:
         """Yield the columns of all tables, of some persons at a time."""
         first = dict.fromkeys(self.schema.names, 0)
         check_enough_keys(outer_schema(self.schema, self.schema.root), persons)
-        done, lost = 0, 0
+        some_row = self._some_row(given or {})
+        others = {name: value for name, value in (given or {}).items() if name not in self.schema.below}
+        done, lost, tried, more = 0, 0, 0, 1
         while done < persons:  # a person whose own values find no way to obey is drawn again
-            block = self._drawn(min(BLOCK_PERSONS, persons - done), rng, given, first)
+            wanted = persons - done
+            drawn = min(BLOCK_PERSONS, wanted * more)
+            block = self._drawn(drawn, rng, others, first, some_row, most=wanted)
             many = block.rows(self.schema.root)
-            done, lost = done + many, 0 if many else lost + 1
+            more = more if 2 * many >= wanted or not some_row else 2 * more
+            done, lost, tried = done + many, 0 if many else lost + 1, tried + drawn
+            if some_row and done < persons and tried >= max(MOST_TRIED, 10 * persons):
+                raise ParameterError(
+                    f"of {tried} synthetic persons {done} have such rows: ask for fewer, or relax given"
+                )
             if lost == MOST_LOST:
                 raise ParameterError(
                     f"no synthetic person of {MOST_LOST} blocks met all rules of the schema and what is given: relax given"
@@ -256,12 +271,55 @@ class DatabaseModel:
 
     def drawn_rows(self, persons: int, rng: Generator) -> DrawnRows:
         """Draw persons and return their rows as raw columns, with the position of each row's parent: for pictures."""
-        return self._drawn(persons, rng, None, dict.fromkeys(self.schema.names, 0))
+        return self._drawn(persons, rng, {}, dict.fromkeys(self.schema.names, 0), {}, most=persons)
 
-    def _drawn(self, wanted: int, rng: Generator, given: Mapping[str, Any] | None, first: dict[str, int]) -> DrawnRows:
-        """Draw persons and their rows; keys go on after the ``first`` ones, which are counted up."""
+    def _some_row(self, given: Mapping[str, Any]) -> dict[Place, BoolArray]:
+        """Return by table and column which grid points one row of each person must have."""
+        below = self.schema.below
+        return {
+            below[name]: mask_of_values(self.schema.tables[below[name][0]][below[name][1]], value, name=name)
+            for name, value in given.items()
+            if name in below
+        }
+
+    def _have_such_rows(
+        self,
+        persons: Persons,
+        raw: Mapping[Place, RawColumn],
+        kept: Sequence[BoolArray],
+        asked: Mapping[Place, BoolArray],
+    ) -> BoolArray:
+        """Return which persons have, of each table that something is asked of, a row with all of it; (persons,)."""
+        found = kept[0].copy()
+        for i, name in enumerate(self.schema.names):
+            masks = {column: mask for (table, column), mask in asked.items() if table == name}
+            if masks:
+                meets = kept[i].copy()
+                for column, mask in masks.items():
+                    meets &= mask[encode(self.schema.tables[name][column], raw[name, column])]
+                found &= np.bincount(persons.person(i)[meets], minlength=len(found)) > 0
+        return found
+
+    def _drawn(
+        self,
+        wanted: int,
+        rng: Generator,
+        given: Mapping[str, Any],
+        first: dict[str, int],
+        some_row: Mapping[Place, BoolArray],
+        *,
+        most: int,
+    ) -> DrawnRows:
+        """Draw persons and their rows; keys go on after the ``first`` ones, which are counted up.
+
+        Only persons with such a row as is asked of each table come out, so many at most.
+        """
         persons, masks = self.draw(wanted, rng, given=given)
         obedience, raw, kept = self._values(persons, masks, rng)
+        if some_row or wanted > most:
+            chosen = self._have_such_rows(persons, raw, kept, some_row)
+            chosen[rng.permutation(np.flatnonzero(chosen))[most:]] = False
+            kept = [one & chosen[persons.person(i)] for i, one in enumerate(kept)]
         keys: dict[str, dict[str, RawColumn]] = {}
         found: dict[str, dict[str, RawColumn]] = {}
         parents: dict[str, IntArray] = {}
@@ -367,7 +425,7 @@ class DatabaseModel:
             if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
                 raise ParameterError(
                     f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn; one of a person's "
-                    "first rows is written as 'table[1].column'"
+                    "first rows is written as 'table[1].column', and of any row in another table as 'table.column'"
                 )
             return 0, name, 0
         table, column, place = found["table"], found["column"], int(found["place"])
@@ -394,7 +452,7 @@ class DatabaseModel:
         return i, column, place - 1
 
     def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
-        """Allow only persons who have so many rows of a table."""
+        """Allow only persons with a given number of rows of a table."""
         key = 0, self.layout.tables[i].count, 0
         size = self.layout.axis(0, key[1]).size
         enough = self.layout.rows_of_count(i)[:size] > place
@@ -409,7 +467,7 @@ class DatabaseModel:
         allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))
 
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
-        """Return the order in which rows come out: where they have none, those of a parent shuffled."""
+        """Return the order in which rows come out: where they have none, a parent's rows are shuffled."""
         rows = persons.tables[i]
         if self.layout.tables[i].order is Order.NONE:
             return np.lexsort([rng.random(len(rows)), rows.parent])
@@ -424,7 +482,7 @@ class DatabaseModel:
         kept: BoolArray,
         first: int,
     ) -> dict[str, RawColumn]:
-        """Return the keys of a table's rows: those of the parent, and fresh ones that its children refer to."""
+        """Return the keys of a table's rows: the parent's, and fresh ones that its children refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
         found: dict[str, RawColumn] = {}
         above = self.layout.tables[i].parent
@@ -458,7 +516,7 @@ class DatabaseModel:
     def _within(
         self, refinement: Refinement, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None
     ) -> GridIndices:
-        """Draw a grid point within each cell of the model, as leaves are filled; of those that are allowed, if some are."""
+        """Draw a grid point within each cell of the model, as leaves are filled; an allowed one, if some are."""
         shares = None
         if allowed is not None:
             parts = refinement.within(allowed)
@@ -471,7 +529,7 @@ class DatabaseModel:
 
 
 def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
-    """Return fresh labels of rows, each of those that are kept with the next one."""
+    """Return fresh labels of rows: each kept row has the next one."""
     number = np.cumsum(kept) - 1
     return rows_of(fresh_labels(support, max(1, int(kept.sum())), first=first), np.maximum(number, 0))
 
@@ -492,7 +550,7 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
 
 
 def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: Generator) -> IntArray:
-    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, but for one row.
+    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, to within one row.
 
     Parameters
     ----------

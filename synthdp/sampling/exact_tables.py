@@ -222,7 +222,7 @@ def _exchange(
     """Exchange one column's values between rows that are alike in the other shared ones, towards tables of these and more.
 
     The other columns stay together in their rows, so that how they are related does not suffer.  Pairs of rows are drawn,
-    and those that lessen the sum of squared gaps most are exchanged.
+    and the rows that lessen the sum of squared gaps most are exchanged.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _exchange(
 
 
 def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
-    """Return cells, each as often as it has a surplus, in random order within each stratum and at most so many of one."""
+    """Return cells, each as often as it has a surplus, in random order within each stratum and a limited number of one."""
     cells = np.repeat(np.arange(surplus.size), surplus.ravel())
     cells = rng.permutation(cells)
     stratum = cells // surplus.shape[1]

@@ -2,7 +2,7 @@
 
 A model says which groups of two columns occur together, and nothing of where in its group a row lies.  Drawn independently,
 two numbers that move together lose what their groups do not show.  Here every ordered column has a hidden normal score whose
-range a row's group says.  The scores' correlations are those that would make the groups as correlated as they are
+range a row's group says.  The scores' correlations would make the groups as correlated as they are
 (polychoric correlations, by Pearson's tetrachoric series); the values that were drawn for a group are dealt out among its
 rows in the order of the scores.
 
@@ -29,7 +29,7 @@ LEAST_LOST = 0.02
 """Columns matter of whose correlation with another one groups hide so much.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
-"""Most columns that are dealt out together, and most scores that are drawn, for about a second: those that lose most.
+"""Most columns that are dealt out together, and most scores that are drawn, for about a second: the columns that lose most.
 A safety limit."""
 
 LARGEST = 0.995
@@ -39,7 +39,7 @@ TERMS, HALVINGS = 24, 30
 """Terms of the tetrachoric series, and how often the range of its root is halved.  A numerical tolerance."""
 
 CHANCE = 3.0
-"""Correlations of groups below so many standard deviations of chance are none.  Tuned; not measured."""
+"""Correlations of groups below this many standard deviations of chance are none.  Tuned; not measured."""
 
 FARTHEST = 8.0
 """Largest score, in standard deviations.  A numerical tolerance."""
@@ -60,8 +60,8 @@ class Scores(NamedTuple):
     valued
         (groups,) whether a group has values, rather than special or missing ones.
     series
-        (TERMS,) means of the Hermite polynomials times that of the score's group; with those of another column the terms of
-        the tetrachoric series.
+        (TERMS,) means of the Hermite polynomials times the same for the score's group; with another column's they are the
+        terms of the tetrachoric series.
     """
 
     low: FloatArray
@@ -123,7 +123,7 @@ def dealt_out(
 
 
 def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
-    """Return the scores of a column of which rows have these groups; None if it has no order or does not vary."""
+    """Return the scores of a column whose rows have these groups; None if it has no order or does not vary."""
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
     if not fine.grid.ordered:
         return None
@@ -151,7 +151,7 @@ def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
 def _related(
     scores: dict[int, Scores], refinements: Sequence[Refinement], codes: Codes, *, most: int
 ) -> tuple[list[int], FloatArray]:
-    """Return the columns of which groups hide most, those first that groups show best, and the scores' correlations."""
+    """Return the columns that groups hide most, the best shown ones first, and the scores' correlations."""
     places = sorted(scores, key=lambda j: -scores[j].shown)
     if len(places) < 2:
         return [], np.zeros((0, 0))
@@ -197,7 +197,7 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
 
 
 def _possible(correlations: FloatArray) -> FloatArray:
-    """Return correlations that scores can have, near to those that were estimated pair by pair."""
+    """Return correlations that scores can have, near to the correlations that were estimated pair by pair."""
     np.fill_diagonal(correlations, 1.0)
     values, vectors = np.linalg.eigh(correlations)
     nearest = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T

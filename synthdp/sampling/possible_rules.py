@@ -46,7 +46,7 @@ def check_rules(layout: Layout) -> None:
 
 
 def evenly(layout: Layout) -> DatabaseModel:
-    """Return a model in which all cells are equally likely, as far as rules allow."""
+    """Return a model in which all cells are equally likely, where rules allow them."""
     counted = {one.count: i for i, one in enumerate(layout.tables) if one.parent >= 0}
     conditionals = {}
     for i, table in enumerate(layout.tables):

@@ -18,7 +18,7 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 
 def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> SyntheticModel:
-    """Return the model in which some grid points have probability 0, as far as others of their columns have some.
+    """Return the model in which some grid points have probability 0, where others of their columns have some.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
 
 
 def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:
-    """Return refinements, that of column j replaced."""
+    """Return refinements with column j's replaced."""
     return (*refinements[:j], one, *refinements[j + 1 :])
 
 

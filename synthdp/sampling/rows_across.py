@@ -169,7 +169,7 @@ class Obedience:
         return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points within the same cells such that those of a parent row differ, or do not fall."""
+        """Return grid points within the same cells such that a parent row's differ, or do not fall."""
         parent = self.persons.tables[self.layout.position(one.place[0])].parent
         axis = axis_at(self.layout, one.place)
         bound = np.flatnonzero(points < axis.grid.regular)
@@ -181,7 +181,7 @@ class Obedience:
         return found
 
     def settled(self, place: Place, raw: RawColumn) -> RawColumn:
-        """Return the values of a column; those that must not fall in order where a grid point stands for several."""
+        """Return the values of a column; values that must not fall in order where a grid point stands for several."""
         rules = [one.rule for one in self.layout.schema.among if one.place == place]
         if not isinstance(raw, Numbers) or not any(isinstance(rule, NeverFalls) for rule in rules):
             return raw
@@ -300,7 +300,7 @@ class Obedience:
 
 
 def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, rng: Generator) -> GridIndices:
-    """Return grid points within cells of which those of one parent are different, where there are enough.
+    """Return grid points within cells; one parent's are different, where there are enough.
 
     ``parent`` increases.
     """

@@ -49,7 +49,7 @@ def check_rules(schema: Schema) -> None:
 
 
 def rules_between(schema: Schema) -> tuple[Constraint, ...]:
-    """Return the rules between modelled columns: all but those that derive a column."""
+    """Return the rules between modelled columns: all that do not derive a column."""
     return tuple(constraint for constraint in schema.constraints if not isinstance(constraint, Derived))
 
 

@@ -52,7 +52,7 @@ BLOCK_ROWS = 1_000_000
 """Rows that are held at once when rows are drawn into a file.  A safety limit of memory."""
 
 INTERVALS = 32
-"""Where there is time, samples are balanced over so many equal intervals of a column of numbers, beside its coarse cells.
+"""Where there is time, samples are balanced over this many equal intervals of a column of numbers, beside its coarse cells.
 Tuned; not measured."""
 
 WORKERS = min(4, os.cpu_count() or 1)
@@ -180,7 +180,7 @@ class SyntheticModel:
     ) -> Any:
         """Return rows that were drawn as grid points of each modelled column, as `sample` returns its own.
 
-        The labels of identifiers go on after those of the ``first`` rows.
+        The labels of identifiers go on after the ``first`` rows' labels.
         """
         return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng, first=first))
 

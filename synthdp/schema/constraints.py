@@ -78,7 +78,7 @@ C = TypeVar("C", bound=type[Constraint])
 
 
 def register(kind: C) -> C:
-    """Let schema files hold rules of a class; a decorator, above that of the dataclass."""
+    """Let schema files hold rules of a class; a decorator, above the dataclass's."""
     RULE_KINDS[kind.kind] = kind
     return kind
 
@@ -436,7 +436,7 @@ def _ends_of(column: Column) -> tuple[float, float]:
 
 
 def _within(column: Column, numbers: Sequence[int]) -> list[int]:
-    """Return those of some numbers that lie between a column's bounds, both included."""
+    """Return the numbers that lie between a column's bounds, both included."""
     first, last = _ends_of(column)
     return [one for one in numbers if first <= one <= last]
 

@@ -44,7 +44,7 @@ class DatabaseSchema:
     Parameters
     ----------
     tables
-        Schemas by table name; names are also those of files.  Keys need not be columns of the schemas; where they are, as an
+        Schemas by table name; files have the same names.  Keys need not be columns of the schemas; where they are, as an
         `Identifier`, whose labels the synthetic keys have.
     relations
         One for every table but the root.
@@ -99,7 +99,7 @@ class DatabaseSchema:
     """The rules of the database, as declared."""
 
     conditions: tuple[Condition, ...]
-    """The rules on two columns, those of the tables' own schemas among them."""
+    """The rules on two columns, the tables' own schemas' among them."""
 
     among: tuple[AmongRows, ...]
     """The rules between the rows of one parent row."""
@@ -187,6 +187,22 @@ class DatabaseSchema:
         """Return by name the columns of a table that are computed across tables."""
         return {one.place[1]: one for one in self.computed if one.place[0] == table}
 
+    @property
+    def below(self) -> dict[str, tuple[str, str]]:
+        """The columns of tables below the first that hold values, by "table.column"; none that the first has itself."""
+        own = self.tables[self.root].outputs
+        return {
+            name: (table, column)
+            for table in self.names[1:]
+            for column, kind in self.tables[table].items()
+            if not kind.names_rows and (name := f"{table}.{column}") not in own
+        }
+
+    def with_columns_below(self) -> Schema:
+        """Return the schema of the first table with the columns of those below, named "table.column": for conditions."""
+        more = {name: self.tables[table][column] for name, (table, column) in self.below.items()}
+        return self.tables[self.root].extended(more) if more else self.tables[self.root]
+
     def with_columns(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
         """Return the database with some modelled columns declared anew, with all relations and rules."""
         declared = {name: self._declared[name].replace(dict(one)) for name, one in tables.items()}
@@ -194,7 +210,7 @@ class DatabaseSchema:
 
     @property
     def obeyed(self) -> tuple[str, ...]:
-        """What all rules say, those of the tables' own schemas too."""
+        """What all rules say, the tables' own schemas' too."""
         own = [
             f"{name}: {rule.in_words()}"
             for name, schema in self.tables.items() for rule in schema.constraints if not isinstance(rule, Derived)
@@ -333,8 +349,9 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
                 raise SchemaError(f"{relation.where} names table {name!r}; there are: {', '.join(tables)}")
         if relation.child in children:
             raise SchemaError(
-                f"table {relation.child!r} has two parents, which is not supported: a row must belong to one row of "
-                "one other table"
+                f"table {relation.child!r} has two parents, which is not supported: a row must belong to one row of one "
+                "other table. Name the parent that leads to the persons, and take what matters of the other, if anyone may "
+                f"know it, into columns of {relation.child!r}; its key cannot be kept"
             )
         children.add(relation.child)
     roots = [name for name in tables if name not in children]
@@ -342,7 +359,9 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
         raise SchemaError("the relations go in a circle: the table of persons must be the child in no relation")
     if len(roots) > 1:
         raise SchemaError(
-            f"tables {roots[0]!r} and {roots[1]!r} are the child in no relation: relate all tables to one table of persons"
+            f"tables {roots[0]!r} and {roots[1]!r} are the child in no relation: relate all tables to one table of persons. "
+            "A table that holds nobody's rows and anyone may know, such as a list of codes, is left out: declare the code "
+            "as a Categorical column and join the list to the synthetic rows"
         )
     return roots[0]
 

@@ -45,7 +45,7 @@ class Derived(Constraint):
     Parameters
     ----------
     column
-        Name of a column that the schema declares; bounds or levels left open there follow from those of the sources.
+        Name of a column that the schema declares; bounds or levels left open there follow from the sources'.
     expression
         Arithmetic of numeric columns: names (in backticks if they are not plain words), numbers, ``+ - * /`` and
         parentheses.  A whole number is computed from whole numbers, without ``/``.  A real number is computed in
@@ -120,7 +120,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
     declared
         All columns of the schema.
     known
-        The columns that it may be computed from: modelled ones, and those that earlier rules derive.
+        The columns that it may be computed from: modelled ones, and columns that earlier rules derive.
 
     Raises
     ------
@@ -322,9 +322,14 @@ class _Range:
 
     def __post_init__(self) -> None:
         if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
-            raise SchemaError(f"derived column {self.name!r} may exceed ±2**62 while it is computed")
+            raise SchemaError(
+                f"derived column {self.name!r} may exceed ±2**62 while it is computed: declare narrower "
+                "bounds of its sources"
+            )
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise SchemaError(f"derived column {self.name!r} may become infinite")
+            raise SchemaError(
+                f"derived column {self.name!r} may become infinite: declare narrower bounds of its sources"
+            )
 
     def _with(self, *ends: Any) -> _Range:
         """Return the range from the least to the largest of some numbers, of the same expression."""

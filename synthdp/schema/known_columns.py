@@ -39,7 +39,7 @@ COUNTRIES: dict[str, str] = {
         """
     )
 }
-"""ISO 3166-1: the code of two letters of each country, and that of three."""
+"""ISO 3166-1: the code of two letters of each country, and the code of three."""
 
 CURRENCIES: tuple[str, ...] = _words(
     """

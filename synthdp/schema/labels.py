@@ -115,7 +115,7 @@ class Categorical(Known):
         in a cell that is never released.
     groups
         A public hierarchy of very many levels: for each of its steps, the coarsest first, a list with the group of each
-        level.  Of tracts, the list of their states and that of their counties.  Levels are counted from the top, and only
+        level.  Of tracts, the lists of their states and of their counties.  Levels are counted from the top, and only
         groups with clearly more rows than noise are divided.  Groups of one name in different coarser groups are
         different.  The levels are kept in the order of their groups.
 
@@ -372,7 +372,7 @@ def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) ->
 
 
 def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
-    """Return the numbers of levels, those of one group side by side, groups in the order in which they are first named."""
+    """Return the numbers of levels, one group's side by side, groups in the order in which they are first named."""
     of_level = [0] * len(groups[0])
     steps = []
     for step in groups:

@@ -77,7 +77,10 @@ def check_spacing(
         return
     steps = evenly_spaced(lower, upper, distance, special=())
     if max(abs(steps.offset), abs(steps.offset + steps.last * steps.size), steps.denominator or 1) > LARGEST_EXACT:
-        raise SchemaError(f"bounds have too many digits for such decimals or such a step {where}")
+        raise SchemaError(
+            f"bounds have too many digits for the declared decimals or step: declare fewer decimals or "
+            f"narrower bounds {where}"
+        )
 
 
 def _exact(number: float) -> Fraction:
@@ -113,7 +116,7 @@ class Continuous(Known):
     like
         What is publicly known of the shape: a law whose parameters are not known, ``"lognormal"``, ``"normal"``,
         ``"exponential"`` or ``"uniform"``; or ``"increasing"``, ``"decreasing"`` or ``"smooth"``.  Noisy counts are drawn
-        towards it as far as they bear it out; it forbids nothing.
+        towards it to the extent that they bear it out; it forbids nothing.
 
     Examples
     --------
@@ -353,7 +356,7 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
 
 
 def _store_numbers(column: Continuous | Integer) -> None:
-    """Keep special values as a tuple, those of words among them, and all numbers as Python's own."""
+    """Keep special values as a tuple, words among them, and all numbers as Python's own."""
     words = words_as_pairs(column.words)
     special = values_as_tuple("special", column.special)
     object.__setattr__(column, "words", words)

@@ -52,6 +52,11 @@ class Relation:
 
     def __post_init__(self) -> None:
         for name in ("parent", "child", "key"):
+            if name == "key" and isinstance(self.key, (tuple, list)):
+                raise SchemaError(
+                    f"key of a relation must be one column, not {self.key!r}: join the columns of a composite key into one, "
+                    "in a query or a view, and name that"
+                )
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise SchemaError(f"{name} of a relation must be a name, not {getattr(self, name)!r}")
         if self.order is not None and (not isinstance(self.order, str) or not self.order):

@@ -1,6 +1,6 @@
 """Rules of a database: what may be declared, and what is refused.  Knows schemas, no row.
 
-A rule names columns as ``table.column``.  Its kinds are those of one table: conditions on two columns, of one table or of
+A rule names columns as ``table.column``.  It has one table's kinds: conditions on two columns, of one table or of
 which one is in a table above the other's, and columns that are computed; and rules between the rows of one parent row.
 """
 
@@ -148,7 +148,7 @@ def checked_rules(
     rules
         As declared.
     tables, modelled
-        Schemas by name: with all columns, and without those that rules across tables compute.
+        Schemas by name: with all columns, and without columns that rules across tables compute.
     relation_to
         Returns the relation in which a table is the child.
 

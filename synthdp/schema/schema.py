@@ -23,7 +23,7 @@ from synthdp.schema.schema_json import from_document, parsed, to_document
 class Schema(Mapping[str, Column]):
     """The columns of a table in their order, and what must hold between them.
 
-    As a mapping it holds the columns that are modelled, which are those that a curator reads.  A column that a `Derived`
+    As a mapping it holds the columns that are modelled, which a curator reads.  A column that a `Derived`
     rule computes is not among them, but in ``outputs``, with all columns that come out.
 
     Parameters
@@ -217,7 +217,7 @@ class Schema(Mapping[str, Column]):
         """Return a column that everybody knows, such as a month, an age or a country, to be declared as it is.
 
         That is public knowledge, which is read off no table and costs no budget.  The column carries its source, which
-        the receipt prints.  Values that do not fit are treated as those of any declared column.  In a schema file,
+        the receipt prints.  Values that do not fit are treated as in any declared column.  In a schema file,
         ``"known": "month"`` stands for the type and the settings.
 
         Parameters

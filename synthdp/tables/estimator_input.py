@@ -135,7 +135,7 @@ def _of_lists(rows: Sequence[Any]) -> AnyArray:
 
 
 def _objects(cells: Sequence[Any]) -> AnyArray:
-    """Return cells as an array of objects, (n,); numpy would unpack those that are lists themselves."""
+    """Return cells as an array of objects, (n,); numpy would unpack cells that are lists themselves."""
     array = np.empty(len(cells), object)
     for i, cell in enumerate(cells):
         array[i] = cell
@@ -230,7 +230,7 @@ def _length(values: Any) -> int | None:
 def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) -> tuple[Any, str]:
     """Return one table of rows and labels, and the name of the label's column; ``typed`` as in `checked_array`.
 
-    The name is that given, else that of ``y``, else "target".
+    The name is the given one, else ``y``'s, else "target".
 
     Raises
     ------

@@ -29,7 +29,7 @@ LARGEST_REAL = 1e300
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
-"""Fresh keys that a type must hold as different ones to be that of synthetic keys."""
+"""Fresh keys that a type must hold as different ones to be the type of synthetic keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ def _without_bounds(column: Column) -> Column:
 
 
 def _keeping_sums(raw: Numbers) -> Numbers:
-    """Return numbers rounded so that the sum of the first n is that of the exact ones, rounded, for every n."""
+    """Return numbers rounded so that the sum of the first n is the exact sum, rounded, for every n."""
     missing = np.isnan(raw.values) if raw.missing is None else raw.missing
     sums = np.rint(np.cumsum(np.where(missing, 0.0, raw.values)))
     return replace(raw, values=np.where(missing, raw.values, np.diff(sums, prepend=0.0)))

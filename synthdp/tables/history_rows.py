@@ -13,7 +13,7 @@ from synthdp.schema.database import DatabaseSchema
 
 
 def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFrame:
-    """Return one row a person: the columns of the root, and of each child table those of every row, in order.
+    """Return one row a person: the columns of the root, and each child table's for every row, in order.
 
     A pandas table, whatever the library of the tables; NOT private if they are not.  Columns are named
     ``table[1].column``, ``table[2].column``, ...; what a person does not have is missing, and ``table.rows`` says how many

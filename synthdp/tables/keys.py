@@ -70,7 +70,7 @@ def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList
 
 
 def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> None:
-    """Refuse keys of which one column holds numbers and another texts: no row would belong to any other.
+    """Refuse keys if one column of them holds numbers and another texts: no row would belong to any other.
 
     Looks at types only.
 

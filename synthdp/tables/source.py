@@ -76,12 +76,12 @@ class RowSink(Protocol):
 
 
 CONNECTION = "connection "
-"""How the address of a table of an open connection begins; it is that of an object, and means nothing elsewhere."""
+"""How the address of a table of an open connection begins; it is an object's, and means nothing elsewhere."""
 
 
 @runtime_checkable
 class OneTable(Protocol):
-    """A source of which the address of its table is known."""
+    """A source whose table has a known address."""
 
     @property
     def address(self) -> str | None:
@@ -158,7 +158,7 @@ class EncodingSource(Source, Protocol):
 class SummingSource(Source, Protocol):
     """A table that sums integers where its rows are, so that only the sums come here.
 
-    The sums are those that `Statistic.sums` makes of the rows in blocks: the same whole numbers, however the rows are
+    The sums are what `Statistic.sums` makes of the rows in blocks: the same whole numbers, however the rows are
     divided among machines, and however often a part of the work is repeated.
     """
 

@@ -175,6 +175,37 @@ def test_what_is_given_of_first_rows_changes_what_follows_as_the_rows_that_have_
     assert asked["visits"].groupby("pid").size().mean() == pytest.approx(many.mean(), abs=0.15)
 
 
+def test_a_row_of_any_table_may_be_given_and_persons_are_those_who_have_one(release: sd.DatabaseRelease) -> None:
+    def have(tables: dict[str, pd.DataFrame]) -> pd.Series:
+        visits = tables["visits"][tables["visits"]["year"].between(2010, 2012)]
+        late = tables["diagnoses"][tables["diagnoses"]["code"] == "x"]
+        return tables["persons"]["pid"].isin(visits["pid"]) & tables["persons"]["pid"].isin(late["pid"])
+
+    free = release.sample(4000, random_state=1)
+    asked = release.sample(800, random_state=1, given={"visits.year": (2010, 2012), "diagnoses.code": "x"})
+    assert len(asked["persons"]) == 800
+    assert have(asked).all()
+    wanted = free["persons"][have(free)]
+    assert (asked["persons"]["sex"] == "f").mean() == pytest.approx((wanted["sex"] == "f").mean(), abs=0.05)
+    many = [
+        one["visits"].groupby("pid").size().reindex(who["pid"]).mean()
+        for one, who in ((free, wanted), (asked, asked["persons"]))
+    ]
+    assert many[1] == pytest.approx(many[0], abs=0.12)
+    by_text = release.sample(
+        800, random_state=1, given="visits.year >= 2010 and visits.year <= 2012 and diagnoses.code == 'x'"
+    )
+    assert all(by_text[name].equals(asked[name]) for name in asked)
+
+
+def test_rows_that_hardly_a_person_has_are_refused_in_time(
+    release: sd.DatabaseRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_model, "MOST_TRIED", 500)
+    with pytest.raises(ParameterError, match="have such rows"):
+        release.sample(400, given={"diagnoses.code": "y", "visits.year": 2010})
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -147,7 +147,7 @@ def test_bad_settings_are_refused(
 
 
 def test_a_huge_epsilon_warns_and_goes_on(door: Door, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"epsilon \(9\) is above 5"):
+    with pytest.warns(UserWarning, match="epsilon"):
         sd.SyntheticRelease(schema=SCHEMA, epsilon=9).fit(door(rows(), tmp_path))
 
 

@@ -216,3 +216,38 @@ def test_after_a_crash_other_rows_are_refused(tmp_path):
     with pytest.raises(DataError, match="other rows"):
         panel_at(tmp_path).add(MONTHS[3])
     assert panel_at(tmp_path).add(MONTHS[2]) is not None
+
+
+def test_a_panel_on_the_command_line(tmp_path):
+    from click.testing import CliRunner
+
+    from synthdp.cli.main import main
+
+    def run(*given):
+        return CliRunner().invoke(main, ["series", *map(str, given)])
+
+    SCHEMA.write(tmp_path / "jobs.json")
+    folder, out = tmp_path / "jobs.panel", tmp_path / "rows.csv"
+    given = [
+        "start",
+        folder,
+        "--schema",
+        tmp_path / "jobs.json",
+        "--epsilon",
+        8,
+        "--periods",
+        3,
+        "--panel",
+        "--window",
+        2,
+    ]
+    assert run(*given, "--privacy-unit", "who", "--keep-tables").exit_code != 0
+    assert not folder.exists()
+    assert run(*given, "--privacy-unit", "who").exit_code == 0
+    for t in range(3):
+        MONTHS[t].to_csv(tmp_path / f"{t}.csv", index=False)
+        assert run("add", folder, tmp_path / f"{t}.csv", "--out", out, "--seed", 1).exit_code == 0
+        assert out.exists() == (t > 0)
+    assert list(pd.read_csv(out)) == ["person", "period", "job"]
+    assert "3 of 3" in run("status", folder).output
+    assert not (folder / "private").exists()

@@ -144,7 +144,7 @@ def test_a_unit_in_the_schema_is_released_as_fresh_labels() -> None:
 def test_a_unit_declared_as_anything_else_is_refused_and_nothing_is_spent(column: object, tmp_path: Path) -> None:
     schema = Schema({"person": column, **SCHEMA})
     release = SyntheticRelease(schema=schema, privacy_unit="person", ledger=tmp_path / "l.sqlite")
-    with pytest.raises(SchemaError, match="column 'person' is the privacy_unit: declare it as an Identifier"):
+    with pytest.raises(SchemaError, match="privacy_unit"):
         release.fit(visits())
     assert not (tmp_path / "l.sqlite").exists()
     with pytest.raises(SchemaError, match="Identifier"):

@@ -57,7 +57,10 @@ class Replicates:
     codes, leaves
         (m, d) coarse cells and leaves of the points.
     rows
-        (m, 1 + size) rows that each point stands for in the model, then in each drawn table.
+        (m, 1 + size) rows that each point stands for in the model, then in each drawn table, with what no fit could find
+        of it put in.
+    drawn
+        (m, size) the same of each drawn table without that: what the fit was made to.
     fitted
         (m, 1 + size) rows that it stands for in the model, then in the fit to each table.
     """
@@ -65,11 +68,12 @@ class Replicates:
     codes: Codes
     leaves: Codes
     rows: FloatArray
+    drawn: FloatArray
     fitted: FloatArray
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""Columns of which all share one pool of points; a question about a wider table has one of the nearest columns.
+"""Columns that all share one pool of points; a question about a wider table has one of the nearest columns.
 `MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured."""
 
 POOLS = 4
@@ -132,17 +136,18 @@ class Bootstrap:
             fitting, shape, places, rows[:, 1:], weight=weight, total_stddev=stddev, rng=rng,
             merged=self._merged, products=MomentTargets.of(self.direct.products, codes, rows[:, 1:], rng),
         )  # fmt: skip
+        drawn_rows = np.array(rows[:, 1:], order="F")
         rows[:, 1:] = misfit.unrecovered_rows(leaves, rows[:, 1:], rng)
         rows *= total / np.maximum(rows.sum(axis=0), 1e-300)
         # By replicate: `tables` reads one after the other.
         together = np.column_stack([rows[:, :1], fitted])
-        return Replicates(codes, leaves, np.asfortranarray(rows), np.asfortranarray(together))
+        return Replicates(codes, leaves, np.asfortranarray(rows), drawn_rows, np.asfortranarray(together))
 
     def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
 
         The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
-        between these two lies between those of every other pair, and is no error.
+        between these two lies between every other pair's, and is no error.
         """
         found, clique = self.replicates, tuple(self.direct.place(grouping.column) for grouping in groupings)
         sizes = table_shape(self.direct.model.domain.shape, clique)
@@ -200,7 +205,7 @@ class Bootstrap:
     def leaf_counts(self, column: int) -> FloatArray:
         """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
 
-        The first ones are those that the points were drawn by.
+        The points were drawn by the first ones.
         """
         if column not in self._leaf_counts:
             self._leaf_counts[column] = self._counted(self.direct.place(column))

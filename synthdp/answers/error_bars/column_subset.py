@@ -116,7 +116,7 @@ class ColumnSubset(GLSEstimates):
 
 
 def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
-    """Return columns that a question is about and up to ``most`` with those that they are related to, nearest first."""
+    """Return columns that a question is about and up to ``most`` with columns that they are related to, nearest first."""
     beside: dict[int, set[int]] = defaultdict(set)
     for clique in (table.clique for table in (*direct.tables, *direct.merged, *direct.measured_alone)):
         for j in clique:
@@ -130,7 +130,7 @@ def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Cl
 
 
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
-    """Return the distribution of some columns, increasing; of independent groups only those that have one are used."""
+    """Return the distribution of some columns, increasing; of independent groups only groups with one of them are used."""
     if not isinstance(distribution, Components):
         return MarginalDistribution(distribution, tuple(columns))
     found, parts = [], []

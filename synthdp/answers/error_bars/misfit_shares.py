@@ -20,7 +20,7 @@ SURELY = 1.645
 """Derived: standard deviations that a normal variable exceeds with probability 5 %."""
 
 MOST_NAMED = 10
-"""A safety limit: so many columns are named in one sentence."""
+"""A safety limit: this many columns are named in one sentence."""
 
 
 class MisfitShare(NamedTuple):

@@ -79,7 +79,7 @@ class AttenuationCorrection:
         return cls(np.stack(changes), np.minimum.accumulate(lacking))
 
     def change(self, deviation: float) -> FloatArray:
-        """Return the relative change of the model's cells by the table that lacks so many standard deviations."""
+        """Return the relative change of the model's cells by the table that lacks a number of standard deviations."""
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)
         return np.asarray(self.changes[low] + (at - low) * (self.changes[low + 1] - self.changes[low]))
@@ -91,7 +91,7 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Columns that predict another: those that explain most of its variance each by itself.  Tuned; not measured."""
+"""Columns that predict another: columns that explain most of its variance each by itself.  Tuned; not measured."""
 
 RIDGE = 1e-3
 """Of the coefficients of predictions, as a part of the variance that they explain.  A numerical tolerance."""
@@ -145,7 +145,7 @@ def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
 
 
 def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
-    """Return the normal score of each leaf by its rank among those of some rows, and which leaves hold numbers."""
+    """Return the normal score of each leaf by its rank among some rows', and which leaves hold numbers."""
     there = ~np.isnan(axis.points)
     order = np.argsort(np.where(there, axis.points, np.inf), kind="stable")[: int(there.sum())]
     counts = np.bincount(leaves, minlength=axis.size)[order] + 0.0
@@ -178,7 +178,7 @@ TOGETHER = 16
 """Most columns whose relations in threes are put in at once.  A safety limit."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""Of more pairs the relations in the model are found from so many rows.  A safety limit."""
+"""Of more pairs the relations in the model are found from this many rows.  A safety limit."""
 
 SMALL_PRODUCT = 2**18
 """Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does.

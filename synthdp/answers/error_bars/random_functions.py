@@ -18,7 +18,7 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Random functions of a column; a relation is a sum of so many products.  Tuned; not measured."""
+"""Random functions of a column; a relation is a sum of this many products.  Tuned; not measured."""
 
 WAVES = 6
 """Cosines in a random function of an ordered column.  Tuned; not measured."""
@@ -34,7 +34,7 @@ SAMPLE = 500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomFunctions:
-    """The leaves of all columns, one column after the other, and the cosines over those that have an order.
+    """The leaves of all columns, one column after the other, and the cosines over columns that have an order.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Fits to the noisy tables of many tables at once, all of them weights of one pool of points.
 
-The steps are those of `fit.graphical`: noisy tables are made consistent, then the weights are raked to them in turn.
+The steps are `fit.graphical`'s: noisy tables are made consistent, then the weights are raked to them in turn.
 Consistency is linear, so that the noise of consistent tables is drawn by its own law.
 """
 
@@ -94,7 +94,7 @@ class MomentTargets:
         """Return what the fits do with products, or None where the released fit did nothing with them.
 
         The ridge of a question is the variance of the noise over that of the signal, c, times that of its products, and such
-        a fit leaves of a gap between noisy means and those of untilted rows the part c / (1 + c): the gaps g that it left
+        a fit leaves of a gap between noisy means and untilted rows' the part c / (1 + c): the gaps g that it left
         say c = g / (s - g) by their mean square and the noise's variance s.
         """
         kept, gaps, ridges, noise = [], [], [], []
@@ -121,7 +121,7 @@ class MomentTargets:
         )  # fmt: skip
 
     def of_some(self, some: slice) -> MomentTargets:
-        """Return the same of some replicates; its coefficients are a copy."""
+        """Return the targets of some replicates; its coefficients are a copy."""
         return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
 
     def factors(self, share: AnyArray) -> AnyArray:
@@ -207,7 +207,7 @@ def refitted(
 def _raked_alone(
     table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
 ) -> _Raked:
-    """Return a table of which only the interaction is known, with noise drawn anew, at the points."""
+    """Return a table known by its interaction alone, with noise drawn anew, at the points."""
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)
     drawn = (sums @ rows).reshape(*axes, count)

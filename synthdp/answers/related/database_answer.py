@@ -44,13 +44,13 @@ PERSONS, ROWS = 30_000, 120_000
 """Most persons, and about the most rows, that are drawn for the estimates.  A safety limit of time."""
 
 FEWEST = 5_000
-"""Persons that are drawn however many rows they have."""
+"""Persons that are drawn however many rows they have.  A safety limit."""
 
 NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
 """What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
-"""Parts of the drawn persons, whose answers differ as chance makes them."""
+"""Parts of the drawn persons, whose answers differ as chance makes them.  Tuned; not measured."""
 
 
 def answer(
@@ -235,7 +235,7 @@ class DatabaseAsker:
         return with_intervals(labels, estimate, stddev, basis)
 
     def _quantile(self, asked: Asked, question: Quantile) -> Answers:
-        """Answer quantiles: those of the persons drawn; their errors are those of the part of the rows below them."""
+        """Answer quantiles of the persons drawn; they have the errors of the part of the rows below them."""
         features = asked.features(self.persons)
         mine, replicates = asked.features(self.replicates.drawn), self.replicates
         shares = np.array(question.q)

@@ -29,7 +29,7 @@ STRONG = 3.0
 """Most standard deviations of the noise that a measured relation is taken to be strong: it is found then, but for noise."""
 
 FAINT = 3.0
-"""Standard deviations of noise from 0 up to which a cell hardly stands out of it."""
+"""Standard deviations of noise from 0 up to which a cell hardly stands out of it.  A convention."""
 
 CHANCE = 0.8
 """Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n.
@@ -63,7 +63,7 @@ class Measured:
         return self.strength**2 / (self.strength**2 + self.stddev**2) if self.stddev > 0 else 1.0
 
     def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
-        """Return noisy cells, (cells, r), of which those that hardly stand out of noise are shrunk towards their mean.
+        """Return noisy cells, (cells, r); cells that hardly stand out of noise are shrunk towards their mean.
 
         Of one-way tables only.  Such cells are mostly empty; one by one, and cut at 0, they would make a tail of noise.
         """
@@ -149,7 +149,7 @@ def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyP
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
-    """Return a table that was measured over other cells as one over those of ``layout``; ``None`` if these cut through its.
+    """Return a table that was measured over other cells as one over ``layout``'s; ``None`` if these cut through its.
 
     One-way tables only: others are over the cells of the model.
     """
@@ -173,7 +173,7 @@ def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
 
 
 def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> list[Scored]:
-    """Return the tables that were scored and not measured, with distances shrunk towards those of all of them."""
+    """Return the tables that were scored and not measured, with distances shrunk towards all of them."""
     scores = one.queries
     if not isinstance(scores, PersonDistances):
         return []

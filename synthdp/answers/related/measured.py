@@ -73,7 +73,7 @@ class _Counted:
     Parameters
     ----------
     axis
-        The leaves: standard cells, and parts of those that were split.
+        The leaves: standard cells, and parts of cells that were split.
     leaves
         Their counts.
     """

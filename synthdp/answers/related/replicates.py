@@ -4,7 +4,7 @@ The parametric bootstrap of `synthdp.answers.error_bars.bootstrap`, for persons 
 one pool of persons.
 A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
 random relations put in, as strong as the release's own tables and scores leave room for; what was measured the fit finds
-again but for the noise, and what was not stays as error.  Post-processing of what was released.
+again except for the noise, and what was not stays as error.  Post-processing of what was released.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ POOL, POOL_ROWS = 6_000, 60_000
 """Most persons and rows of the pool.  A safety limit of time."""
 
 FEWEST = 1_000
-"""Persons of the pool, however many rows they have."""
+"""Persons of the pool, however many rows they have.  A safety limit."""
 
 RANK = 4
-"""Random functions of an axis; a relation is a sum of so many products."""
+"""Random functions of an axis; a relation is a sum of this many products.  Tuned; not measured."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
 """Sweeps of raking, and Newton steps of each, of a replicate.  A safety limit of time."""
@@ -45,13 +45,14 @@ GENTLE = 0.3
 an answer is taken as proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Strength of the relations of three attributes, as a part of the mean strength of those of two; and how many at once."""
+"""Strength of the relations of three attributes, as a part of the mean strength of pairs'; and how many at once.
+Tuned; not measured; the number is a safety limit of time."""
 
 GOING_ON = 2.0
-"""Most that a density goes on within a cell as its neighbours say, drawn evenly from 0."""
+"""Most that a density goes on within a cell as its neighbours say, drawn evenly from 0.  Tuned; not measured."""
 
 UNEVEN = 0.2
-"""Standard deviation of the slope of a density within a cell, beside."""
+"""Standard deviation of the slope of a density within a cell, beside.  Tuned; not measured."""
 
 _TINY = 1e-30
 """Least weight.  A numerical tolerance."""
@@ -103,7 +104,7 @@ class DatabaseReplicates:
 
 
 def pool_size(rows_per_person: float) -> int:
-    """Return how many persons a pool has, who have so many rows each in all tables."""
+    """Return how many persons a pool has, who have a number of rows each in all tables."""
     return int(np.clip(POOL_ROWS / max(rows_per_person, 1.0), FEWEST, POOL))
 
 
@@ -248,7 +249,7 @@ def refitted(
     rows: FloatArray | None = None,
     rng: Generator | None = None,
 ) -> FloatArray:
-    """Return the weights, (m, r), that bring some persons near to noisy tables: the release's own, or those of databases.
+    """Return the weights, (m, r), that bring some persons near to noisy tables: the release's own, or databases'.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def refitted(
     totals
         (r,) what the weights are to add up to.
     rows
-        (m, r) persons that each stands for in some databases; default: the noisy tables are those of the release.
+        (m, r) persons that each stands for in some databases; default: the noisy tables are the release's.
     rng
         Source of the noise of the databases' tables; default: they have none.
     """

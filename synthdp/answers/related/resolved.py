@@ -1,6 +1,6 @@
 """A question about several tables as sums over persons, and what the sums say.
 
-`Asked` says whose rows count: those of the lowest table that the question names, or those that ``of`` names, each once.
+`Asked` says whose rows count: the lowest table's that the question names, or the rows that ``of`` names, each once.
 Knows persons drawn from a model, with weights; no noise.
 """
 
@@ -180,7 +180,7 @@ class Asked:
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
-        """Return a term's values and a mask of those that are there, one for each row that the question is about."""
+        """Return a term's values and a mask of the values that are there, one for each row that the question is about."""
         term = self.terms[name]
         values, there = drawn.numbers(term)
         places = drawn.places(self.of, term.table)

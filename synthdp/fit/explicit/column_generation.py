@@ -202,7 +202,7 @@ class _Master:
         self.iterations = 0
 
     def add(self, codes: IntArray) -> None:
-        """Add grid points to the support, those that it has left out."""
+        """Add grid points that it has left out to the support."""
         features = self._problem.basis.features(codes)
         rows = np.asarray(self._dual.rows(features))
         count, width = rows.shape
@@ -220,7 +220,7 @@ class _Master:
         self.points.update(tuple(code) for code in codes.tolist())
 
     def solve(self, pivots: int) -> None:
-        """Solve from the last basis, in at most so many steps, and take over weights, dual and objective."""
+        """Solve from the last basis, in a limited number of steps, and take over weights, dual and objective."""
         import highspy
 
         self._solver.setOptionValue("simplex_iteration_limit", max(pivots, 1))

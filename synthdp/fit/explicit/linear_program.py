@@ -30,7 +30,8 @@ SIMPLEX: Mapping[str, object] = MappingProxyType(
         "dual_feasibility_tolerance": FEASIBILITY,
     }
 )
-"""HiGHS by its dual simplex, in one thread: its multipliers are never negative, so that an interrupted run has weights."""
+"""HiGHS by its dual simplex, in one thread: its multipliers are never negative, so that an interrupted run has weights.
+A convention of HiGHS."""
 
 
 class Minimum(NamedTuple):

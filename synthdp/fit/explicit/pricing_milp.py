@@ -52,7 +52,7 @@ def maximise(basis: ProductBasis, y: FloatArray, *, seconds: float) -> tuple[Int
 
 
 def _collect(basis: ProductBasis, y: FloatArray) -> _Scores:
-    """Sum the terms of one column into that column's table and those of two columns into the pair's table."""
+    """Sum the terms of one column into that column's table and terms of two columns into the pair's table."""
     constant = 0.0
     single = [np.zeros(size) for size in basis.shape]
     pairs: dict[tuple[int, int], FloatArray] = {}

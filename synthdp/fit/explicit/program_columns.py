@@ -84,7 +84,7 @@ class Columns:
         return np.asarray(weights / weights.sum())
 
     def descend(self, y: FloatArray, *, temperature: float, steps: int) -> FloatArray:
-        """Take steps of L-BFGS-B on the smooth dual at a temperature, each of which adds columns; return the last y.
+        """Take steps of L-BFGS-B on the smooth dual at a temperature; each step adds columns; return the last y.
 
         The dual is y'b − e'|y| − temperature · log sum p exp(A'y / temperature), to be maximised over |y| <= r.  Its
         variables are the positive and the negative parts of y, so that |y| is their sum.  It ends where the slope proves

@@ -140,7 +140,7 @@ def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -
 
 
 def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
-    """Return the rows worth keeping: those that carry weight and the tighter half."""
+    """Return the rows worth keeping: rows that carry weight and the tighter half."""
     return (multipliers > 0) | (scores >= np.median(scores))
 
 

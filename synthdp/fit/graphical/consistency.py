@@ -133,9 +133,9 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
     Returns
     -------
     The one-ways of all columns that occur in a table, by column; then the other cliques of tables in order of first
-    appearance; then those of interactions alone, of several columns, that lie in no other. ``stddev`` is the noise scale
-    that sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or of its
-    own effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
+    appearance; then the cliques of interactions alone, of several columns, that lie in no other. ``stddev`` is the noise
+    scale that sets a fit's ridge: of a one-way, the pooled one; of another table, that of the average of its repeats, or
+    of its own effect, before it gained from its neighbours (`GLSEffects.stddev` has the error of the estimate itself).
     """
     noisy = list(tables)
     pooled = gls_effects(noisy, shape, total=total)
@@ -155,11 +155,10 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
 
 def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes whose total and one-way margins are those of the pooled effects, merged alike.
+    """Return tables of merged codes that take total and one-way margins from the pooled effects, merged alike.
 
     A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
-    it says of its margins is not pooled: tables of all codes say it, too.  One of which only the interaction is known
-    stays as it is.
+    it says of its margins is not pooled: tables of all codes say it, too.  An interaction alone stays as it is.
 
     Parameters
     ----------

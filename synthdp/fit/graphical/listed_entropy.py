@@ -23,7 +23,7 @@ SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
 """Standard deviations of the potentials of one order that are tried.  Tuned; not measured."""
 
 FLOOR = 0.1
-"""Every code of a column is taken to have at least so many stddevs of its noisy count.  Tuned; not measured."""
+"""Every code of a column is taken to have at least this many stddevs of its noisy count.  Tuned; not measured."""
 
 NEARER = 0.1
 """In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows.
@@ -33,7 +33,7 @@ LEAST_VARIANCE = 1e-9
 """A feature is taken to vary at least so much.  A numerical tolerance."""
 
 BLOCK_CELLS = 64
-"""Axes are transformed together while their table has at most so many cells.  A safety limit."""
+"""Axes are transformed together while their table has at most this many cells.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,9 @@ class ListedEntropy:
     the potentials of an order are taken for normal with a common spread, V is the variance of the feature under the model
     of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that model.
 
-    One spread for all potentials of an order is too little for combinations that never occur, of which there are many in
+    One spread for all potentials of an order is too little for combinations that never occur, and there are many in
     tables of many cells.  So in the end that model takes the place of independent columns, and the ridge is the variance of
-    the noise over that of counts whose spread is NEARER times the noise of a cell, a row for a row.
+    the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Return weights nearer to what was measured than those given, as far as the noise supports it."""
+        """Return weights nearer to what was measured than the given ones, to the extent that the noise supports it."""
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
         with np.errstate(divide="ignore"):
@@ -172,7 +172,7 @@ def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) 
     Parameters
     ----------
     gap
-        (k,) how far noisy sums of features are from those of the model, in rows.
+        (k,) how far noisy sums of features are from the model's, in rows.
     response
         (k,) how far a potential of 1 would move them, in rows.
     stddev

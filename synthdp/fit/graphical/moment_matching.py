@@ -125,7 +125,7 @@ class MomentMatching:
     """Exponential tilting of weighted rows: every row gets the factor exp(coefficients · its clipped products).
 
     Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients².  The ridge of a question is the variance
-    of its noise over that of its signal, times that of its products: a coefficient is about a gap over that variance.  The
+    of its noise over its signal's, times its products': a coefficient is about a gap over that variance.  The
     signal is estimated from the gaps between the noisy means and the untilted rows'; a question of which they are no larger
     than noise is left out.
 

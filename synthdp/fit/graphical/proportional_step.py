@@ -134,7 +134,7 @@ class Exchange:
     inner_ridge, outer_ridge
         Of their potentials, in rows.
     excess
-        (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, but for
+        (groups,) by how many rows the inner table's counts exceed the outer's: 0 where they are consistent, except for
         cells that are impossible.
     curvature
         (groups,) second derivative of the cost; infinite where there is nothing to exchange.
@@ -169,7 +169,7 @@ def exchanges(
     Parameters
     ----------
     tables
-        One a clique.  Those of which only the interaction is known have nothing to give.
+        One a clique.  Interactions alone have nothing to give.
     ridges
         Of their potentials, in rows.
     possible

@@ -48,7 +48,7 @@ class Particles:
     size
         Most rows drawn from the tree, >= 1; fewer for a small table.
     sweeps
-        Rounds over all tables of so many rows, >= 1; more of fewer.
+        Rounds over all tables of this number of rows, >= 1; more of fewer.
     ridges
         The settings whose ridges the tables had in the tree's fit.
 
@@ -86,7 +86,7 @@ class Particles:
         model
             The fitted tree; its structural zeros stay, since no row has them.
         tables
-            Consistent tables, those of the tree and of the off-tree cliques.
+            Consistent tables, of the tree and of the off-tree cliques.
         total
             Number of rows, as in the tree's fit (raised to its ``total_floor``).
         rng
@@ -164,7 +164,7 @@ class RakedTable:
     alone: Shape | None = None
 
     def target(self, expected: FloatArray) -> FloatArray:
-        """Return the counts to approach from those that the weights give now."""
+        """Return the counts to approach from the weights' counts now."""
         if self.alone is None:
             return self.counts
         return self.counts + expected - centred(expected.reshape(self.alone)).ravel()
@@ -246,12 +246,12 @@ class _Block:
 
 
 def _turn(table: NoisyTable, model: Graphical) -> tuple[bool, bool]:
-    """Return which tables come later: those of the tree, and of these the one-ways."""
+    """Return which tables come later: the tree's, and of these the one-ways."""
     return table.clique in model.potentials, len(table.clique) == 1
 
 
 def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shape) -> list[list[int]]:
-    """Return the places of tables by blocks, no block of which has more than `BLOCK_CELLS` cells unless a table has.
+    """Return the places of tables by blocks; no block has more than `BLOCK_CELLS` cells unless a table has.
 
     Parameters
     ----------

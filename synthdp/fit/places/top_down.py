@@ -16,10 +16,10 @@ from synthdp.fit.places.transport import controlled_rounding, nearest_tables
 from synthdp.queries.contingency import project_to_simplex
 
 PRIOR_CHILDREN = 10
-"""Children that the variation of all cells together counts for, beside that of each cell.  Tuned; not measured."""
+"""Children that the variation of all cells together counts for, beside each cell's.  Tuned; not measured."""
 
 LEAST_VARIANCE = 1e-6
-"""Least variance of an estimate, in parts of that of the noise.  A numerical tolerance."""
+"""Least variance of an estimate, in parts of the noise's.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,7 +155,7 @@ def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[F
 
 
 def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
-    """Return the tables of places by one column and each other, (places, values, k), whose sums are those of the places.
+    """Return the tables of places by one column and each other, (places, values, k), whose sums are the places'.
 
     Nothing is measured of them: within a place the two columns are related as in the whole.  Tables that cannot be made
     whole are left out.

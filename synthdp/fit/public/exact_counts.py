@@ -20,7 +20,7 @@ SWEEPS, SETTLED = 500, 1e-9
 """Most rounds of raking, and the change of a total, in parts of all rows, that ends it.  Numerical tolerances."""
 
 LARGE, FEW_SWEEPS = 2_000, 12
-"""Totals of more cells, in all, are raked in so many rounds.  A safety limit of time; rows are moved to them exactly."""
+"""Totals of more cells, in all, are raked in this many rounds.  A safety limit of time; rows are moved to them exactly."""
 
 SPARE = 1e-3
 """Share of weight of rows that are made where totals have rows and the model has none.  Tuned; not measured."""

@@ -161,7 +161,7 @@ def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
 
 
 def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> list[Clique]:
-    """Return the pairs of a junction tree of few cells: first those that join columns (Chow and Liu 1968)."""
+    """Return the pairs of a junction tree of few cells: first pairs that join columns (Chow and Liu 1968)."""
     planner, chosen, taken = TreePlanner(shape), list[Clique](), list(base)
     group = list(range(len(shape)))
     joining = []
@@ -178,7 +178,7 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 
 
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
-    """Return the share of rows themselves, beside those of the model, that comes nearest to rows held out.
+    """Return the share of rows themselves, beside the model's, that comes nearest to rows held out.
 
     Least squares over some tables of three columns; a cell weighs the less the more rows it has, as the square root, between
     squares, in which few cells count, and multiples of chance, in which all cells do.
@@ -207,7 +207,7 @@ def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge
 def _filled(
     codes: IntArray, margins: list[FloatArray], zeros: Mapping[Clique, BoolArray], shape: Shape, rng: Generator
 ) -> IntArray:
-    """Return the rows with unknown values drawn, without those that a rule forbids."""
+    """Return the rows with unknown values drawn, without rows that a rule forbids."""
     filled = codes.copy()
     for j, margin in enumerate(margins):
         at = np.flatnonzero(filled[:, j] == UNKNOWN)

@@ -10,7 +10,7 @@ from synthdp.arrays import FloatArray
 from synthdp.fit.related.association import associated, features, raked
 
 SMALL = 5
-"""Tables with fewer rows or columns are shrunk as a whole."""
+"""Tables with fewer rows or columns are shrunk as a whole.  Tuned; not measured."""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:

@@ -19,7 +19,7 @@ LAST = 0.25
 """Part of the sweeps, the last ones, in which all persons are drawn."""
 
 FEW = 5_000
-"""Persons that are drawn in each of the first sweeps, where there are so many: chance moves a share of .1 by .004."""
+"""Persons that are drawn in each of the first sweeps, where there are this many: chance moves a share of .1 by .004."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
 """Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one.  A numerical tolerance."""

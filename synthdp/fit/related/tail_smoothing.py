@@ -1,4 +1,4 @@
-"""Noisy histograms of numbers, smoothed as far as the noise asks for it: a tail of noise is no tail of persons.
+"""Noisy histograms of numbers, smoothed to the extent that the noise asks for it: a tail of noise is no tail of persons.
 
 Cells that are empty but for noise, cut at 0, leave persons far from all others, who spoil means, changes and correlations.
 Here the logarithm of a histogram is smooth along its cells.  How smooth, and whether groups of periods share a shape, is
@@ -15,17 +15,20 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 
 ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-"""Weights of the squared second differences of the logarithms, in units of the noise, that are tried."""
+"""Weights of the squared second differences of the logarithms, in units of the noise, that are tried.
+A numerical tolerance."""
 
 UNSURE = 3.5
 """A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its cells
 may be empty.  Tuned; not measured."""
 
 APART = 3.5
-"""Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is."""
+"""Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is.
+Tuned; not measured."""
 
 RISING = 1e3
-"""Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more."""
+"""Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more.
+Tuned; not measured."""
 
 LOWEST, HIGHEST = -12.0, 12.0
 """Logarithms of cells, in units of the noise.  A numerical tolerance."""
@@ -34,7 +37,7 @@ STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
 """Most Newton steps, the shortest one, and the gain that ends them.  A numerical tolerance."""
 
 LEAST_CELLS = 5
-"""Histograms with fewer cells are left as they are."""
+"""Histograms with fewer cells are left as they are.  Tuned; not measured."""
 
 
 def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -71,7 +74,7 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
 
 
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
-    """Return Stein's estimate of the squared error, but for a constant."""
+    """Return Stein's estimate of the squared error, except for a constant."""
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
 

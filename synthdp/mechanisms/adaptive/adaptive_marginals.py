@@ -27,6 +27,7 @@ from synthdp.fit.graphical.raking import Particles
 from synthdp.mechanisms.adaptive.coarse_triples import measure_with_triples, triples_that_matter
 from synthdp.mechanisms.adaptive.coarsening import group_target
 from synthdp.mechanisms.adaptive.column_tree import OneWay
+from synthdp.mechanisms.adaptive.component_fit import MODEL_SWEEPS
 from synthdp.mechanisms.adaptive.declared_shapes import with_declared_shapes
 from synthdp.mechanisms.adaptive.energies import Relation, before_scores
 from synthdp.mechanisms.adaptive.fitting import fit_distribution, fit_rows, fit_tree
@@ -43,7 +44,6 @@ from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
-    ONE_WAYS_OF_OPTIMUM,
     ROUNDS_WITH_TRIPLES,
     gain_of_one_ways,
     one_way_share,
@@ -68,9 +68,6 @@ from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
 """Most rows drawn from the model to screen against.  A safety limit."""
-
-MODEL_SWEEPS = 8
-"""Most sweeps of the fit that these rows are drawn from."""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
 """Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.
@@ -101,7 +98,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         Limits of the junction tree and of the batches of tables.
     screen
         Part of each round of tables that goes to its screening, above 0 and below 1; default: .07 of the first and .1 of
-        the second, or .2 with Laplace noise.
+        the second, more where scores would be loud.
     second_stage
         Part of what the one-ways leave that goes to the second round, at least 0 and below 1; default: none for few rows
         or little budget, else .3 or .5.
@@ -256,7 +253,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         Yields what is known after each stage.
         """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
-        known, rounds = self._measure_columns(account, budget, count, workload)
+        known, rounds = self._measure_columns(account, budget, count)
         yield known
         apart = int((known.misfits > 0).sum()) < 2  # of rows that are misfits in two columns interactions say nothing
         best = self._optimum_of_groups(known, workload) if rounds and apart and self.places is None else None
@@ -322,7 +319,7 @@ class AdaptiveMarginals(HasPrivacyCost):
         yield measure_one_ways_again(known, account) if known.left.share > LEAST_SHARE else known
 
     def _measure_columns(
-        self, account: Curator, budget: BudgetAllocation, count: RowCount, workload: Workload
+        self, account: Curator, budget: BudgetAllocation, count: RowCount
     ) -> tuple[Knowledge, list[float]]:
         """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
         self._tell("one-ways")
@@ -331,10 +328,6 @@ class AdaptiveMarginals(HasPrivacyCost):
         cells = [ways.plain_axis(name, column).size for name, column in schema.items()]
         share = one_way_share(cells, budget, total=total)
         tree = ways.suited(budget, share=share, columns=len(schema), total=total)
-        sizes = [int(tree.first_axis(name, column).releasable.sum()) for name, column in schema.items()]
-        best = optimum_of(sizes, workload, budget, total=total, most_cells=self.listed.max_cells)
-        if best is not None and best.pays:
-            share = min(share, ONE_WAYS_OF_OPTIMUM)
         most = min(share * (1 + DEEP_SHARE), budget.share)
         columns, left, answers = tree.measure(account, budget, share=share, most=most, total=total, stddev=count.stddev)
         columns, left, counted = measure_roundness(account, left, columns)

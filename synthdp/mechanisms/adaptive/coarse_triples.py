@@ -24,16 +24,16 @@ from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
-from synthdp.mechanisms.adaptive.merging import LEVELS, merged_groups
-from synthdp.mechanisms.adaptive.screening import MAX_TRIPLES, Screening, distances_from
-from synthdp.mechanisms.adaptive.selection import Batch, Candidate, Planner
+from synthdp.mechanisms.adaptive.merging import SEEN, merged_groups
+from synthdp.mechanisms.adaptive.screening import Screening, distances_from
+from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, PARTS, Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import cell_index
 from synthdp.queries.marginals import Marginals
 
-LEVEL = len(LEVELS) + 1
-"""The level of merging of triples: after those of pairs.  Derived."""
+LEVEL = 2
+"""The level of merging of triples: after that of pairs.  Derived."""
 
 GROUPS = (3, 8)
 """Fewest and most groups of a column in a triple."""
@@ -58,14 +58,8 @@ RESERVE = 0.5
 
 That part then goes to triples, or to a second measurement of the batch.  Tuned; not measured."""
 
-DIVISIONS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
-"""Fractions of the budget that was held back which are tried for triples.  A grid."""
-
 CLEARLY = 1.05
 """Triples are measured if tables promise so many times more with them; gains are guessed within a few per cent."""
-
-MERGED_PART = 0.8
-"""Part of a pair's distance from the model that its groups in a triple show."""
 
 LEAST_EXPECTED = 0.02
 """Rows that a cell is thought to hold at least, where no row of the model lies in it.  A numerical tolerance."""
@@ -161,7 +155,7 @@ def measure_with_triples(
 
     without = gain_of_batch(whole - screening)
     best, part, more = CLEARLY * without, 0.0, None
-    for division in DIVISIONS:
+    for division in PARTS:
         some = planner.choose_next_tables(
             scores, known.left, share=division * waited, base=[*known.zeros, *known.tree], shape=known.domain.shape
         )
@@ -261,5 +255,5 @@ def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -
                 MEAN_ABS * stddev * math.sqrt(cells * min(cells, math.prod(shape[j] for j in one.clique)))
             )
         elif one.clique not in batch.shares and one.level == 0:
-            found[one.clique] = MERGED_PART * one.relation.expected
+            found[one.clique] = SEEN * one.relation.expected
     return found

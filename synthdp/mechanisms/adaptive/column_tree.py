@@ -12,12 +12,9 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.adaptive.sizes import far_beyond
+from synthdp.mechanisms.adaptive.sizes import WINDOWS, far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.schema.columns import DISCOVERED
-
-WINDOWS = (1, 2, 4, 8)
-"""Numbers of neighbouring bins that are looked at together at the ends of a discovered range."""
 
 FILLED = 2.5
 """Bins there with more than so many stddevs of noise are filled."""

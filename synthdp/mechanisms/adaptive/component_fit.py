@@ -12,7 +12,7 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.markov_random_field import Graphical
 from synthdp.distribution.protocol import Distribution
 from synthdp.fit.graphical.max_entropy import MaxEntropy
-from synthdp.fit.graphical.raking import Particles
+from synthdp.fit.graphical.raking import FEWEST_PARTICLES, MOST_SWEEPS, Particles
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -20,14 +20,8 @@ from synthdp.mechanisms.adaptive.wide import related
 from synthdp.queries.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.randomness import Generator
 
-PARTICLES = 25_000
-"""Most weighted rows of a group of columns: there are many groups, and a measured table comes out right with few."""
-
-SWEEPS = 24
-"""Rounds over the tables of such a group; with the 6 of other tables a block of ten related columns is .012 off, so .004."""
-
-QUICK_SWEEPS = 8
-"""Most sweeps of a tree's fit that weighted rows go on from."""
+MODEL_SWEEPS = 8
+"""Most sweeps of a tree's fit that rows are drawn from, to screen against or to go on from.  A tolerance."""
 
 EXPLAINED = 1.25
 """A table off the tree is left out if the tree is at most so many times as far from it as noise alone would be."""
@@ -58,7 +52,10 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
     tables: list[list[NoisyTable]] = [[one_ways[j] for j in columns] for columns in groups]
     for table in known.tables:
         tables[of_column[table.clique[0]]].append(table)
-    of_groups = replace(particles, size=min(particles.size, PARTICLES), sweeps=max(particles.sweeps, SWEEPS))
+    # there are many groups, and a measured table comes out right with few rows and many rounds
+    of_groups = replace(
+        particles, size=min(particles.size, FEWEST_PARTICLES), sweeps=max(particles.sweeps, MOST_SWEEPS)
+    )
     parts: list[Distribution] = []
     for columns, measured in zip(groups, tables, strict=True):
         parts.append(_Group.of(known, columns, measured).fit(settings, of_groups, rng))
@@ -102,7 +99,7 @@ class _Group:
         beside = [table for table in self.tables if len(table.clique) > 1 and table.clique not in self.tree]
         if not beside:
             return self._tree(settings, inside)
-        model = self._tree(replace(settings, max_sweeps=min(settings.max_sweeps, QUICK_SWEEPS)), inside)
+        model = self._tree(replace(settings, max_sweeps=min(settings.max_sweeps, MODEL_SWEEPS)), inside)
         left_out = sorted(((_unexplained(model, table, self.total), i) for i, table in enumerate(beside)), reverse=True)
         more = [beside[i] for gain, i in left_out if gain > 0]
         while more:

@@ -20,7 +20,7 @@ from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.coarsening import coarse_table, coarsen_columns
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import variance_of_margin
-from synthdp.mechanisms.adaptive.merging import merged_domains
+from synthdp.mechanisms.adaptive.merging import merged_domain
 from synthdp.mechanisms.adaptive.shares import ONE_WAYS_KNOWN, signal
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.contingency import NoisyTable, project_to_simplex
@@ -71,7 +71,7 @@ class Knowledge:
     domain
         The groups as axes, one a column.
     coarser
-        The same columns with ever fewer groups, see `merged_domains`.
+        The same columns with ever fewer groups, see `merged_domain`.
     zeros
         For the columns of each rule, which combinations of groups may occur, flat in C order.
     tables
@@ -150,7 +150,7 @@ class Knowledge:
         )  # fmt: skip
         total = gls_total(known.one_way_tables)[0] if rows is None else float(rows)
         known = replace(known, total=max(1.0, total))
-        return replace(known, coarser=merged_domains(refinements, known.margins))
+        return replace(known, coarser=(merged_domain(refinements, known.margins),))
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:

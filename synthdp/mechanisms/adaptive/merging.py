@@ -17,8 +17,8 @@ from synthdp.domain.refinement import Refinement
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.queries.contingency import merged_cells
 
-LEVELS = ((6, 0.85),)
-"""Groups that a column is merged into, finest first, and the part of a pair's distance from the model that they show.
+MERGED, SEEN = 6, 0.85
+"""Groups that a column is merged into, and the part of a pair's distance from the model that they show.
 
 That part is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three
 groups, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
@@ -29,9 +29,6 @@ ENDS = 0.5
 
 Relations are strongest there.
 """
-
-FEWER = 0.75
-"""Merged groups are a candidate where they have at most this part of the cells that the level before has."""
 
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
@@ -68,23 +65,20 @@ def with_merged(
     for candidate in candidates:
         if len(candidate.clique) != 2 or any(set(candidate.clique) <= columns for columns in known):
             continue
-        size = len(candidate.expected)
-        for level, (_, part) in enumerate(LEVELS, start=1):
-            cells = merged_cells(groups(candidate.clique, level))
-            loudness = noise(candidate.clique, level)
-            if cells.max() + 1 > FEWER * size or loudness == 0:  # without noise where a column has one group left
-                continue
-            expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
-            size = len(expected)
-            relation = candidate.relation._replace(distance=part * candidate.relation.distance)
-            margins = np.bincount(cells, weights=np.broadcast_to(candidate.margins, cells.shape)).astype(np.float64)
-            one = replace(candidate, relation=relation, expected=expected, level=level, margins=margins)
-            merged.append(replace(one, noise=loudness))
+        cells, loudness = merged_cells(groups(candidate.clique, 1)), noise(candidate.clique, 1)
+        if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # none where a column has one group left
+            continue
+        expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
+        relation = candidate.relation._replace(distance=SEEN * candidate.relation.distance)
+        margins = np.bincount(cells, weights=np.broadcast_to(candidate.margins, cells.shape)).astype(np.float64)
+        merged.append(
+            replace(candidate, relation=relation, expected=expected, level=1, margins=margins, noise=loudness)
+        )
     return [*candidates, *merged]
 
 
-def merged_domains(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> tuple[Domain, ...]:
-    """Return the coarser axes of all columns, for each of `LEVELS`.
+def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArray], *, count: int = MERGED) -> Domain:
+    """Return coarser axes of all columns.
 
     Parameters
     ----------
@@ -92,16 +86,16 @@ def merged_domains(refinements: Sequence[Refinement], margins: Sequence[FloatArr
         The groups of each column.
     margins
         (groups,) their estimated rows, per column.
+    count
+        Most coarser groups of values, >= 2.
     """
     fine = [refinement.coarse() for refinement in refinements]
-    return tuple(
-        Domain(tuple(_axis(axis, margin, count) for axis, margin in zip(fine, margins, strict=True)))
-        for count, _ in LEVELS
+    return Domain(
+        tuple(
+            Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
+            for axis, margin in zip(fine, margins, strict=True)
+        )
     )
-
-
-def _axis(axis: Axis, margin: FloatArray, count: int) -> Axis:
-    return Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
 
 
 def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = ENDS) -> IntArray:

@@ -169,7 +169,7 @@ class OneWayTree:
                 break
             part, rest = rest.take(cost)
             parts = one_ways(Domain(tuple(trees[j].parts(heavy, fan=self.fan) for j, heavy in split.items())))
-            found = curator.measure(parts, spend=part.loss, step=f"one-way marginals, level {level}")
+            found = curator.measure(parts, spend=part.loss, step=f"one-way marginals, finer bins (level {level})")
             answers.append(found)
             for (j, heavy), counts in zip(split.items(), parts.split(found.answers), strict=True):
                 trees[j] = trees[j].grown(heavy, np.asarray(counts, np.float64), found.stddev, fan=self.fan)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from synthdp.arrays import Clique, FloatArray
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
-from synthdp.mechanisms.adaptive.selection import KEPT
+from synthdp.mechanisms.adaptive.selection import KEPT, MAX_TRIPLES
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
@@ -29,9 +29,6 @@ A numerical tolerance."""
 
 MOST_WAYS = 3
 """Most columns of a table that is to come out right.  A safety limit."""
-
-MOST_TABLES = 3000
-"""Most such tables.  A safety limit."""
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
 """Largest error at which all interactions are measured: in general, and where tables have few cells on average.
@@ -187,7 +184,7 @@ def optimum_of(
 
     Tables that no wished set contains are measured with `KEPT` of it.
 
-    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MOST_TABLES` tables,
+    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES` tables,
     one of them of two columns that vary at least.
 
     Parameters
@@ -207,7 +204,7 @@ def optimum_of(
     """
     varying = [j for j, n in enumerate(sizes) if n > 1]
     order = min(MOST_WAYS, len(varying))
-    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MOST_TABLES:
+    if budget.exponent != 0.5 or math.prod(sizes) > most_cells or math.comb(len(varying), order) > MAX_TRIPLES:
         return None
     tables: dict[Clique, float] = {}
     for ways in range(order, 0, -1):

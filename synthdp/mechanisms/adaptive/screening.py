@@ -15,7 +15,7 @@ from synthdp.curator import Curator
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
-from synthdp.mechanisms.adaptive.selection import Candidate
+from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Candidate
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import table_size
@@ -31,9 +31,6 @@ MAX_CELLS = 200_000
 
 MAX_PAIR_CELLS = 4_000_000
 """Most cells of a candidate table of two columns.  A safety limit."""
-
-MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
 
 
 class Screening(NamedTuple):

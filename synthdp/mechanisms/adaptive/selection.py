@@ -34,6 +34,9 @@ PAST = 0.97
 DIVISIONS = 2
 """Times that shares are divided anew by the slopes of the gains.  A tolerance: no other division gains 1 % more."""
 
+MAX_TRIPLES = 3000
+"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
+
 MAX_REJECTIONS = 40
 """After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
 A safety limit of time."""
@@ -227,7 +230,8 @@ class Planner:
         candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
         coarser = {candidate.clique for candidate in candidates if candidate.level}
         best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
-        for size in (s for s in BATCHES if s <= min(self.max_batch, len(candidates))):
+        most = min(self.max_batch, len(candidates))
+        for size in [*(one for one in BATCHES if one < most), *[most] * (most > 0)]:
             stddev = budget.table_stddev(share / size)
             gains = np.array([one.gain(stddev) for one in candidates])
             gains[[not one.level and one.clique in coarser and not one.pays(stddev) for one in candidates]] = 0.0

@@ -14,7 +14,6 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
 from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.mechanisms.allocation import BudgetAllocation
-from synthdp.privacy.loss import PureDP
 
 FIRST_COUNT_SHARE = 0.005
 """Share of a first estimate of the number of rows, on which the other shares depend."""
@@ -25,9 +24,6 @@ tells of them, since of pairs the interactions alone are measured."""
 
 ONE_WAYS = (0.1, 0.8)
 """Least and largest share of the first level of the one-ways."""
-
-ONE_WAYS_OF_OPTIMUM = 0.06
-"""Most that the first level of the one-ways costs where all interactions are measured, main effects among them."""
 
 DEEP_SHARE = 0.75
 """The deeper levels of the one-way trees may cost this much of the first level's share."""
@@ -48,9 +44,6 @@ ONE_WAYS_KNOWN = 1_500.0
 
 SCREENS = (0.07, 0.1)
 """Part of the first and of the second round that goes to its screening."""
-
-LAPLACE_SCREEN = 0.2
-"""The same with Laplace noise, for either round.  Tuned; not measured."""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
@@ -151,9 +144,9 @@ def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs
     total
         Estimated number of rows.
     """
-    least = LAPLACE_SCREEN if isinstance(budget.whole, PureDP) else SCREENS[number]
+    least = SCREENS[number]
     if pairs < 2:
         return least
     noise = budget.table_stddev(share / pairs) / total
-    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, max(MOST_SCREEN, least)))
+    part = float(np.clip((noise / SCORE_NOISE) ** (1 / budget.exponent), least, MOST_SCREEN))
     return part if noise * part**-budget.exponent < LOUDEST_SCORE else 0.0

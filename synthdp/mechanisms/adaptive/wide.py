@@ -22,6 +22,7 @@ from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.screening import DENOMINATOR, MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.selection import MAX_REJECTIONS, joining_cliques
+from synthdp.mechanisms.adaptive.shares import screening_part
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.mechanisms.workload import Workload
@@ -38,12 +39,6 @@ A safety limit."""
 
 MOST_BUCKETS = 8
 """Most cells of a column in the screening."""
-
-SCREEN_NOISE = 0.04
-"""Noise in a screened distance that is aimed at, as a part of the rows."""
-
-SCREENS = (0.07, 0.35)
-"""Least and largest part of what the one-ways leave that goes to the screening."""
 
 CANDIDATES = 24
 """Most pairs that are looked at, as a multiple of the columns: the best by the screening.  A safety limit of time."""
@@ -77,9 +72,11 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
         return known
     margins = known.margins
     queries = screening_queries(known, columns, margins)
-    unit = known.left.stddev(queries.bounds, known.left.share, k=queries.k) / queries.denominator
-    part = screening_part(known.left, unit, total=known.total) if screen is None else screen
-    cost, left = known.left.take(known.left.share * part)
+    if screen is None:
+        screen = screening_part(known.left, 0, share=known.left.share, pairs=queries.k, total=known.total)
+    if screen == 0:
+        return known
+    cost, left = known.left.take(known.left.share * screen)
     found = account.measure(queries, spend=cost.loss, step="screening of pairs")
     known = known.with_answers(found, left=left)
     left_columns, right_columns = (np.array(columns)[side] for side in queries.pairs)
@@ -146,12 +143,6 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
     if numbered.max() == 0:  # one group holds nearly all
         numbered = (np.arange(len(margin)) != int(np.argmax(margin))).astype(np.int64)
     return numbered
-
-
-def screening_part(budget: BudgetAllocation, stddev: float, *, total: float) -> float:
-    """Return the part of a budget that goes to a screening whose distances would have some noise for all of it."""
-    wanted = (stddev / (SCREEN_NOISE * max(total, 1.0))) ** (1 / budget.exponent)
-    return float(np.clip(wanted, *SCREENS))
 
 
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:

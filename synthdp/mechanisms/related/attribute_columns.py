@@ -31,19 +31,21 @@ from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.related.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins."""
+"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins.
+Tuned; not measured."""
 
 MOST_DEEP = 0.1
 """Most of the budget that all splits of all columns cost (tuned with the shares of `related_tables`)."""
 
 MOST_ROUND = 0.02
-"""Most of the budget that the roundness of all columns costs, as of a single table."""
+"""Most of the budget that the roundness of all columns costs, as of a single table.  Tuned; not measured."""
 
 LOUD = 4.0
-"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none."""
+"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none.
+Tuned; not measured."""
 
 ATOMS = 64
-"""Parts of the rows from one of which on a single value may be a cell of the model of its own."""
+"""Parts of the rows from one of which on a single value may be a cell of the model of its own.  Tuned; not measured."""
 
 Key = tuple[int, str]
 """Position of a table, and a column."""

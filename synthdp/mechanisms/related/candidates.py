@@ -19,14 +19,14 @@ MANY_LEVELS = 20
 """Cells of a column without order beyond which it is not measured by period."""
 
 FEW_THREES = 8
-"""Tables of three attributes that are thought of when it is asked whether any pay."""
+"""Tables of three attributes that are thought of when it is asked whether any pay.  A safety limit of time."""
 
 MOST_THREES, MOST_OF_ONE = 80, 12
 """Most tables of three attributes that get a score, and most of one attribute (limits: each makes the noise of all others
-larger, and one attribute that is known by many strong pairs would leave none to the others)."""
+larger, and one attribute that is known by many strong pairs would leave none to the others).  Safety limits."""
 
 THREES_WORTH = 0.05
-"""Part of all persons up to which the noise of a table of three attributes, added up, may be."""
+"""Part of all persons up to which the noise of a table of three attributes, added up, may be.  Tuned; not measured."""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name; ``pairs`` and ``steps`` of columns, ``many`` and ``first`` of counts."""

@@ -15,10 +15,11 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5
-"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring."""
+"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring.
+Tuned; not measured."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""E|Z| of a standard normal."""
+"""E|Z| of a standard normal.  Derived."""
 
 CLEARLY = 2.0
 """Standard deviations of a squared distance from which on a relation is measured again with more budget."""

@@ -13,23 +13,25 @@ from synthdp.domain.histories import Layout
 from synthdp.queries.related.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
-"""Share of the mass from which on a cell of an ordered column is a group of its own."""
+"""Share of the mass from which on a cell of an ordered column is a group of its own.  Tuned; not measured."""
 
 RARE = 3.0
-"""Levels with fewer persons than so many standard deviations of the noise share a group."""
+"""Levels with fewer persons than this many standard deviations of the noise share a group.  Tuned; not measured."""
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
-"""Numbers of rows at which groups of such numbers end."""
+"""Numbers of rows at which groups of such numbers end.  Tuned; not measured."""
 
 Fineness = Literal["threes", "pairs", "steps"]
 FEWEST, MOST = 6, 12
-"""Groups of an ordered column in tables of three attributes, and of pairs at least and at most."""
+"""Groups of an ordered column in tables of three attributes, and of pairs at least and at most.  Tuned; not measured."""
 
 MORE_OF_STEPS = 2
-"""Groups of an ordered column by which tables of a value and the next are finer than those of pairs."""
+"""Groups of an ordered column by which tables of a value and the next are finer than those of pairs.
+Tuned; not measured."""
 
 PAIR_NOISE = 0.03
-"""Part of all persons that the noise of a table of pairs, added up, may be for its groups to be finer than the fewest."""
+"""Part of all persons that the noise of a table of pairs, added up, may be for its groups to be finer than the fewest.
+Tuned; not measured."""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:

@@ -68,24 +68,27 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen."""
+"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen.
+Tuned; not measured."""
 
 THREES = 0.4
-"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget."""
+"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget.
+Tuned; not measured."""
 
 MANY = 40
-"""Tables of pairs that groups are made for: about as many as are chosen."""
+"""Tables of pairs that groups are made for: about as many as are chosen.  Tuned; not measured."""
 
 FIRST_LOOK = 0.34
-"""Part of what stays that all attributes cost; the rest is for those that noise does not explain."""
+"""Part of what stays that all attributes cost; the rest is for those that noise does not explain.  Tuned; not measured."""
 
 SCORES_OF_THREE = 0.2
-"""Part of this for the scores."""
+"""Part of this for the scores.  Tuned; not measured."""
 
 FACTORS = 12
 """Factors of a law from which on the last fit takes more sweeps, in proportion, up to `MOST_LONGER` times as many."""
 
 MOST_LONGER = 2.0
+"""Most times as many sweeps as the usual ones that the last fit takes.  A safety limit of time."""
 
 MOST_DRAWN = 100_000
 """About how many rows of all tables are drawn in a sweep of the fit at most."""

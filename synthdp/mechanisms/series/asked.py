@@ -1,7 +1,7 @@
 """A plan of questions over several periods: chosen by the planner or known beforehand, and what its answers say.
 
 The seam between planner and series: a `Release` of the planner names the questions and leaves a model with groups of values;
-those of its measurements that are linear in the rows are asked in every period, and `Refit` makes each period's model.
+its measurements that are linear in the rows are asked in every period, and `Refit` makes each period's model.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
     *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
-    """Ask statistics that are known from now on: those of the plan before, or those that a public table chose.
+    """Ask statistics that are known from now on: the plan's before, or what a public table chose.
 
     Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
 
@@ -204,7 +204,7 @@ def chosen_by_public(
     mu
         What the first answers of the series may cost.
     rows
-        About how many times as many rows the series will have; the relative noise is that of so many.
+        About how many times as many rows the series will have; the relative noise is as for that number.
     adjacency
         The neighbours of the series.
 

@@ -80,7 +80,7 @@ def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measur
 
 
 def of_fewer_rows(measured: Measurements, times: float) -> Measurements:
-    """Return distances from independence that were found in a table as those of a table of fewer rows, of equal shares.
+    """Return distances from independence that were found in a table as a table of fewer rows has them, of equal shares.
 
     Parameters
     ----------

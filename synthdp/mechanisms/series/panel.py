@@ -22,7 +22,7 @@ def padding(stddev: float, *, patterns: int, tellings: int) -> int:
     """Return how many persons are added to every sequence of states, so that noise takes no count below 0.
 
     The error of a synthetic count is the mean of as many earlier ones as there are states, plus the noise's deviation from
-    its mean over these: its variance stays at that of the noise.  A normal error is below -stddev sqrt(2 log(1 / p)) with a
+    its mean over these: its variance stays at the noise's.  A normal error is below -stddev sqrt(2 log(1 / p)) with a
     chance of at most p, here `FAILURE` over all counts.
 
     Parameters

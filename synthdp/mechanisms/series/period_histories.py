@@ -1,4 +1,4 @@
-"""Rows that stay: those of a new period are drawn so that, with the rows that are published already, all follow the model.
+"""Rows that stay: a new period's are drawn so that, with the rows that are published already, all follow the model.
 
 Post-processing of released models and rows.
 """
@@ -61,7 +61,7 @@ def rows_of_period(
 
 
 def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
-    """Return the model whose rows are those of a period, over the groups of another one; the other one's if there are none.
+    """Return the model with the rows of a period, over the groups of another one; the other one's if there are none.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Refit:
     fit, particles, listed
         Of the junction tree, of the weighted rows, and of the fit to all cells; see `AdaptiveMarginals`.
     public
-        Rows of a public table that answers are weighed against, as far as these bear them out.
+        Rows of a public table that answers are weighed against, to the extent that these bear them out.
     """
 
     fit: MaxEntropy = field(default_factory=MaxEntropy)

@@ -39,7 +39,7 @@ class Stage:
     weight: int
 
     def factor(self, at_most: int) -> IntArray:
-        """Return how noise is shared by its periods, where a unit has rows in so many of them."""
+        """Return how noise is shared by its periods, where a unit has rows in a number of them."""
         columns = self.last - self.start + 1
         merged = self.start + 1
         first = self.part if self.start else 1.0

@@ -57,7 +57,7 @@ class Grouping:
     groups
         (1 or groups of periods, cells) the group of each cell.
     ranks
-        (same shape) where a cell lies among those of its period, in multiples of 1 / `RANKS`; -1 for cells without a rank.
+        (same shape) where a cell lies among its period's, in multiples of 1 / `RANKS`; -1 for cells without a rank.
         ``None`` where there is no order.
     """
 

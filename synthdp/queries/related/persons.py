@@ -21,7 +21,7 @@ MOST_SHARED = 2**16
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """The rows of one table, those of a parent row together and in order.
+    """The rows of one table, a parent row's together and in order.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Rows:
 def whole_of(most: int) -> int:
     """Return the whole number that stands for 1 where up to ``most`` rows share it.
 
-    The least common multiple of 1 ... ``most`` where that is small; else a power of two, of which little is lost when
+    The least common multiple of 1 ... ``most`` where that is small; else a power of two, which loses little when
     shares are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
@@ -131,11 +131,11 @@ class Persons:
         return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
 
     def shares(self, table: int) -> IntArray:
-        """Return the weight of each row: those of one person add up to at most `whole` of the table, in whole numbers."""
+        """Return the weight of each row: one person's add up to at most `whole` of the table, in whole numbers."""
         return self.divided(table, np.ones(len(self.tables[table]), np.int64))
 
     def divided(self, table: int, parts: IntArray) -> IntArray:
-        """Return weights, one part of so many that all rows of a person have together: ``parts`` of them add up to one.
+        """Return weights, one part of the number that all rows of a person have together: ``parts`` of them add up to one.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Persons:
     def even_shares(self, table: int) -> IntArray:
         """Return weights whose squares, over rows with different periods of one parent, add up to those of `shares`.
 
-        With m of a person's M rows, those of one parent have the length sqrt(m) sqrt(m) / M, and all parents together 1.
+        With m of a person's M rows, one parent's have the length sqrt(m) sqrt(m) / M, and all parents together 1.
         """
         if self.layout.nested and self.layout.tables[table].parent > 0:
             return nested_even_shares(self, table)
@@ -164,7 +164,7 @@ class Persons:
         return each[which.ravel()]
 
     def step_shares(self, table: int, before: int) -> IntArray:
-        """Return the weight of each row that has ``before`` rows before it: those of one person share one."""
+        """Return the weight of each row that has ``before`` rows before it: one person's share one."""
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
     def whole(self, table: int) -> int:

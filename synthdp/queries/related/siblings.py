@@ -47,5 +47,5 @@ def symmetric(upper: FloatArray) -> FloatArray:
 
 
 def symmetric_stddev(stddev: float, groups: int) -> float:
-    """Return the root mean square of the noise in the cells of a symmetric table, from that of its upper half."""
+    """Return the root mean square of the noise in the cells of a symmetric table, from its upper half's."""
     return stddev * math.sqrt((1 + (groups - 1) / 4) / groups)

@@ -36,7 +36,7 @@ def nulls(raw: RawColumn) -> BoolArray:
 
 
 def levels_as_text(levels: Sequence[Level], column: Column | None = None) -> list[str]:
-    """Return how levels are written, those of a column as it declares."""
+    """Return how levels are written, a column's as it declares."""
     form = None if column is None else column.cells
     return [text_of_level(level) if form is None else form.write(level) for level in levels]
 

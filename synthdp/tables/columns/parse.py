@@ -142,7 +142,7 @@ def text_of_level(level: object) -> str:
 
 
 def _as_written(labels: Labels, column: Column) -> Labels:
-    """Return labels with texts as the column's format reads them; those that it cannot read stand for nothing."""
+    """Return labels with texts as the column's format reads them; texts that it cannot read stand for nothing."""
     form = column.cells
     if form is None:
         return labels

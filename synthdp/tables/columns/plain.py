@@ -82,7 +82,7 @@ def labels_of_texts(cells: list[Any]) -> Labels:
 
 
 def without_misfits(raw: RawColumn) -> RawColumn:
-    """Return the same values, those that no column can hold missing."""
+    """Return the same values; a value that no column can hold is missing."""
     if not isinstance(raw, Labels) or not any(isinstance(level, Opaque) for level in raw.levels):
         return raw
     kept = np.array([*(not isinstance(level, Opaque) for level in raw.levels), False])

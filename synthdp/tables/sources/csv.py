@@ -58,7 +58,7 @@ class CsvSource:
     path
         The file.
     missing
-        Texts that stand for a missing value, besides the empty one, those that are all spaces, and those that the
+        Texts that stand for a missing value, besides the empty one, texts of spaces alone, and texts that the
         ``csv`` of the schema lists.  The text of a declared level is that level.
     delimiter
         One character between fields.
@@ -231,7 +231,7 @@ def write_csv(table: object, path: str | PathLike[str], *, escape_formulas: bool
     path
         The file; a name that ends in ``.gz`` is compressed.
     escape_formulas
-        Put an apostrophe before texts that a spreadsheet would run as a formula: those that start with = + - @, a tab
+        Put an apostrophe before texts that a spreadsheet would run as a formula: texts that start with = + - @, a tab
         or a carriage return, after any apostrophes.  ``CsvSource(path, escaped_formulas=True)`` takes it away again.
 
     Raises
@@ -303,7 +303,7 @@ def _cells(values: list[Any]) -> list[Any]:
 
 
 def _escaped(cells: list[Any]) -> list[Any]:
-    """Return cells with an apostrophe before those that a spreadsheet could take for formulas."""
+    """Return cells with an apostrophe before texts that a spreadsheet could take for formulas."""
     return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells]
 
 

@@ -176,7 +176,7 @@ def read_texts(
     plain
         What every text is brought to first.
     older
-        Whether bytes that are no UTF-8 are those of `OLDER`, except in a column that names rows or persons, where different
+        Whether bytes that are no UTF-8 are in `OLDER`, except in a column that names rows or persons, where different
         bytes stay different.
     """
     texts = found.levels if plain is None else [plain(text) for text in found.levels]

@@ -63,7 +63,7 @@ class ParquetSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order, those of partitions last."""
+        """Column names in order, the partitions' last."""
         return tuple(self._schema.names)
 
     @property

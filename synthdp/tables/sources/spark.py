@@ -39,7 +39,7 @@ from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, sta
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_PARTS = 256
-"""Parts whose sums come to the driver one by one; those of more are added up on the way, which takes a shuffle."""
+"""Parts whose sums come to the driver one by one; sums of more parts are added up on the way, which takes a shuffle."""
 
 COUNTED_ROWS = 1 << 18
 """Rows that a task counts at a time."""
@@ -295,7 +295,7 @@ class _Keying:
 
 
 class _Keeping:
-    """All rows of some units of privacy to blocks of those that are kept."""
+    """All rows of some units of privacy to blocks of the rows that are kept."""
 
     def __init__(self, schema: Schema, bound: Bound) -> None:
         self._schema, self._bound = schema, bound
@@ -342,7 +342,7 @@ def _row(total: Totals) -> Any:
 
 
 def _blocks(parts: Iterable[dict[str, GridIndices]], schema: Schema) -> Iterator[Any]:
-    """Put the grid indices of rows into blocks of about so many, column after column: Spark's own rows would cost more."""
+    """Put the grid indices of rows into blocks of about this size, column after column: Spark's own rows would cost more."""
     waiting: list[dict[str, GridIndices]] = []
     rows = 0
 

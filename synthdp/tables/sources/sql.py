@@ -46,7 +46,7 @@ class SqlSource:
     """The rows of a table or a query, which stream from the database in blocks; only the columns that are needed.
 
     All that is read until the release is done is read in one transaction: in PostgreSQL at REPEATABLE READ, so that rows
-    which others change meanwhile are those of the moment at which it began.
+    which others change meanwhile are as at the moment when it began.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class SqlSource:
     push
         What the database does.  ``"rows"``: it sends values, which are encoded here.  ``"codes"``: it encodes them and sends
         packed whole numbers, a tenth of the bytes; columns that it cannot encode exactly come as values.  ``"counts"``: it
-        codes rows into a temporary table of its own, keeps so many of each privacy unit, and counts there, so that only
+        codes rows into a temporary table of its own, limits the rows of each privacy unit, and counts there, so that only
         counts and sums come here, without noise yet; other mechanisms' statistics that are neither tables nor second moments
         are summed here from how often each combination of cells occurs.  ``"auto"``:
         codes if the database can encode every column, else rows.  The integers are the same.  ``"codes"`` and ``"counts"``
@@ -227,7 +227,7 @@ class SqlSource:
     def _packing(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
-        """Return a query of packed grid indices and of values; the columns of each pack; and those that come as values."""
+        """Return a query of packed grid indices and of values; each pack's columns; and the columns that come as values."""
         packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
         values = list(dict.fromkeys(values))
@@ -266,7 +266,7 @@ class SqlSource:
         return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
 
     def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:
-        """Return the temporary table of all rows' grid indices, or of those that are kept, made at the first question."""
+        """Return the temporary table of all rows' grid indices, or of the kept rows', made at the first question."""
         settings = (unit, bound)
         if self._coded is None or self._coded[0] is not schema or self._coded[1] != settings:
             self.forget()
@@ -326,7 +326,7 @@ class SqlSource:
 
     @property
     def address(self) -> str | None:
-        """What tells the table from others, as far as its address does; ``None`` of a query."""
+        """What tells the table from others, to the extent that its address does; ``None`` of a query."""
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def forget(self) -> None:

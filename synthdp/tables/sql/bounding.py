@@ -109,7 +109,7 @@ def _text_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
 
 
 def bounded(coded: str, indices: Sequence[str], *, rows: int, dialect: str) -> str:
-    """Return a query of the coded rows that are kept, at most so many of each unit.
+    """Return a query of the coded rows that are kept, a limited number of each unit.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from synthdp.tables.sql.types import SelectedColumn, quoted_table
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns of one table whose values are those of another's.
+    """Columns of one table whose values are another's.
 
     Parameters
     ----------

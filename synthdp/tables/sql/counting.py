@@ -89,7 +89,7 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
 
 
 def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return statements of one row of so many numbers each: the sums of all clipped products, in the order of their pairs.
+    """Return statements of one row of numbers each: the sums of all clipped products, in the order of their pairs.
 
     Scores, their products and squares are whole numbers of 64 bits.
 
@@ -144,7 +144,7 @@ def repeated(answer: AnyArray) -> Codes:
 def cell_sql(axis: Axis, index: str) -> str:
     """Return the cell of a grid index: the index itself where each has a cell of its own, else found by halving.
 
-    Of very many runs, such as round numbers among others, those of one grid point are listed, which databases look up by
+    Of very many runs, such as round numbers among others, runs of one grid point are listed, which databases look up by
     their hashes.
     """
     starts, cells = axis.starts.tolist(), axis.cells.tolist()
@@ -178,7 +178,7 @@ def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
 
 
 def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
-    """Return sets of columns whose tables hold those of all cliques."""
+    """Return sets of columns whose tables hold all cliques' tables."""
     groups: dict[Clique, None] = {}
     for ways in sorted({len(clique) for clique in cliques}):
         members = [clique for clique in cliques if len(clique) == ways]

@@ -43,7 +43,7 @@ class FittingTotal:
     found
         The number of all rows.
     fitting
-        The number of rows that fit in all columns, at least 1; that of all rows where noise explains the difference.
+        The number of rows that fit in all columns, at least 1; of all rows where noise explains the difference.
     rest
         What the account has left.
     measurements
@@ -122,7 +122,7 @@ def total_of_all(account: Curator, domain: Domain, *, share: float) -> FittingTo
 
 
 def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
-    """Return the rows that fit, those of all rows where noise explains both counts of misfits."""
+    """Return the rows that fit, or all rows where noise explains both counts of misfits."""
     rows = total.rows
     clear = (misfits.answers > beyond_noise(misfits.stddev, len(misfits.answers))).any()
     missing = rows - float(fits.answers[0])

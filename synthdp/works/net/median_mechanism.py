@@ -1,4 +1,4 @@
-"""The median mechanism (Roth, Roughgarden 2010), as far as it runs: on every small table of an enumerable domain.
+"""The median mechanism (Roth, Roughgarden 2010), to the extent that it runs: on every small table of an enumerable domain.
 
 Experimental and for teaching: its state is the list of all multisets of some size that no answer has ruled out.
 """
@@ -127,7 +127,7 @@ class MedianConstruction:
     size
         Rows of a multiset.
     queries
-        k, how many queries some multiset must be good on; the bound is for so many.
+        k, how many queries some multiset must be good on; the bound is for this number.
     """
 
     def __init__(self, cells: Codes, rows: int, *, size: int, queries: int) -> None:

@@ -1,7 +1,7 @@
 """Answer queries as they come: guess from public knowledge, and pay only where the guess is found wrong.
 
 The session of every iterative database construction on listed cells: `private_multiplicative_weights`, `median_mechanism`
-and those that a user gives to `InteractiveMechanism` (Gupta, Roth, Ullman 2012).
+and guesses that a user gives to `InteractiveMechanism` (Gupta, Roth, Ullman 2012).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class OnlineAnswer:
     Parameters
     ----------
     value
-        The sum over rows; where values do not fit the schema, as if they were spread like those that fit.
+        The sum over rows; where values do not fit the schema, as if they were spread like values that fit.
     learned
         Whether the guess was found wrong, so that this is a noisy answer.
     checked
@@ -277,7 +277,7 @@ def open_session(
     updates
         How many wrong guesses can be found.
     construction
-        Makes what is known of a table of so many rows in these cells.
+        Makes what is known of a table with a number of rows in these cells.
     alpha
         How far off a guess may be, as a fraction of the rows, where the mechanism has no ``threshold``.
     """

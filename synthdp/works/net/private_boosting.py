@@ -1,4 +1,4 @@
-"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), as far as it runs: on the listed cells of a small domain.
+"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), to the extent that it runs: on the listed cells of a small domain.
 
 Experimental and for comparison: every round fits a table to a few drawn queries; drawing favours queries that the
 tables so far answer badly; the median over rounds answers.

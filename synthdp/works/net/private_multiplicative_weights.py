@@ -134,7 +134,7 @@ class MultiplicativeWeightsConstruction:
     rows
         Number of rows.
     replay
-        As in `PrivateMultiplicativeWeights`; the bound is that of ``replay`` = 0.
+        As in `PrivateMultiplicativeWeights`; the bound is for ``replay`` = 0.
     """
 
     def __init__(self, cells: Codes, rows: int, *, replay: int = 0) -> None:

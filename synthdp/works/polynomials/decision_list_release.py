@@ -210,7 +210,7 @@ def _sizes(length: int) -> FloatArray:
 
 
 SHORT = 8
-"""Up to so many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
+"""Up to this many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
 A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
@@ -332,7 +332,7 @@ class DecisionListRelease(HasPrivacyCost):
     Lists of up to 8 rules are approximated as well as any polynomial of the degree can; longer ones by the polynomials of
     their prefixes (Klivans, Servedio 2006; Thaler, Ullman, Vadhan 2012), of degree about sqrt(k) log(k).
 
-    Costs ``spend``, for the curator's neighbours.  The curator's schema is that of `decision_list_schema`.
+    Costs ``spend``, for the curator's neighbours.  The curator's schema comes from `decision_list_schema`.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.parities import walsh_hadamard
 
 MAX_TABLE_BITS = 20
-"""Up to so many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
+"""Up to this many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
 A safety limit of memory: 2^20 cells."""
 
 
@@ -191,7 +191,7 @@ def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
 def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray:
     """Return the counts of a table, flat in C order, from its parities in the order of `masks_below`.
 
-    Its cells are those that may be released.  The transform inverts itself up to the factor 2^bits.
+    Its cells may all be released.  The transform inverts itself up to the factor 2^bits.
     """
     counts = walsh_hadamard(np.asarray(parities, np.float64)) / len(parities)
     width = widths(domain)
@@ -287,7 +287,7 @@ class FourierTable:
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
-        """Return the noisy parities by their masks; that of no bit is the number of rows."""
+        """Return the noisy parities by their masks; the mask of no bit has the number of rows."""
         values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
         return {0: self.table.total} | values
 

@@ -85,7 +85,7 @@ CHUNK_WORDS = 2048
 Derived: 16 x 2048 < 2^16."""
 
 CELL_BITS = 20
-"""Up to so many bits a table of all cells and one fast transform may be cheaper than popcounts.
+"""Up to this many bits a table of all cells and one fast transform may be cheaper than popcounts.
 A safety limit of memory: 2^20 cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)

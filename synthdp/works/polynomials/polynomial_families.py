@@ -121,7 +121,7 @@ class AverageConjunctions(LinearFamily):
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
-        """Return the norms of the coefficients of a row with so many literals that are false."""
+        """Return the norms of the coefficients of a row with a number of false literals."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(

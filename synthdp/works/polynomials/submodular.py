@@ -75,7 +75,7 @@ class SubmodularQuery:
 
 
 def coverage(sets: Sequence[Literals], weights: Sequence[float] | None = None) -> SubmodularQuery:
-    """Ask for the weight of the sets of which at least one literal is true.
+    """Ask for the weight of the sets with at least one true literal.
 
     Parameters
     ----------

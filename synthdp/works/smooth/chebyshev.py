@@ -98,7 +98,7 @@ def tensor_swap_l1(t: int, d: int) -> float:
 def tensor_swap_l2_squared(t: int, d: int) -> float:
     """Return a bound on the squared Euclidean change of the real tensor features when a record is replaced.
 
-    t^(d-1) times that of one column, at least 2 t^d if d > 1; exact if t is even or d is 1, else above the truth by
+    t^(d-1) times one column's, at least 2 t^d if d > 1; exact if t is even or d is 1, else above the truth by
     less than a factor 1 / (1 - t^-d).
     """
     one = largest_square(t)
@@ -110,7 +110,7 @@ def swap_by_degree(
 ) -> float:
     """Return a bound on the change of tensor features that are scaled by their largest degree.
 
-    Powers of scales that fall are mixtures of tensors of ever more degrees, each of which has its own bound; that of a
+    Powers of scales that fall are mixtures of tensors of ever more degrees, each with its own bound; the bound of a
     tensor of many degrees is taken from one of a few more (docs/proofs/smooth-class.md).
 
     Parameters

@@ -218,7 +218,7 @@ def _peak(k: int) -> float:
 def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
     """Return a bound on sup |g - Pg| for g(x) = exp(-(x - c)^2 / 2 sigma^2), |c| <= 1, P as in `truncation_bound`.
 
-    The least of two: Jackson's, (1 + Λ) times the best over all orders; and that of the Chebyshev coefficients, at most
+    The least of two: Jackson's, (1 + Λ) times the best over all orders; and the bound by the Chebyshev coefficients, at most
     2 M r^-m on the ellipse of radius r around [-1, 1], where |g| is at most M = exp((r - 1/r)^2 / 8 sigma^2).  What is
     left out is their sum from t on, and what aliasing adds their sum from 2 N - t + 1 on.
     """

@@ -29,7 +29,7 @@ CANDIDATES, GRID = 10_000, 64
 """Default C and N.  Tuned; not measured."""
 
 FUNCTIONS = 100
-"""Default R, that of the slides' experiments, where there are so many functions.  A convention: the slides' choice."""
+"""Default R of the slides' experiments, where there are this many functions.  A convention: the slides' choice."""
 
 
 MAX_FEATURES = 100_000_000

@@ -180,7 +180,7 @@ def _measure(
 
     Returns
     -------
-    All terms, and one or two measurements, whose answers in a row are those of the terms.
+    All terms, and one or two measurements, whose answers in a row are the terms'.
     """
     together, loss = moment_basis(domain, moments), account.cost(spend)
     alone = replace(_first_terms(together, together.most or together.k), most=None)
@@ -215,7 +215,7 @@ def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) ->
 
 
 def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
-    """Return the sensitivity of the rounded moments and their number, without those that count misfits."""
+    """Return the sensitivity of the rounded moments and their number, moments that count misfits aside."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
     bounds = RecordBounds.of(Norms(k * DENOMINATOR, k * DENOMINATOR**2, DENOMINATOR), _swap(d, moments))
@@ -266,12 +266,12 @@ def _axis(name: str, column: Column) -> Axis:
 
 
 def _fine_cells(rows: float) -> int:
-    """Return cells per column so many that rounding to their points is below the noise of this many rows."""
+    """Return a number of cells per column for which rounding to their points is below the noise of these rows."""
     return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
 
 def _enough(moments: int) -> int:
-    """Return how many candidate points are drawn for so many moments."""
+    """Return how many candidate points are drawn for a number of moments."""
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 

@@ -67,7 +67,7 @@ class TrigonometricSummary:
     schema
         The columns' declarations, for means in their own units.
     growth
-        Power of an average's largest degree that its noise grows with; ``stddev`` is that of degree 1.
+        Power of an average's largest degree that its noise grows with; ``stddev`` is degree 1's.
 
     Raises
     ------
@@ -239,12 +239,12 @@ class TrigonometricSummary:
         return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
-        """Return the expected error of an answer with so many degrees: what it leaves out, and its noise."""
+        """Return the expected error of an answer with a number of degrees: what it leaves out, and its noise."""
         kept = coefficients[(slice(t),) * self.d]
         return _gap(kept, values) + self._stderr(kept)
 
     def _proven(self, t: int, *, nodes: int, bound: float) -> float:
-        """Return a proven bound of what an answer with so many degrees leaves out, rounding included."""
+        """Return a proven bound of what an answer with a number of degrees leaves out, rounding included."""
         rounding = self.d * bound / self.cells
         return truncation_bound(t, d=self.d, smoothness=self.smoothness, bound=bound, nodes=nodes) + rounding
 
@@ -320,7 +320,7 @@ class TrigonometricSummary:
     def _noisy_norm(self, factors: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the sum of the squared coefficients of separable queries, each times its noise's growth squared.
 
-        What grows by the largest degree is a mixture of boxes of degrees, in each of which the sum is a product.
+        What grows by the largest degree is a mixture of boxes of degrees, and in each the sum is a product.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class TrigonometricSummary:
         return norm
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
-        """Return the number of degrees; raise ParameterError unless the summary has so many."""
+        """Return the number of degrees; raise ParameterError unless the summary has them."""
         if degrees is None or degrees == "auto":
             return self.degrees
         if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:

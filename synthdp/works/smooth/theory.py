@@ -164,7 +164,7 @@ def coefficient_stddev(
     """Return the standard deviation of each released average of the t^d - 1 basis functions.
 
     Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `works.smooth.chebyshev`.
-    With a growth, of Gaussian noise, it is that of the averages of degree at most 1; see `growing`.
+    With a growth, of Gaussian noise, it is for the averages of degree at most 1; see `growing`.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1

@@ -159,7 +159,7 @@ def ellipsoid(t: int, *, d: int, order: int, nodes: int) -> FloatArray:
 
 @lru_cache(maxsize=MAX_ORDER + 1)
 def chain_bound(order: int) -> float:
-    """Return a bound, within 0.1 %, on the derivative of f(cos θ) of an order, where those of f up to it are at most 1.
+    """Return a bound, within 0.1 %, on the derivative of f(cos θ) of an order, where f's up to it are at most 1.
 
     The chain rule gives sum_i f^(i)(cos θ) p_i(θ); sum |p_i| is under its best signs a trigonometric polynomial of that
     degree, whose maximum on a grid of step h is at least cos(order h / 2) times the true one.

@@ -23,11 +23,11 @@ def paper_update_bound(slots: int, *, alpha: float) -> float:
 
 
 def update_bound(slots: int, *, alpha: float) -> float:
-    """Return 4 ln(s) / alpha^2: the paper's step makes at most so many updates on guesses off by alpha.
+    """Return 4 ln(s) / alpha^2: the paper's step makes at most this number of updates on guesses off by alpha.
 
     While a slot is untouched, the data are a distribution on the slots: what nobody asked about lies on untouched ones.
     Its relative entropy to the weights is at most ln(s) at first, never below 0, and every update by exp(+-alpha/2)
-    lowers it by alpha^2 / 4 or more.  With s of `smallest_slots` a slot is left after so many updates of m records each.
+    lowers it by alpha^2 / 4 or more.  With s of `smallest_slots` a slot is left after these updates of m records each.
     """
     _check_alpha(alpha)
     return 4 * math.log(slots) / alpha**2
@@ -175,7 +175,7 @@ def projection_alpha(
 
     (sqrt(m) / n) (1 + 8 sqrt(ln(1/delta) ln(2k/beta)) / epsilon), with both constants: sqrt(m) rows of the projection at
     `sqrt_error_dimension`; and noise of scale b = sqrt(8 ln(1/delta)) / epsilon on each of T numbers that one row moves
-    by 1 / sqrt(T), of which an answer gathers a sum with weights A q.  Sums of Laplace noise exceed
+    by 1 / sqrt(T), and an answer gathers a sum of it with weights A q.  Sums of Laplace noise exceed
     b |A q| sqrt(8 ln(2k/beta)) with probability at most beta / k, since E exp(tz) <= exp(2 b^2 t^2) for b^2 t^2 <= 1/2; that
     |A q|^2 is m up to a factor 1 + 2 sqrt(m) / (m + n^2) is left out.  For a row more or fewer.
     """
@@ -192,7 +192,7 @@ def projection_rows(
 
 
 def _moment(queries: int, beta: float) -> int:
-    """Return the even moment of the bound of the largest of so many errors."""
+    """Return the even moment of the bound of the largest of a number of errors."""
     return 2 * max(1, math.ceil(math.log(queries / beta) / 2))
 
 
@@ -261,7 +261,7 @@ class SparseConstruction:
             self.table.tilt(latest.place, latest.values, by=sign * self.alpha / 2)
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha): the paper's for its step; for projections that of one projection an update, on exact answers."""
+        """Return B(alpha): the paper's for its step; for projections one projection's an update, on exact answers."""
         if self.update_rule == "projection":
             return projection_update_bound(self.table.slots, alpha=alpha)
         return paper_update_bound(self.table.slots, alpha=alpha)

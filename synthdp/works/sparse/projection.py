@@ -194,7 +194,7 @@ class ProjectedRecords:
     def squared_counts(self) -> float:
         """Estimate of the sum of squared counts of the projected records, which sets the projection's own error.
 
-        sum u^2 / (norm of one record) has this mean plus that of the noise; and no count is below 1, so it is at least
+        sum u^2 / (norm of one record) has this mean plus the noise's; and no count is below 1, so it is at least
         the number of projected rows.
         """
         counted = 0 if self.frequent is None else sum(self.frequent.counts.values())

@@ -1,6 +1,6 @@
 """Questions of every release as sparse queries: a count under a condition is the sum over the records that meet it.
 
-Post-processing; the records are combinations of declared values, listed as far as `MAX_SUPPORT`.
+Post-processing; the records are combinations of declared values, listed up to `MAX_SUPPORT`.
 """
 
 from __future__ import annotations

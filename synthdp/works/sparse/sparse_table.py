@@ -130,7 +130,7 @@ class SparseTable:
         return self.mean(self.places(support), support.weights)
 
     def mean(self, place: IntArray, values: FloatArray) -> float:
-        """Return the mean of a query whose keys are at ``place``, -1 for those that are not touched."""
+        """Return the mean of a query whose keys are at ``place``, -1 for keys that are not touched."""
         weights = np.where(place >= 0, self.weights[place], self.untouched_weight)
         return float(weights @ values) / self._total
 
@@ -189,7 +189,7 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
-        """Return the sum of all weights, those of untouched keys too."""
+        """Return the sum of all weights, untouched keys' too."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:

@@ -65,7 +65,7 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
     Raises
     ------
     FormatError
-        If the bytes are not those of such a file.
+        If the bytes are not such a file's.
     """
     try:
         with np.load(io.BytesIO(arrays), allow_pickle=False) as file:
@@ -201,7 +201,7 @@ class SparseWeights(HasPrivacyCost):
     def construction(
         self, table: SparseTable, total: float, alpha: float, measured: list[WeightTarget]
     ) -> SparseConstruction:
-        """Return what is known of a table of so many rows, from weights and noisy answers."""
+        """Return what is known of a table with a number of rows, from weights and noisy answers."""
         return SparseConstruction(
             table=table, total=total, alpha=alpha, update_rule=self.update, sweeps=self.sweeps, measured=measured
         )

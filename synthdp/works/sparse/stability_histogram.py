@@ -139,7 +139,7 @@ class FrequentRecords:
         """Answer a sparse query by the released counts; records that were not released count as none.
 
         ``stddev`` is the noise of the counts that were released; ``error`` bounds the whole, hidden records included,
-        each of which has fewer rows than the threshold and its noise.
+        each with fewer rows than the threshold and its noise.
         """
         check_query(query, self.histogram.columns)
         support, plan = query.support(), self.histogram.plan

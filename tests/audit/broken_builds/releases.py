@@ -55,8 +55,8 @@ with account._vault.turn() as table:
         "measure_tables",
         "chosen = {candidate.clique: candidate for candidate in candidates if candidate in batch}",
         f"""{_EXACT}
-from synthdp.mechanisms.adaptive.merging import merged_domains
-known = replace(known, coarser=(*merged_domains(known.refinements, exact), *known.coarser[1:]))
+from synthdp.mechanisms.adaptive.merging import merged_domain
+known = replace(known, coarser=(merged_domain(known.refinements, exact), *known.coarser[1:]))
 chosen = {{candidate.clique: candidate for candidate in candidates if candidate in batch}}
 """,
         (_ASKED,),
@@ -493,7 +493,7 @@ if noise >= 1:
         "unrelated columns count as related",
         "–",
         "energies",
-        "none = (posterior * NONE[:, None] * nothing[:, None, None] / either).sum(axis=(1, 2))",
+        "none = told.none(posterior)",
         "none = np.zeros(len(scores))",
         ("tests/unit/mechanisms/adaptive/test_energies.py::test_where_nothing_is_related_nothing_is_expected",),
     ),

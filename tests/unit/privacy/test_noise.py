@@ -194,12 +194,12 @@ def test_the_threshold_for_a_promise_is_the_least():
 
 
 def test_a_delta_no_threshold_certifies_is_refused():
-    with pytest.raises(ParameterError, match=r"delta \(1e-30\) must be larger"):
+    with pytest.raises(ParameterError, match="delta"):
         noise.laplace_threshold_for(1, 1, 1, epsilon=1.0, delta=1e-30)
 
 
 def test_a_threshold_within_one_rows_reach_is_refused():
-    with pytest.raises(ParameterError, match=r"threshold \(3\) must be above linf \(3\)"):
+    with pytest.raises(ParameterError, match="threshold"):
         noise.laplace_threshold_cost(1, 3, 3, scale=1.0, threshold=3)
 
 

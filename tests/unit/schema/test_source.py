@@ -73,9 +73,9 @@ def test_every_kind_of_column_takes_a_source_by_keyword_alone():
 
 @pytest.mark.parametrize("source", [5, "", " ", "two\nlines", "a\ttab", "x" * (LONGEST_SOURCE + 1), ["codebook"]])
 def test_a_source_that_is_no_short_text_is_refused(source):
-    with pytest.raises(SchemaError, match="source must be a text of one line"):
+    with pytest.raises(SchemaError, match="source"):
         Schema({"a": Boolean(source=source)})
-    with pytest.raises(SchemaError, match="source must be a text of one line"):
+    with pytest.raises(SchemaError, match="source"):
         Schema.from_json(
             json.dumps({"synthdp_schema": 2, "columns": [{"name": "a", "type": "boolean", "source": source}]})
         )

@@ -181,7 +181,7 @@ def test_should_a_value_ever_stop_a_column_nothing_tells_it(monkeypatch: pytest.
         raise ZeroDivisionError(CANARY)
 
     monkeypatch.setattr(arrow, "_flags", stumble)
-    with pytest.raises(InternalError, match="column 'x' could not be read") as caught:
+    with pytest.raises(InternalError, match="'x'") as caught:
         next(iter(FrameSource(pa.table({"x": [True]})).blocks(COLUMNS)))
     assert CANARY not in everything(caught.value)
 

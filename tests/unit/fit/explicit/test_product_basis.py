@@ -74,7 +74,7 @@ def test_enumeration_in_chunks_is_the_same(monkeypatch):
 
 def test_enumeration_refuses_a_grid_beyond_its_limit():
     basis = random_basis(0, shape=(10, 10), k=2, order=1)
-    with pytest.raises(ParameterError, match=r"the grid \(100 points\) must have at most max_points \(99\)"):
+    with pytest.raises(ParameterError, match="max_points"):
         price(Enumeration(max_points=99), basis, np.ones(2))
 
 

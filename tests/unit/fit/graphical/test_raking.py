@@ -145,7 +145,7 @@ def test_a_setting_outside_its_range_is_refused(parameters, message):
 
 def test_what_does_not_fit_is_refused(model):
     rng = np.random.default_rng(0)
-    with pytest.raises(ParameterError, match=r"total \(nan\) must be"):
+    with pytest.raises(ParameterError, match="total"):
         Particles(size=10).fit(model, [], total=float("nan"), rng=rng)
     table = NoisyTable(clique=(3,), counts=np.zeros(2), stddev=1.0)
     with pytest.raises(ParameterError, match="must lie within the 3 columns"):

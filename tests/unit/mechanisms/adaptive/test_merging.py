@@ -12,7 +12,6 @@ from synthdp.answers.error_bars.bootstrap import Bootstrap
 from synthdp.domain.axis import Axis
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables
-from synthdp.mechanisms.adaptive import merging
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
@@ -105,24 +104,21 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
     assert coarse.groups_of(Axis("a", column, np.array([0, 4, 12]), np.array([0, 1, 2]))) is None
 
 
-def test_merged_candidates_are_pairs_that_were_not_measured_at_levels_of_ever_fewer_cells(monkeypatch):
-    monkeypatch.setattr(merging, "LEVELS", ((6, 0.8), (3, 0.6)))
-    sizes = {(0, 1): 100, (0, 2): 20, (1, 2): 100, (0, 1, 2): 500}
+def test_merged_candidates_are_pairs_that_were_not_measured_and_that_have_fewer_cells_so():
+    sizes = {(0, 1): 100, (0, 2): 20, (0, 3): 20, (1, 2): 100, (0, 1, 2): 500}
     candidates = [Candidate(c, Relation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
-    merged = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10))}
-    least = {(0, 2): (np.arange(10) // 5, np.arange(2)), (1, 2): (np.arange(10) // 5, np.arange(10) // 5)}
-    found = with_merged(
-        candidates,
-        lambda clique, level: (merged if level == 1 else least)[clique],
-        lambda _, level: 1 / level,
-        [(0, 1)],
-    )
+    groups = {
+        (0, 2): (np.arange(10) // 5, np.arange(2)),
+        (0, 3): (np.arange(10), np.arange(2)),
+        (1, 2): (np.arange(10) // 5, np.arange(10)),
+    }
+    found = with_merged(candidates, lambda clique, _: groups[clique], lambda _, level: 0.5 / level, [(0, 1)])
     assert found[: len(candidates)] == candidates
     new = found[len(candidates) :]
-    assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1), ((1, 2), 2)]
+    assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1)]
     assert all(0 < candidate.relation.distance < 100.0 for candidate in new)
-    assert [candidate.noise for candidate in new] == [1.0, 1.0, 0.5]
-    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [25.0] * 20, [125.0] * 4]
+    assert [candidate.noise for candidate in new] == [0.5, 0.5]
+    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [25.0] * 20]
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.05])

@@ -54,6 +54,14 @@ def test_the_tree_stays_within_its_cells_and_off_tree_cliques_within_their_numbe
     assert len(batch.off_tree) <= 1
 
 
+@pytest.mark.parametrize("pairs", [5, 7, 27])
+def test_as_many_strong_relations_as_there_are_come_into_one_batch(pairs):
+    """Whatever numbers of tables are tried: a relation that is left out is lost."""
+    candidates = [candidate((2 * i, 2 * i + 1), 8000.0, cells=36) for i in range(pairs)]
+    batch = chosen(candidates, shape=(6,) * (2 * pairs))
+    assert set(batch.shares) == {one.clique for one in candidates}
+
+
 def test_no_two_tables_of_a_batch_share_two_columns():
     cliques = [(0, 1, 2), (0, 1), (1, 2, 3), (2, 3)]
     candidates = [candidate(c, 8000.0 - i, cells=10 ** len(c)) for i, c in enumerate(cliques)]

@@ -204,7 +204,7 @@ def test_the_receipt_says_what_was_measured_of_several_columns_and_how_noisy_it_
     assert "no relation" in known.relations
     after = one_batch(known, account)
     measured = {one.clique for one in (*after.tables, *after.effects)}
-    assert f"relations of {len(measured)} pair" in after.relations
+    assert f"{len(measured)} pair" in after.relations
     noise = min(one.stddev for one in (*after.tables, *after.effects))
     assert f"{noise:,.3g}" in after.relations
 

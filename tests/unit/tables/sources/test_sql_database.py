@@ -84,9 +84,9 @@ def test_foreign_keys_of_the_catalogue_make_the_relations(door: Any) -> None:
     database = sd.SqlDatabase(door, ["persons", "visits", "bills"])
     made = database.relations(at_most={"visits": 3, "bills": 2}, order={"visits": "year"})
     assert sorted(made, key=lambda one: one.child) == sorted(SCHEMA.relations, key=lambda one: one.child)
-    with pytest.raises(ParameterError, match="at_most must say how many rows of 'bills'"):
+    with pytest.raises(ParameterError, match="at_most"):
         database.relations(at_most={"visits": 3})
-    with pytest.raises(ParameterError, match="'persons' has no foreign key"):
+    with pytest.raises(ParameterError, match="'persons'"):
         database.relations(at_most={"visits": 3, "bills": 2, "persons": 1})
     database.forget()
 

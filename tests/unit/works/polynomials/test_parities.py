@@ -130,11 +130,11 @@ def test_odd_overlaps_count_the_subsets_that_meet_the_flipped_bits_in_an_odd_num
 
 
 def test_a_parity_statistic_refuses_bad_settings():
-    with pytest.raises(ParameterError, match=r"order \(3\) must be"):
+    with pytest.raises(ParameterError, match="order"):
         Parities(binary(2), (1, 1, 1, 1))
-    with pytest.raises(ParameterError, match="scales must be whole numbers"):
+    with pytest.raises(ParameterError, match="scales"):
         Parities(binary(2), (1, 0, 0))
-    with pytest.raises(ParameterError, match=r"scales \(-1\) must be a whole number"):
+    with pytest.raises(ParameterError, match="scales"):
         Parities(binary(2), (1, -1, 2))
-    with pytest.raises(ParameterError, match=r"order \(0\)"):
+    with pytest.raises(ParameterError, match="order"):
         Monomials(binary(2), 0)

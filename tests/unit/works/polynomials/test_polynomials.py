@@ -181,5 +181,5 @@ def test_with_one_constraint_the_share_is_the_square_root_rule():
 
 
 def test_a_degree_out_of_range_is_refused():
-    with pytest.raises(ParameterError, match=r"degree \(4\) must be"):
+    with pytest.raises(ParameterError, match="degree"):
         chebyshev_conjunction(3, 4)

@@ -146,7 +146,7 @@ def test_alpha_for_the_class_falls_with_rows_and_rises_with_confidence_columns_a
     assert alpha(bound=2.0) == pytest.approx(2 * alpha())
     for one, two in itertools.pairwise((0.5, 0.1, 1e-3, 1e-6)):
         assert alpha(beta=one) < alpha(beta=two)
-    with pytest.raises(ParameterError, match=r"beta \(0\) must be"):
+    with pytest.raises(ParameterError, match="beta"):
         alpha(beta=0)
 
 
@@ -184,7 +184,7 @@ def test_a_summary_with_noise_by_degree_has_exact_averages_without_noise_and_err
 
 
 def test_noise_by_degree_is_refused_where_it_has_no_meaning():
-    with pytest.raises(ParameterError, match="sigma does not apply"):
+    with pytest.raises(ParameterError, match="sigma"):
         SmoothSummary(sigma=1.0, weighting="degree")
     with pytest.raises(ParameterError, match="weighting"):
         SmoothSummary(weighting="best")

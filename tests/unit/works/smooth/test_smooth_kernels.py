@@ -174,9 +174,9 @@ def test_a_summary_planned_for_kernels_takes_their_degrees_and_order():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ParameterError, match=r"sigma \(0\) must be"):
+    with pytest.raises(ParameterError, match="sigma"):
         kernel_smoothness(0)
-    with pytest.raises(ParameterError, match=r"sigma \(-1\) must be"):
+    with pytest.raises(ParameterError, match="sigma"):
         SmoothSummary(sigma=-1)
-    with pytest.raises(ParameterError, match=r"smoothness \(61\) must be"):
+    with pytest.raises(ParameterError, match="smoothness"):
         kernel_bound(61, sigma=1)

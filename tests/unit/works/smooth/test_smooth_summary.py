@@ -117,15 +117,15 @@ def test_kernel_workloads_are_answered_within_their_error_bars():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ParameterError, match=r"smoothness \(0\) must be"):
+    with pytest.raises(ParameterError, match="smoothness"):
         SmoothSummary(smoothness=0)
-    with pytest.raises(ParameterError, match=r"degrees \('best'\) must be a whole number or one of: least_error"):
+    with pytest.raises(ParameterError, match="degrees"):
         SmoothSummary(degrees="best")
-    with pytest.raises(ParameterError, match=r"degrees \(1\) must be"):
+    with pytest.raises(ParameterError, match="degrees"):
         SmoothSummary(degrees=1)
-    with pytest.raises(ParameterError, match=r"cells \(1\) must be"):
+    with pytest.raises(ParameterError, match="cells"):
         SmoothSummary(cells=1)
-    with pytest.raises(ParameterError, match=r"total_share \(1\) must be"):
+    with pytest.raises(ParameterError, match="total_share"):
         SmoothSummary(total_share=1)
 
 
@@ -133,7 +133,7 @@ def test_what_cannot_be_released_is_refused_before_anything_is_spent():
     asked = curator(frame())
     with pytest.raises(ParameterError, match="name fewer columns, or use SmoothSynthesis"):
         SmoothSummary(degrees=1001).release(asked)
-    with pytest.raises(ParameterError, match="'c' must be an ordered column of the schema: x, y"):
+    with pytest.raises(ParameterError, match="'c'"):
         SmoothSummary(columns=("c",)).release(asked)
     assert asked.remaining == PureDP(1.0)
     nominal = Curator(pd.DataFrame({"c": ["a"]}), schema=Schema({"c": Categorical(["a", "b"])}), budget=PureDP(1.0))

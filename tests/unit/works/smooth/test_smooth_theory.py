@@ -129,15 +129,15 @@ def test_alpha_falls_with_rows_and_rises_with_confidence():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ParameterError, match=r"rows \(0\) must be"):
+    with pytest.raises(ParameterError, match="rows"):
         paper_degrees(0, d=1, smoothness=2)
     with pytest.raises(ParameterError, match=r"d \(0\) must be"):
         paper_degrees(10, d=0, smoothness=2)
-    with pytest.raises(ParameterError, match=r"smoothness \(0\) must be"):
+    with pytest.raises(ParameterError, match="smoothness"):
         paper_degrees(10, d=1, smoothness=0)
-    with pytest.raises(ParameterError, match=r"nodes \(3\) must be"):
+    with pytest.raises(ParameterError, match="nodes"):
         truncation_bound(4, d=1, smoothness=2, bound=1.0, nodes=3)
-    with pytest.raises(ParameterError, match=r"beta \(2\) must be"):
+    with pytest.raises(ParameterError, match="beta"):
         accuracy(4, rows=10, d=1, smoothness=2, loss=PureDP(1), beta=2)
 
 

@@ -171,7 +171,7 @@ def test_mwem_without_noise_learns_its_queries(neighbors, monkeypatch):
 
 def test_mwem_with_too_few_slots_fails_before_it_spends():
     asked = curator()
-    with pytest.raises(MechanismFailure, match="raise slots"):
+    with pytest.raises(MechanismFailure, match="slots"):
         SparseMWEM(QUERIES, slots=50).release(asked)
     assert asked.remaining == LOSS
 
