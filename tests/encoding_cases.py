@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from synthdp import Boolean, Categorical, Continuous, Datetime, Integer, Ordinal
+from synthdp import Boolean, Categorical, Continuous, Datetime, Decimal, Integer, Ordinal
 from synthdp.domain.grid import edges_of, grid_of
 
 NUMBERED = {
@@ -24,6 +24,11 @@ REAL = {
     "tiny": Continuous(-1e-9, 1e-9),
     "huge": Continuous(-1e150, 3e150),
     "whole": Integer(0, 100, special=(-1,)),
+    "cents": Continuous(-3, 90, decimals=2, nullable=True, special=(9.5, -99)),
+    "runs": Decimal(-12.5, 99_999_999.99),
+    "halves": Continuous(0.5, 14, step=0.5),
+    "tenths from .1": Continuous(0.1, 2.3, step=0.1),
+    "one": Continuous(2.5, 2.5, decimals=1),
 }
 TEXTS = {
     "label": Categorical(["a", "L'Aquila", "é", "\\", "", " a"]),
@@ -74,7 +79,13 @@ def near_edges(column: Continuous) -> list[float]:
     return [w for e in edges.tolist() for w in (e, math.nextafter(e, math.inf), math.nextafter(e, -math.inf))]
 
 
-MORE = [w for column in REAL.values() if isinstance(column, Continuous) for w in near_edges(column)]
+MORE = [
+    w for column in REAL.values() if isinstance(column, Continuous) and not column.is_even for w in near_edges(column)
+]
+MORE += [
+    w for k in range(-9, 260) for w in (k / 8, k / 20, k / 200, math.nextafter(k / 200, 9), math.nextafter(k / 20, -9))
+]
+MORE += [99_999_999.99, 99_999_999.985, 1e8, -12.505, -12.495, 3276.795, 8_388_607.125, 52_428.805, 52_428.8]
 MORE += np.random.default_rng(0).uniform(-0.1, 2.5, 300).tolist()
 
 CASES: dict[str, tuple[dict[str, Any], list[tuple[str, list[Any]]]]] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +34,15 @@ class PublicRows:
         How many rows there are.
     weight
         The most that the table counts for, in parts of its rows, 0 < weight <= 1.
+    kept
+        What was made of the rows last, by a digest of all that it depends on.
     """
 
     name: str
     columns: Mapping[str, RawColumn]
     rows: int
     weight: float = 1.0
+    kept: dict[bytes, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"PublicRows({self.name!r}, {self.rows} rows, {len(self.columns)} columns)"

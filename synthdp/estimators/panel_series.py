@@ -6,21 +6,20 @@ import json
 import math
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synthdp.answers.expressions import allowed_by
 from synthdp.arrays import BoolArray, FloatArray, IntArray
-from synthdp.checks import check_number, whole
+from synthdp.checks import whole
 from synthdp.curator import Ledger, open_panel
 from synthdp.distribution.explicit import Explicit
 from synthdp.domain.refinement import Refinement
-from synthdp.errors import DataError, FormatError, ParameterError
-from synthdp.estimators.findings import EPSILONS
-from synthdp.estimators.series_folder import PRIVATE, holds_others, read_arrays, read_document, write_arrays
-from synthdp.files import replacing, replacing_folder, sync_folder
+from synthdp.errors import DataError, ParameterError
+from synthdp.estimators.series_folder import SeriesFolder, read_arrays, write_arrays
+from synthdp.estimators.series_settings import check_loss, check_same, ledger_of
+from synthdp.files import replacing_folder
 from synthdp.mechanisms.series.panel import first_persons, next_states, padding
 from synthdp.privacy.loss import ApproxDP, GaussianDP
 from synthdp.privacy.neighbors import Adjacency, Neighbors
@@ -36,7 +35,6 @@ from synthdp.tables.write import library_for, write_blocks
 if TYPE_CHECKING:
     from synthdp.curator import PanelRoom
 
-SETTINGS, FORMAT, VERSION = "panel.json", "synthdp panel", 1
 NORMAL = 1.959964
 """Derived: the 97.5 % point of the normal law."""
 
@@ -115,20 +113,15 @@ class PanelSeries:
     ) -> None:
         if path is None:
             raise ParameterError("path must name a folder for the panel: its state is kept there between periods")
-        if dataset is not None and ledger is None:
-            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
-        if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-            raise ParameterError("key must be 16 bytes or more")
-        self._path = Path(path)
-        self._ledger = Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
+        self._ledger = ledger_of(ledger, dataset=dataset, key=key)
+        self._folder = SeriesFolder(path, "panel")
         self._dataset, self._key, self.random_state = dataset, key, random_state
-        known = _settings_at(self._path)
+        known = self._folder.settings()
         self._new = known is None
         if known is None:
             if schema is None or privacy_unit is None:
                 raise ParameterError("schema and privacy_unit must be given to start a panel")
-            check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
-            check_number("delta", delta, above=0, below=1)
+            check_loss(epsilon, delta)
             known = {
                 "schema": json.loads(schema_given(schema).to_json()), "epsilon": float(epsilon), "delta": float(delta),
                 "periods": whole("periods", periods, least=1), "window": whole("window", window, least=1),
@@ -136,15 +129,8 @@ class PanelSeries:
                 "ledger": None if self._ledger is None else self._ledger.path.name,
                 "dataset": None if self._ledger is None else dataset or "default",
             }  # fmt: skip
-        elif schema is not None:
-            given = {"epsilon": epsilon, "delta": delta, "periods": periods, "window": window}
-            for name, value in given.items():
-                if value != known[name]:
-                    raise ParameterError(
-                        f"{name} ({value!r}) must be that of the panel in the folder ({known[name]!r})"
-                    )
-            if json.loads(schema_given(schema).to_json()) != known["schema"]:
-                raise ParameterError("schema must be that of the panel in the folder")
+        else:
+            check_same(known, schema, epsilon=epsilon, delta=delta, periods=periods, window=window)
         self._settings = known
         self.schema = Schema.from_json(json.dumps(known["schema"]), source="the panel")
         self.epsilon, self.delta, self.periods = float(known["epsilon"]), float(known["delta"]), int(known["periods"])
@@ -163,10 +149,7 @@ class PanelSeries:
     @property
     def added(self) -> int:
         """How many periods were added."""
-        count = 0
-        while self._of(count).is_dir():
-            count += 1
-        return count
+        return self._folder.done
 
     @property
     def _stddev(self) -> float:
@@ -179,16 +162,9 @@ class PanelSeries:
         Costs ``epsilon`` and ``delta``, for all rows of a person, once.
         """
         if self._new:
-            text = json.dumps({"format": FORMAT, "version": VERSION, **self._settings}, indent=1)
-            try:
-                self._path.mkdir(parents=True, exist_ok=True)
-                with replacing(self._path / SETTINGS) as file:
-                    file.write_text(text, encoding="utf-8")
-                sync_folder(self._path)
-            except OSError as error:
-                raise DataError(f"'{self._path}' cannot be written: {error.strerror}") from None
+            self._folder.begin(self._settings)
             self._new = False
-        if not self.added or (self._path / PRIVATE).is_dir():
+        if not self.added or self._folder.private.is_dir():
             self._room().start()
         return self
 
@@ -230,7 +206,7 @@ class PanelSeries:
                 )
                 content["states"] = next_states(self._states, lately, counts, rng)[:, None]
             content |= {"noisy": noisy, "seed": np.array(rng.integers(2**31))}
-        with replacing_folder(self._of(period)) as folder:
+        with replacing_folder(self._folder.period(period)) as folder:
             write_arrays(folder / "period.npz", content)
         if period + 1 == self.periods:
             room.forget()
@@ -247,7 +223,7 @@ class PanelSeries:
         states = self._published(self._checked() + 1)
         frames = []
         for t in range(states.shape[1]):
-            seed = int(read_arrays(self._of(max(t, self.window - 1)) / "period.npz")["seed"])
+            seed = int(read_arrays(self._folder.period(max(t, self.window - 1)) / "period.npz")["seed"])
             person = np.flatnonzero(states[:, t] != self._states.absent)
             rng = generator(seed + t)
             rows = self._model().table_of(self._states.rows_of(states[person, t], rng), rng)
@@ -325,7 +301,7 @@ class PanelSeries:
             f"a person has one id in column {unit!r}, in one spelling; a row without an id is left out",
             f"{self.periods} periods in all, no more", "the persons are those of the first period",
         )  # fmt: skip
-        entry = self._room().entry if (self._path / PRIVATE).is_dir() else None
+        entry = self._room().entry if self._folder.private.is_dir() else None
         return Receipt(
             total=self._terms.loss, adjacency=adjacency, items=(item,),
             assumptions=(*assumptions(self.schema, self.schema, Adjacency(Neighbors.ADD_REMOVE)), *said),
@@ -349,7 +325,7 @@ class PanelSeries:
     def _room(self) -> PanelRoom:
         known = self._settings
         return open_panel(
-            self._path / PRIVATE, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
+            self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
             unit=known["privacy_unit"], window=self.window, bins=int(known["bins"]), ledger=self._ledger,
             dataset=self._dataset, key=self._key,
         )  # fmt: skip
@@ -362,9 +338,6 @@ class PanelSeries:
             total=1.0, refinements=tuple(map(Refinement.trivial, domain.axes)), format=TableFormat.default(self.schema),
         )  # fmt: skip
 
-    def _of(self, period: int) -> Path:
-        return self._path / f"period-{period:04}"
-
     def _checked(self) -> int:
         """Return the last period that was added."""
         if self.added < self.window:
@@ -373,13 +346,15 @@ class PanelSeries:
 
     def _published(self, periods: int) -> IntArray:
         """Return the states of all synthetic persons in the first periods, (n, periods)."""
-        parts = [read_arrays(self._of(t) / "period.npz")["states"] for t in range(self.window - 1, periods)]
+        parts = [read_arrays(self._folder.period(t) / "period.npz")["states"] for t in range(self.window - 1, periods)]
         return np.concatenate(parts, axis=1)
 
     def _noisy(self, period: int) -> FloatArray:
         last = self._checked()
         t = whole("period", period, least=self.window - 1, most=last)
-        return np.asarray(read_arrays(self._of(t) / "period.npz")["noisy"] / self._plan.resolution, np.float64)
+        return np.asarray(
+            read_arrays(self._folder.period(t) / "period.npz")["noisy"] / self._plan.resolution, np.float64
+        )
 
 
 def _intervals(estimates: FloatArray, errors: FloatArray) -> dict[str, Any]:
@@ -387,21 +362,3 @@ def _intervals(estimates: FloatArray, errors: FloatArray) -> dict[str, Any]:
         "estimate": estimates, "standard_error": errors, "lower": np.maximum(estimates - NORMAL * errors, 0.0),
         "upper": np.maximum(estimates + NORMAL * errors, 0.0),
     }  # fmt: skip
-
-
-def _settings_at(path: Path) -> dict[str, Any] | None:
-    """Return the settings of the panel in a folder; ``None`` if there is none.
-
-    Raises
-    ------
-    FormatError
-        If the folder holds something else.
-    """
-    if not (path / SETTINGS).is_file():
-        if holds_others(path):
-            raise FormatError(f"'{path}' exists and is not a panel: give another path")
-        return None
-    found = read_document(path / SETTINGS)
-    if (found.get("format"), found.get("version")) != (FORMAT, VERSION):
-        raise FormatError(f"'{path / SETTINGS}' is not of a panel of version {VERSION}")
-    return found

@@ -19,7 +19,7 @@ from synthdp.curator import Ledger, open_series
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.public_table import read_public
 from synthdp.estimators.series_folder import SeriesFolder
-from synthdp.estimators.series_settings import check_same, new_settings
+from synthdp.estimators.series_settings import check_same, ledger_of, new_settings
 from synthdp.mechanisms.named import table_mechanism_named
 from synthdp.mechanisms.series.asked import (
     KEPT,
@@ -140,11 +140,7 @@ class ReleaseSeries:
     ) -> None:
         if path is None:
             raise ParameterError("path must name a folder for the series: its state is kept there between periods")
-        if dataset is not None and ledger is None:
-            raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
-        if key is not None and (not isinstance(key, bytes) or len(key) < 16):
-            raise ParameterError("key must be 16 bytes or more")
-        ledger = Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
+        ledger = ledger_of(ledger, dataset=dataset, key=key)
         self._folder = SeriesFolder(path)
         known = self._folder.settings()
         self._new = known is None

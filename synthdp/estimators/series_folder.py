@@ -23,8 +23,11 @@ from synthdp.mechanisms.series.decoded import Repeated
 from synthdp.release import Release, load, save
 from synthdp.schema.schema import Schema
 
-SETTINGS, PRIVATE, FORMAT, VERSION = "series.json", "private", "synthdp series", 1
-"""Names in a series' folder: its settings, its private part, and its format with the version."""
+KINDS = ("series", "panel")
+"""What a folder may hold: its settings are in a file of that name, as JSON, with the format and its version."""
+
+PRIVATE, VERSION = "private", 1
+"""Name of a folder's private part, and the version of its format."""
 ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
 """Published rows as grid points of today, and of the version whose columns had grid points of one width only."""
 
@@ -33,18 +36,25 @@ _PLAN, _PERIOD = "plan-", "period-"
 
 
 class SeriesFolder:
-    """The folder of a series.
+    """The folder of a series, or of a panel.
 
     Parameters
     ----------
     path
         The folder.
+    kind
+        Which of `KINDS`.
     """
 
-    __slots__ = ("path",)
+    __slots__ = ("kind", "path")
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | PathLike[str], kind: str = "series") -> None:
+        self.path, self.kind = Path(path), kind
+
+    @property
+    def _settings(self) -> Path:
+        """The file of the settings."""
+        return self.path / f"{self.kind}.json"
 
     @property
     def private(self) -> Path:
@@ -52,7 +62,7 @@ class SeriesFolder:
         return self.path / PRIVATE
 
     def settings(self) -> dict[str, Any] | None:
-        """Return the settings that the series was started with; ``None`` if there is no series.
+        """Return the settings that it was started with; ``None`` if there is nothing.
 
         Raises
         ------
@@ -60,31 +70,31 @@ class SeriesFolder:
             If the folder holds something else.
         """
         try:
-            text = (self.path / SETTINGS).read_text(encoding="utf-8")
+            text = self._settings.read_text(encoding="utf-8")
         except OSError:
-            if holds_others(self.path):
-                raise FormatError(f"'{self.path}' exists and is not a series: give another path") from None
+            if _holds_others(self.path):
+                raise FormatError(f"'{self.path}' exists and is not a {self.kind}: give another path") from None
             return None
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
-            raise FormatError(f"'{self.path / SETTINGS}' is not of a series of version {VERSION}")
+        if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (self._format, VERSION):
+            raise FormatError(f"'{self._settings}' is not of a {self.kind} of version {VERSION}")
         return found
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Write the settings of a new series.
+        """Write the settings of a new series or panel.
 
         Raises
         ------
         DataError
             If the folder cannot be written.
         """
-        text = json.dumps({"format": FORMAT, "version": VERSION, **settings}, indent=1)
+        text = json.dumps({"format": self._format, "version": VERSION, **settings}, indent=1)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path / SETTINGS) as file:
+            with replacing(self._settings) as file:
                 file.write_text(text, encoding="utf-8")
             sync_folder(self.path)
         except OSError as error:
@@ -94,9 +104,18 @@ class SeriesFolder:
     def done(self) -> int:
         """How many periods were published."""
         count = 0
-        while (self.path / f"{_PERIOD}{count:04}").is_dir():
+        while self.period(count).is_dir():
             count += 1
         return count
+
+    def period(self, number: int) -> Path:
+        """Return the folder of a period, counted from 0."""
+        return self.path / f"{_PERIOD}{number:04}"
+
+    @property
+    def _format(self) -> str:
+        """What the settings say that they are of."""
+        return f"synthdp {self.kind}"
 
     def starts(self) -> list[int]:
         """Return the first periods of all plans, in order."""
@@ -146,20 +165,20 @@ class SeriesFolder:
 
     def release(self, period: int) -> Release[Any]:
         """Read what was released about the rows of one period."""
-        return load(self.path / f"{_PERIOD}{period:04}" / "release")
+        return load(self.period(period) / "release")
 
     def cumulative(self, period: int) -> Release[Any]:
         """Read what was released about all rows up to a period."""
-        return load(self.path / f"{_PERIOD}{period:04}" / "cumulative")
+        return load(self.period(period) / "cumulative")
 
     def answers(self, period: int) -> list[IntArray]:
         """Read the noisy answers of a period."""
-        found = read_arrays(self.path / f"{_PERIOD}{period:04}" / "answers.npz")
+        found = read_arrays(self.period(period) / "answers.npz")
         return [found[f"a{i}"] for i in range(sum(name[1:].isdigit() for name in found))]
 
     def rows(self, period: int) -> dict[str, GridIndices]:
         """Read the published rows of a period, as grid indices by column."""
-        folder = self.path / f"{_PERIOD}{period:04}"
+        folder = self.period(period)
         if (folder / ROWS).exists():
             return read_arrays(folder / ROWS)
         schema = Schema.from_json(json.dumps((self.settings() or {}).get("schema")), source="the series")
@@ -173,9 +192,9 @@ class SeriesFolder:
         return replacing_folder(self.path / name)
 
 
-def holds_others(path: Path) -> bool:
+def _holds_others(path: Path) -> bool:
     """Say whether a path is taken by something else than a series that was killed before it had begun."""
-    left_over = (f".{SETTINGS}.", ".panel.json.")  # of a file that was to be moved to its place
+    left_over = tuple(f".{kind}.json." for kind in KINDS)  # of a file that was to be moved to its place
     return path.exists() and (path.is_file() or any(not one.name.startswith(left_over) for one in path.iterdir()))
 
 

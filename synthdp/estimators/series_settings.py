@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 from synthdp.checks import check_number, whole
@@ -12,6 +13,9 @@ from synthdp.errors import ParameterError, SchemaError
 from synthdp.estimators.findings import EPSILONS
 from synthdp.privacy.neighbors import neighbors_named
 from synthdp.schema.schema import schema_given
+
+LEAST_KEY = 16
+"""Bytes of a key at least.  A convention."""
 
 
 def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **given: Any) -> dict[str, Any]:
@@ -40,8 +44,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
         raise SchemaError(
             f"column {declared.undeclared[0]!r} must have declared bounds or levels: a series discovers none"
         )
-    check_number("epsilon", given["epsilon"], least=EPSILONS[0], most=EPSILONS[1])
-    check_number("delta", given["delta"], above=0, below=1)
+    check_loss(given["epsilon"], given["delta"])
     neighbors_named(given["neighbors"])
     periods, most = whole("periods", given["periods"], least=1), given["max_periods_per_unit"]
     if most is None:
@@ -66,8 +69,29 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
     }
 
 
+def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | None, key: bytes | None) -> Ledger | None:
+    """Return the ledger that a series or a panel is recorded in, ``None`` for none.
+
+    Raises
+    ------
+    ParameterError
+        If a dataset is named without a ledger, or the key of the private files is too short.
+    """
+    if dataset is not None and ledger is None:
+        raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
+    if key is not None and (not isinstance(key, bytes) or len(key) < LEAST_KEY):
+        raise ParameterError(f"key must be {LEAST_KEY} bytes or more")
+    return Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
+
+
+def check_loss(epsilon: float, delta: float) -> None:
+    """Raise ParameterError unless a series may promise this."""
+    check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
+    check_number("delta", delta, above=0, below=1)
+
+
 def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
-    """Refuse settings that differ from a folder's series, if they were given with a schema.
+    """Refuse settings that differ from a folder's series or panel, if they were given with a schema.
 
     Raises
     ------
@@ -77,7 +101,11 @@ def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
     if schema is None:
         return
     if json.loads(schema_given(schema).to_json()) != known["schema"]:
-        raise ParameterError("schema must be that of the series in the folder: give another path for another series")
+        raise ParameterError(
+            "schema must be that of the series or panel in the folder: give another path for another one"
+        )
     for name, value in given.items():
         if value != known[name]:
-            raise ParameterError(f"{name} ({value!r}) must be that of the series in the folder ({known[name]!r})")
+            raise ParameterError(
+                f"{name} ({value!r}) must be that of the series or panel in the folder ({known[name]!r})"
+            )

@@ -5,6 +5,7 @@ Post-processing of noisy answers and public rows.  Asks nothing and costs nothin
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +17,16 @@ from synthdp.distribution.explicit import Explicit
 from synthdp.distribution.protocol import Distribution
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
-from synthdp.domain.public_rows import PublicRows
+from synthdp.domain.public_rows import UNKNOWN, PublicRows
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
 from synthdp.fit.public.public_shrinkage import combined, dispersion
-from synthdp.fit.public.smoothed import MODEL_ROWS, smoothed_rows
+from synthdp.fit.public.smoothed import MODEL_ROWS, SmoothedRows, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.queries.contingency import NoisyTable, Shape, cell_index
-from synthdp.randomness import Generator
+from synthdp.randomness import Generator, generator
 
 PUBLIC_GROUPS = 20
 """Groups that a column may have at least: public rows tell of many where noise lets few be measured.  Tuned: at epsilon .1
@@ -47,6 +48,9 @@ ALONE, LEAST_ALONE = 0.5, 0.005
 """Share of rows that come from the model of noisy answers alone, in parts of how far these are trusted; and the least, so
 that no cell that they fill is without rows.  Tuned: on Adult's published sample shares of 0, .15, .3, .5 had three-way
 errors of .055, .053, .0525, .053 at epsilon 1 and .066, .065, .066, .068 at .3."""
+
+SEED = 0
+"""Of the smoothing of public rows, which is the same each time.  A convention."""
 
 BORNE_OUT = 0.8
 """Public relations are used where noisy tables are nearer to them than to none by this factor of squares.  Tuned: by
@@ -158,7 +162,7 @@ def fit_tables_with_public(
         Source of the rows of both models.
     """
     shape = domain.shape
-    base = smoothed_rows(public.codes(domain), shape, list(margins), zeros=zeros, rng=rng)
+    base = _smoothed(public, domain, margins, zeros)
     if not base.related:
         return alone()
     tables, ratio = tables_of(), total / public.effective
@@ -185,6 +189,24 @@ def fit_tables_with_public(
     for _ in range(SWEEPS):
         weights = rake_rows(weights, raked, total=total)
     return Explicit(shape=shape, codes=codes, weights=weights)
+
+
+def _smoothed(
+    public: PublicRows, domain: Domain, margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray]
+) -> SmoothedRows:
+    """Return the smooth distribution of public rows over some groups of values, the same each time; kept with them.
+
+    A later period of a series has the groups of the one before.
+    """
+    codes, told = public.codes(domain), hashlib.sha256(repr((domain.shape, sorted(zeros))).encode())
+    drawn = list(margins) if (codes == UNKNOWN).any() else [np.ones(size) for size in domain.shape]
+    for one in (codes, *(zeros[clique] for clique in sorted(zeros)), *drawn):
+        told.update(np.ascontiguousarray(one).tobytes())
+    key = told.digest()
+    if key not in public.kept:
+        public.kept.clear()
+        public.kept[key] = smoothed_rows(codes, domain.shape, drawn, zeros=zeros, rng=generator(SEED))
+    return public.kept[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,6 +58,7 @@ def curator(codes: np.ndarray, neighbors: str, **options) -> Curator:
     return Curator(binary_table(SCHEMA, codes), schema=SCHEMA, budget=BUDGET, neighbors=neighbors, **options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("name", BUILD)
 def test_the_loss_is_known_first_and_is_what_the_ledger_lost(tmp_path, name, neighbors):

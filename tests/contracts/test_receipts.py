@@ -90,6 +90,7 @@ def test_every_receipt_says_what_is_public_and_what_a_unit_is(name: str, whom: s
     assert "were declared and do not come from this table" in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_every_receipt_says_from_which_source_a_column_is_known(name: str) -> None:
     case = CASES[name]
@@ -110,6 +111,7 @@ def test_no_receipt_says_of_a_drafted_bound_that_it_does_not_come_from_the_table
     assert "do not come from this table" not in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_the_items_stay_within_the_promise_whatever_was_asked_before(name: str) -> None:
     """A curator that has answered others, and a mechanism that takes a part of what is left: still one promise."""

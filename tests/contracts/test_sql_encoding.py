@@ -233,8 +233,8 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
 ) -> None:
     door = doors["postgres"][0]
     counted = SqlSource(door, table=people, push="counts")
-    odd = SqlSource(door, query="SELECT 1.5::numeric AS x, 1 AS y", push="counts")
-    assert "column 'x' of type numeric cannot be encoded" in refused(
+    odd = SqlSource(door, query="SELECT 1.5::numeric::money AS x, 1 AS y", push="counts")
+    assert "column 'x' of type money cannot be encoded" in refused(
         odd, Schema({"x": Continuous(0, 1), "y": Integer(0, 1)})
     )
     assert "declare column 'age'" in refused(counted, Schema({"age": Integer()}))
@@ -275,6 +275,20 @@ SENT_AS_TEXT_OR_MICROSECONDS: dict[str, tuple[dict[str, Any], list[str | None]]]
     "time": (
         {"t": sd.Time(nullable=True), "h": sd.Time("08:00", "17:00"), "m": sd.Time(resolution="min")},
         ["00:00", "07:59:59.999999", "08:00", "12:34:56.789", "17:00", "17:00:00.000001", "23:59:59.999999", "24:00", None],
+    ),
+    "numeric": (
+        {
+            "c": Continuous(-3, 90, decimals=2, nullable=True, special=(0, -99, 0.07)),
+            "d": sd.Decimal(-12.5, 99_999_999.99),
+            "h": Continuous(0.5, 14, step=0.5),
+            "u": Continuous(0, 1),
+            "t": Continuous(0.1, 2.3, nullable=True, special=(9.5, -1)),
+        },
+        ["0", "0.005", "0.015", "0.025", "-0.005", "1.005", "2.675", "0.07", "0.0700", "0.07000000000000000000001",
+         "-99", "9.5", "9.500000000000000000000000001", "-1", "0.1", "2.3", "1", "0.99999999999999999999",
+         "99999999.985", "99999999.995", "123456789012345678901234567890.5", "1e400", "-1e400", "1e-400", "-1e-400",
+         "1e-320", "4e-324", "2.4e-324", "-2.4703282292062328e-324", "2.4703282292062327e-324", "3e-291", "0.25",
+         "0.75", "13.75", "NaN", "Infinity", "-Infinity", None],
     ),
     "interval": (
         {

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import synthdp as sd
 from synthdp.cli.main import main
 from synthdp.errors import DataError, FormatError, ParameterError, SchemaError
+from synthdp.mechanisms import public_prior
 
 SCHEMA = sd.Schema({"ward": sd.Categorical(["icu", "er", "other"]), "night": sd.Boolean(), "age": sd.Integer(0, 99)})
 
@@ -141,10 +142,15 @@ def test_without_history_the_first_tables_stay_and_the_receipt_says_so(tmp_path)
     assert abs(made.cumulative_.output.rows - 6000) < 500
 
 
-def test_a_public_table_chooses_the_tables(tmp_path):
+def test_a_public_table_chooses_the_tables_and_is_smoothed_once(tmp_path, monkeypatch):
+    smoothed, made_once = public_prior.smoothed_rows, []
+    monkeypatch.setattr(
+        public_prior, "smoothed_rows", lambda *given, **more: made_once.append(1) or smoothed(*given, **more)
+    )
     made = sd.ReleaseSeries(schema=SCHEMA, epsilon=4.0, periods=2, path=tmp_path / "s", public=month(9, 400))
     made.add(MONTHS[0])
     made.add(MONTHS[1])
+    assert made_once == [1]
     assert any("public" in note for note in made.receipt_.notes)
     icu = float(made.answer(sd.count("ward == 'icu'"))["estimate"].iloc[0])
     assert icu == pytest.approx(sum((one["ward"] == "icu").sum() for one in MONTHS[:2]), abs=200)

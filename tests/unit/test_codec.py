@@ -101,6 +101,7 @@ def curator() -> sd.Curator:
     return sd.Curator(TABLE, schema=SCHEMA, budget=BUDGET)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_a_release_of_queries_of_ones_own_is_saved_whole(make, mechanism, tmp_path):

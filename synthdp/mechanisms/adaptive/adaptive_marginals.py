@@ -9,7 +9,7 @@ learned.  The rest is post-processing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -39,11 +39,12 @@ from synthdp.mechanisms.adaptive.optimum import Optimum, optimum_of
 from synthdp.mechanisms.adaptive.rounding import measure_roundness
 from synthdp.mechanisms.adaptive.screening import Screening, screen_against_independence, screen_against_model
 from synthdp.mechanisms.adaptive.second_moments import likely_products, measure_second_moments
-from synthdp.mechanisms.adaptive.selection import Candidate, Planner
+from synthdp.mechanisms.adaptive.selection import Planner
 from synthdp.mechanisms.adaptive.shares import (
     DEEP_SHARE,
     FIRST_COUNT_SHARE,
     LEAST_SHARE,
+    ONE_WAYS_IN_TABLES,
     ROUNDS_WITH_TRIPLES,
     gain_of_one_ways,
     one_way_share,
@@ -301,7 +302,7 @@ class AdaptiveMarginals(HasPrivacyCost):
             batch = self.planner.choose_with_rest(
                 candidates, known.left, share=limit - screening, base=[*known.zeros, *known.tree],
                 shape=known.domain.shape, wished=None if known.places else workload.wishes,
-                beside=self._gain_of_one_ways(known, candidates),
+                beside=self._gain_of_one_ways(known, workload),
             )  # fmt: skip
             if number == 0 and not batch.shares and not triples:
                 break
@@ -359,13 +360,17 @@ class AdaptiveMarginals(HasPrivacyCost):
             known={**pooled.precisions, (): counted},
         )  # fmt: skip
 
-    def _gain_of_one_ways(self, known: Knowledge, pairs: Sequence[Candidate]) -> Callable[[float], float]:
+    def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
         """Return what it would bring to measure the one-ways again instead of tables, by its share of the budget."""
+        columns = range(len(known.domain))
+        weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
 
         def gain(share: float) -> float:
             if share <= 0:
                 return 0.0
-            return gain_of_one_ways(known.columns, pairs, known.left.table_stddev(share / len(known.columns)))
+            return ONE_WAYS_IN_TABLES * gain_of_one_ways(
+                known.columns, weights, known.left.table_stddev(share / len(columns))
+            )
 
         return gain
 

@@ -26,9 +26,10 @@ from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import SEEN, merged_groups
 from synthdp.mechanisms.adaptive.screening import Screening, distances_from
-from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, PARTS, Batch, Candidate, Planner
+from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
+from synthdp.privacy.loss import ROUNDING
 from synthdp.queries.contingency import cell_index
 from synthdp.queries.marginals import Marginals
 
@@ -47,9 +48,6 @@ FILLED = 3.5
 SCORE_NOISE = 0.02
 """Noise of a triple's score, in parts of the rows."""
 
-LEAST_SCREEN = 0.005
-"""Part of the last batch that scores cost at least."""
-
 MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
 """Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
 
@@ -57,9 +55,6 @@ RESERVE = 0.5
 """Fraction of the last batch's budget that is held back until triples are scored.
 
 That part then goes to triples, or to a second measurement of the batch.  Tuned; not measured."""
-
-CLEARLY = 1.05
-"""Triples are measured if tables promise so many times more with them; gains are guessed within a few per cent."""
 
 LEAST_EXPECTED = 0.02
 """Rows that a cell is thought to hold at least, where no row of the model lies in it.  A numerical tolerance."""
@@ -142,29 +137,33 @@ def measure_with_triples(
         return measure_tables(known, account, batch.times(RESERVE), candidates)
     known = _with_axes(known, workload, share=RESERVE * whole, tables=len(triples))
     noisy = left_over(candidates, batch, known)
-    screening = min(max(LEAST_SCREEN * whole, _screening_share(known, len(triples))), MOST_SCREEN * whole)
+    screening = min(_screening_share(known, len(triples)), MOST_SCREEN * whole)
     scores, known = _screen(
         known, account, workload, share=screening, model=model(known), triples=triples, left_over=noisy
     )
     waited = RESERVE * whole - screening
     chosen = [one for one in candidates if one in batch]
 
-    def gain_of_batch(share: float) -> float:
-        stddevs = (known.left.table_stddev(batch.shares[one.clique] * share / whole) for one in chosen)
-        return sum(one.gain(stddev) for one, stddev in zip(chosen, stddevs, strict=True))
-
-    without = gain_of_batch(whole - screening)
-    best, part, more = CLEARLY * without, 0.0, None
-    for division in PARTS:
-        some = planner.choose_next_tables(
-            scores, known.left, share=division * waited, base=[*known.zeros, *known.tree], shape=known.domain.shape
+    def gain_of_batch(rest: float) -> float:
+        """Return what the batch gains if so much more of what waited goes to it."""
+        parts = ((1 - RESERVE) * whole, (1 - RESERVE) * whole + rest)
+        stddevs = (
+            [known.left.table_stddev(batch.shares[one.clique] * part / whole) for one in chosen] for part in parts
         )
-        gain = some.gain + gain_of_batch(whole - screening - division * waited)
-        if gain > best:
-            best, part, more = gain, division, some
-    if more is not None:
-        known = measure_tables(known, account, more, scores)
-    return known if part == 1 else measure_tables(known, account, batch.times((1 - part) * waited / whole), candidates)
+        without, found = (sum(one.gain(stddev) for one, stddev in zip(chosen, some, strict=True)) for some in stddevs)
+        return found - without
+
+    more = planner.choose_next_tables(
+        scores,
+        known.left,
+        share=waited,
+        base=[*known.zeros, *known.tree],
+        shape=known.domain.shape,
+        beside=gain_of_batch,
+    )
+    known = measure_tables(known, account, more, scores)
+    rest = waited - sum(more.shares.values())
+    return measure_tables(known, account, batch.times(rest / whole), candidates) if rest > ROUNDING else known
 
 
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:

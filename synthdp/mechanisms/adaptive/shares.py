@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synthdp.mechanisms.adaptive.column_tree import OneWay
-from synthdp.mechanisms.adaptive.energies import MEAN_ABS, OF_MARGINS, explained_by_chance
-from synthdp.mechanisms.adaptive.selection import Candidate
+from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
@@ -49,6 +48,12 @@ SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
 screening costs (tuned); and the largest stddev of a score, as a fraction of the rows, at which pairs are screened at all:
 few pairs score above .5 without noise, so beyond it noise alone would choose.  The value .3 is not measured."""
+
+ONE_WAYS_IN_TABLES = 0.1
+"""What one-ways gain counts so much beside what tables gain: it is counted in every pair of a column, in most of which the
+relation that is missing is the larger error, and squares add.
+
+Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md): relations lose by more."""
 
 LEAST_SHARE = 0.02
 """A share that is worth measuring the one-ways again for, when nothing else was."""
@@ -95,34 +100,27 @@ def signal(budget: BudgetAllocation, total: float) -> float:
     return total / budget.table_stddev(1.0)
 
 
-def gain_of_one_ways(columns: Sequence[OneWay], pairs: Sequence[Candidate], stddev: float) -> float:
+def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev: float) -> float:
     """Return by how much less noise in the one-ways would decrease the errors of all pairs, in rows, by weight.
 
-    A pair's table is wrong by its relation and chance, and by what is wrong in its two columns; these add in squares, since
-    they have nothing to do with each other.  Estimates of bins are nearer than noisy counts, and by no more wrong than the
-    rows in them.
+    Noise hurts a bin by no more than the rows in it, as `selection.Candidate.cells` has it for tables.
 
     Parameters
     ----------
     columns
         What is known of each column.
-    pairs
-        Candidates; those of other than two columns, or over merged groups, are left out.
+    weights
+        For each column the sum of the weights of the pairs that it is in.
     stddev
         Of the noise of a second measurement of the first histogram of every column, in rows.
     """
-    pairs = [one for one in pairs if len(one.clique) == 2 and one.level == 0]
-    if not pairs:
-        return 0.0
-    wrong, part = [], MEAN_ABS * math.sqrt(OF_MARGINS)
-    for column in columns:
+    gain = 0.0
+    for column, weight in zip(columns, weights, strict=True):
         rows = np.bincount(column.first_bin, weights=column.weights, minlength=column.first.size)
         both = (column.stddev**-2 + stddev**-2) ** -0.5
-        wrong.append([float(np.minimum(part * noise, rows).sum()) for noise in (column.stddev, both)])
-    square = np.array([[one.relation.expected**2 + explained_by_chance(one.expected) ** 2] for one in pairs])
-    square = square + (np.array(wrong) ** 2)[np.array([one.clique for one in pairs])].sum(axis=1)
-    before, after = np.sqrt(square).T
-    return float(np.array([one.weight for one in pairs]) @ (before - after))
+        noise = [float(np.minimum(MEAN_ABS * one, rows).sum()) for one in (column.stddev, both)]
+        gain += weight * (noise[0] - noise[1])
+    return gain
 
 
 def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs: int, total: float) -> float:

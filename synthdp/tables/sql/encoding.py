@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from synthdp.arrays import AnyArray, GridIndices, narrow
-from synthdp.domain.grid import Grid, grid_of
+from synthdp.domain.grid import Grid, bounds_of, grid_of
 from synthdp.schema.column import Fresh, Interval, Level, Levels, Steps
 from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
@@ -26,6 +27,16 @@ MOST_LEVELS = 1000
 
 _FARTHEST = 2**62
 """Whole numbers beyond have no room for arithmetic of 64 bits."""
+
+_MOST_DIGITS = 2**50
+"""Numbers of steps beyond, over their denominator, may be a step off as floats: their ends are not told from neighbours."""
+
+_LEAST = 1e-290
+"""Numbers of any digits nearer to 0 are taken for this one.  A safety limit: their floats have fewer digits, or are 0."""
+
+with localcontext(prec=800):
+    _ZERO = Decimal(2) ** -1075
+"""Derived: texts of numbers up to here are 0 as floats of 64 bits, whose least is twice that."""
 
 _WIDEST, _NARROWEST = 1e200, 1e-200
 """Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
@@ -75,7 +86,7 @@ WORDS: Mapping[str, Words] = {
         {
             "int2": "whole", "int4": "whole", "int8": "whole", "float4": "real", "float8": "real", "bool": "truth",
             "text": "text", "varchar": "text", "bpchar": "text", "date": "day", "timestamp": "moment",
-            "timestamptz": "zoned",
+            "timestamptz": "zoned", "numeric": "numeric",
         },
         "/", "round({0})", "CAST(extract(epoch from {0}) * 1000000 AS bigint)", 'CAST({0} AS text) COLLATE "C"',
     ),
@@ -141,6 +152,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
     kind, name, grid = words.kinds.get(asked.kind), f"g{j}", grid_of(column)
     if kind is None:
         kind, value = _as_it_comes(asked, value)
+    if kind == "numeric":
+        kind, value = ("real", _as_float(value)) if _has_room(column) else (None, value)
     match column.support():
         case Fresh():
             return Stages({name: "0"}, (), name)
@@ -152,6 +165,8 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
             if whole is None:
                 return None
             return Stages({f"w{j}": whole}, ({name: _of_steps(steps, grid, f"w{j}", words)},), name)
+        case Steps() as steps if kind in {"whole", "real"} and column.quantity == "number":
+            return _of_decimals(steps, grid, value, j, words)
         case Interval() as interval if kind in {"whole", "real"} and column.quantity == "number":
             return _of_interval(interval, grid, value, j, words)
     return None
@@ -170,6 +185,33 @@ def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
     if pa.types.is_time(asked.arrives) or pa.types.is_duration(asked.arrives):
         return ("clock" if pa.types.is_time(asked.arrives) else "length"), f"({asked.sql.format(value)})"
     return None, value
+
+
+def _has_room(column: Column) -> bool:
+    """Say whether numbers of any digits may be brought near the bounds of a column, and no special value is tiny."""
+    support = column.support()
+    if column.quantity != "number" or not isinstance(support, Interval | Steps):
+        return False
+    if isinstance(support, Steps) and support.denominator is None:
+        return False  # read as texts, whole numbers are whole to the last digit
+    ends = bounds_of(column)
+    return max(map(abs, (*ends, *support.special))) < _MOST_DIGITS and all(
+        one == 0 or abs(one) > _LEAST for one in support.special
+    )
+
+
+def _as_float(value: str) -> str:
+    """Return a PostgreSQL number of any digits as one that has a float: NaN is missing, and no cast overflows or underflows.
+
+    What is that large lies beyond all bounds, and what is that small is a zero as a float where its text is.
+    """
+    zero, least, most = (f"CAST('{one:f}' AS numeric)" for one in (_ZERO, Decimal(str(_LEAST)), Decimal(2**53)))
+    return (
+        f"(CASE WHEN {value} = CAST('NaN' AS numeric) THEN NULL WHEN {value} > {most} THEN {most} "
+        f"WHEN {value} < -{most} THEN -{most} WHEN {value} BETWEEN -{zero} AND {zero} THEN 0 "
+        f"WHEN {value} > 0 AND {value} < {least} THEN {least} WHEN {value} < 0 AND {value} > -{least} THEN -{least} "
+        f"ELSE {value} END)"
+    )
 
 
 def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
@@ -261,6 +303,31 @@ def _of_runs(step: str, grid: Grid, words: Words) -> str:
         f"WHEN {step} < {after.step} THEN {one}" for one, after in zip(inside, grid.runs[1:], strict=False)
     )
     return f"(CASE {whens} ELSE {inside[-1]} END)" if whens else f"({inside[-1]})"
+
+
+def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
+    """Return SQL of the grid index of a number in steps of a fraction, in stages; None if there are too many digits.
+
+    The steps are counted by the encoder's own operations on floats; what is clipped first is clipped there afterwards.
+    """
+    denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
+    if max(*map(abs, ends), denominator) > _MOST_DIGITS:
+        return None
+    real_of = partial(_real, kind=words.real)
+    x, w, g = f"x{j}", f"w{j}", f"g{j}"
+    real = f"CAST({value} AS {words.real})"
+    missing = f"{real} IS NULL OR {real} = CAST('NaN' AS {words.real})"
+    special = "".join(f"WHEN {real} = {real_of(s)} THEN {grid.regular + i} " for i, s in enumerate(grid.special))
+    low, high = (real_of(float(steps.value(at))) for at in (steps.first, steps.last))
+    first = {
+        x: f"CASE WHEN {missing} THEN {low} WHEN {real} < {low} THEN {low} WHEN {real} > {high} THEN {high} ELSE {real} END",
+        g: f"CASE WHEN {missing} THEN {_null(grid)} {special}ELSE -1 END",
+    }
+    counted = f"({x} * {real_of(float(denominator))} - {real_of(float(steps.offset))}) / {real_of(float(steps.size))}"
+    count = {w: f"CAST({words.even.format(f'({counted})')} AS bigint) - {steps.first}"}
+    last = int(grid.points_of(np.array([steps.last - steps.first], np.uint64))[0])
+    point = f"WHEN {w} < 0 THEN 0 WHEN {w} >= {steps.last - steps.first} THEN {last} ELSE {_of_runs(w, grid, words)}"
+    return Stages(first, (count, {g: f"CASE WHEN {g} >= 0 THEN {g} {point} END"}), g)
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:

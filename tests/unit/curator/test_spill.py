@@ -102,6 +102,7 @@ def test_a_full_disk_is_one_clear_error(monkeypatch):
         SpillBuffer(memory=0).add([np.arange(3, dtype=np.uint8)])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("memory", [0, 700, 10**8])
 @pytest.mark.parametrize("rows", [7, 64, 1000])
 @pytest.mark.parametrize("adjacency", [Adjacency(), Adjacency(unit="unit", rows=3)])

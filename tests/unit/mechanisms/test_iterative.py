@@ -76,6 +76,7 @@ def updates(construction, asked, truth, alpha, *, off=0.0, most=1000):
     return most
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("off", [-0.5, 0.0, 0.5])
 @pytest.mark.parametrize("name", LISTED)
 def test_no_sequence_of_wrong_guesses_needs_more_updates_than_the_bound(name, off):
@@ -107,7 +108,7 @@ def test_sparse_weights_need_no_more_updates_than_their_bound_and_slots_outlast_
 
 def test_a_sparse_query_without_room_is_refused_before_the_table_is_asked():
     construction = SparseConstruction(table=SparseTable(1), total=ROWS, alpha=0.5)
-    with pytest.raises(MechanismFailure, match="raise slots"):
+    with pytest.raises(MechanismFailure, match="slots"):
         construction.check(SPARSE[-1])
 
 

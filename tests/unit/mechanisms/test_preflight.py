@@ -40,6 +40,7 @@ def curator(schema: sd.Schema, loss: object, **options: object) -> Curator:
     return Curator(table(), schema=schema, budget=loss, **options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("unit", [None, "kind"])

@@ -192,6 +192,7 @@ def test_a_special_value_is_told_apart(views: dict[str, Any]) -> None:
 # In a notebook ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*MODELLED, "word"])
 def test_a_plot_is_the_report_s_chart_as_an_svg_of_its_own(
     release: sd.SyntheticRelease, name: str, tmp_path: Path
@@ -212,6 +213,7 @@ def test_a_plot_is_the_report_s_chart_as_an_svg_of_its_own(
 HOSTILE = ["<script>", "]]>", "&amp;", "\x00\x0b", "\ud7ff\uffff", "'\"", "}} {{ 1 }}", "\u202e"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_picture_is_xml_whatever_names_and_levels_are(name: str) -> None:
     table = pd.DataFrame({name: HOSTILE * 50, "b": range(8 * 50)})

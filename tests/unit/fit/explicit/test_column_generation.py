@@ -48,6 +48,7 @@ def listed(problem: GridProblem) -> FitProblem:
 PLANE = chebyshev_basis(d=2, N=33, degree=4, order=2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("pricer", "stddev"),
     [

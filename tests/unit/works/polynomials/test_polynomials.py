@@ -35,6 +35,7 @@ def test_degrees_for_an_error_of_a_tenth_are_those_of_the_table(k, chebyshev, op
     assert 1 + next(i for i, error in enumerate(errors) if error <= 0.1) == optimal
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("k", range(2, 17))
 def test_the_chebyshev_polynomial_is_one_at_the_conjunction_and_small_elsewhere(k):
     for degree in range(1, k + 1):
@@ -120,6 +121,7 @@ def test_a_query_of_any_width_and_price_has_a_polynomial_that_is_never_worse_tha
         assert cost <= (max(values) - min(values)) / 2 + price * abs(middle) + 2e-6
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("k", [9, 48, 56, 64, 80])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_all_levels_without_a_price_give_the_query_itself(shape, k):

@@ -30,6 +30,7 @@ def curator_of(values: object, column: object, *, epsilon: float = 1e5) -> sd.Cu
     return sd.Curator(table, schema=sd.Schema({"x": column}), budget=sd.PureDP(epsilon), neighbors="replace_one")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("cells", [3, 7, 300, 300_000])
 @pytest.mark.parametrize("kind", list(NUMBERS))
 def test_no_value_is_read_further_off_than_the_cells_say(kind, cells):

@@ -56,7 +56,7 @@ def test_keys_that_were_never_asked_about_have_an_untouched_weight():
 def test_running_out_of_slots_says_what_to_raise_and_changes_nothing():
     table = SparseTable(5)
     table.touch(support([DENOMINATOR] * 4))
-    with pytest.raises(MechanismFailure, match="raise slots"):
+    with pytest.raises(MechanismFailure, match="slots"):
         table.touch(support([DENOMINATOR] * 4, first=3))
     assert (len(table.place), table.untouched) == (4, 1)
     with pytest.raises(ParameterError, match="slots"):
