@@ -192,7 +192,7 @@ def _things(series: Any) -> Labels:
 
 
 def _thing(scalar: Any) -> object:
-    """Return one value as Python has it; `Opaque` for what Python cannot hold, such as a list with a text that is no UTF-8."""
+    """Return one value as Python has it; `Opaque` for what Python cannot hold, such as a text that is no UTF-8 in a list."""
     if not scalar.is_valid:
         return None
     if pa.types.is_time(scalar.type):
