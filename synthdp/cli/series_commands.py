@@ -18,7 +18,7 @@ SERIES, PANEL = "series.json", "panel.json"
 """The file of settings by which a folder is known as a series or a panel."""
 
 OF_SERIES = {"neighbors": "add_remove", "max_rows_per_unit": 1, "max_periods_per_unit": None}
-"""Options of a series that a panel has not, and what they are if nobody gives them."""
+"""Options of a series that a panel has not, and what they are if nobody gives them.  A convention."""
 
 
 @click.group(cls=WholeHelp)

@@ -30,7 +30,7 @@ from synthdp.randomness import Generator
 
 _SAFE_MASS = 1e-250  # a separator cell above it loses at most 1e-58 of its mass to underflow
 MAX_CELLS = 10_000_000
-"""The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes."""
+"""The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes.  A safety limit."""
 
 
 class CalibratedTree(NamedTuple):

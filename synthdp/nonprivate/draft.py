@@ -465,7 +465,9 @@ class ColumnReview:
         """
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         if entry is None:
-            raise SchemaError(f"the draft has no other column for {self.name!r}")
+            raise SchemaError(
+                f"the draft proposes no other declaration of column {self.name!r}: accept it, or change its settings"
+            )
         self._draft._replace(self.name, entry | {"reviewed": False})
         return self.accept(by=by)
 
