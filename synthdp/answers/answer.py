@@ -295,7 +295,7 @@ class AnswerEngine:
         if len(division.groupings) != 1 or division.size != 1:
             return found
         (grouping,) = division.groupings
-        points = np.flatnonzero(division.holds[0][grouping.groups])
+        points = np.flatnonzero((grouping.groups >= 0) & division.holds[0][grouping.groups])
         name = self.model.domain.names[grouping.column]
         if not len(points) or any((name, int(point)) not in self._unproven for point in points):
             return found
@@ -304,7 +304,17 @@ class AnswerEngine:
     @cached_property
     def _unproven(self) -> frozenset[tuple[str, int]]:
         """Return the columns and grid points that no row comes out with, because noise explains their counts."""
-        return frozenset(unproven_points(self.model, self.direct.measurements))
+        found = []
+        for name, index in unproven_points(self.model, self.direct.measurements):
+            (j,) = self.model.domain.index(name)
+            refinement = self.model.refinements[j]
+            cell = refinement.fine.cell_of_alone(index)
+            if cell is not None and (
+                refinement.weights[cell] <= 0
+                or self.model.distribution.marginal((j,))[refinement.coarse_cell[cell]] <= 0
+            ):
+                found.append((name, index))
+        return frozenset(found)
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
         """Return estimates and stddevs of counts of a partition, (groups,) each, and their basis: measured or model."""

@@ -235,7 +235,7 @@ def test_misfits_are_warned_of_and_stand_on_receipt_and_report(name: str) -> Non
     release, _, kinds = released(name)
     assert MisfitWarning in kinds
     wrong = [column for column in release.schema_ if column in ("level", "x")]
-    lines = [note for note in release.receipt_.notes if "did not fit" in note]
+    lines = [note for note in release.receipt_.notes if "outside the schema" in note]
     assert all(any(f"{column!r}" in line and "%" in line for line in lines) for column in wrong)
     views = {view.name: view for view in column_views(release.release_.model, release.release_.measurements)}
     for column in wrong:

@@ -202,7 +202,7 @@ def test_whatever_a_sealed_document_says_a_release_or_one_sentence_comes_of_it(n
 def test_no_class_but_those_with_a_form_is_made_by_a_file(kind, folder):
     document = json.loads((folder / "release.json").read_text())
     sealed(folder, {**document, "output": {**document["output"], "kind": kind}})
-    with pytest.raises(FormatError, match=r"of a type that it must not have|a class from elsewhere"):
+    with pytest.raises(FormatError, match=r"type|class"):
         load(folder)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import ndtr
 
 from synthdp.arrays import FloatArray
-from synthdp.fit.public.public_shrinkage import combined
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.smoothing import smoothed
 
@@ -40,6 +39,8 @@ def _shaped(column: OneWay) -> OneWay:
         return column
     counts = column.counts[:regular]
     expected = expected_counts(counts, _edges(column, regular), like, stddev=column.stddev)
+    from synthdp.fit.public.public_shrinkage import combined
+
     found, _ = combined(counts, expected, column.stddev, ratio=SAMPLE)
     pooled = column.counts.copy()
     pooled[:regular] = found
@@ -123,10 +124,12 @@ def _lognormal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> Float
 
 
 def _normal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
+    """Return the probability that a normal variable of mean place and stddev exp(log_scale) is at most x."""
     return np.asarray(ndtr((x - place) / np.exp(log_scale)))
 
 
 def _exponential(x: FloatArray, place: FloatArray, _: FloatArray) -> FloatArray:
+    """Return the probability that an exponential variable of mean exp(place) is at most x."""
     return np.asarray(-np.expm1(-x / np.exp(place)))
 
 
