@@ -16,7 +16,8 @@ GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
 """(n,) numbers of one column's values on its finest public grid; `domain.encoder.encode` makes them."""
 
 LARGEST_WHOLE = 2**62
-"""No whole number that is held lies beyond ±2**62, so that the sum or the difference of two fits in 64 bits."""
+"""No whole number that is held lies beyond ±2**62, so that the sum or the difference of two fits in 64 bits.
+A safety limit."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) the bin of each row in each column, in range(shape[j]); `Domain.codes` makes them.  Fortran order is fastest."""
