@@ -36,10 +36,11 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25
-"""Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand."""
+"""Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand.
+Tuned; not measured."""
 
 CUTS = 101
-"""Thresholds that are tried in the pilot runs."""
+"""Thresholds that are tried in the pilot runs.  Tuned; not measured."""
 
 LEAST_RUNS = 8
 """Fewest runs of an audit: fewer say nothing.  A safety limit."""

@@ -31,7 +31,7 @@ SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
 """Names of the file of checksums and of the signature's purpose."""
 
 BLOCK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes that are read at once.  A safety limit."""
 
 
 def kept_release(folder: Path) -> Path:

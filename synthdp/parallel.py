@@ -16,7 +16,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORKERS = min(4, os.cpu_count() or 1)
-"""Threads at most: each holds a block of its own."""
+"""Threads at most: each holds a block of its own.  A safety limit of memory."""
 
 
 def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:

@@ -30,16 +30,16 @@ from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_bu
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
-"""The option of ε, for all commands."""
+"""The option of ε, for all commands.  A convention."""
 
 DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
-"""The option of δ, for all commands."""
+"""The option of δ, for all commands.  A convention."""
 
 SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
 """The option of the seed, for all commands."""
 
 MOST_NAMES = 10
-"""Columns that one line names."""
+"""Columns that one line names.  A convention."""
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 """The option of output for machines, for all commands."""

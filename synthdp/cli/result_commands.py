@@ -27,7 +27,7 @@ TAKEN_BY = {
     "q": ("quantile",), "bins": ("marginal",), "weight": ("count", "share", "sum", "mean"),
     "where": KINDS[2:], "by": KINDS[1:],
 }  # fmt: skip
-"""What goes with which question."""
+"""What goes with which question.  A convention."""
 
 
 @click.command()

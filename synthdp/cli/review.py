@@ -31,7 +31,7 @@ KEYS = {
 """The key of each answer."""
 
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key not in "?i"), "[?]"])
-"""The line of all answers except another draft's, which few columns have."""
+"""The line of all answers except another draft's, which few columns have.  A convention."""
 
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 HELP = {
@@ -53,7 +53,7 @@ MIDNIGHT = "T00:00:00.000000"
 """What a day need not say of its time.  A text."""
 
 MOST_SHOWN = 12
-"""Levels that are shown at once."""
+"""Levels that are shown at once.  A convention."""
 
 _ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
 """Settings that the answer "change" asks for."""

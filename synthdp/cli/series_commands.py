@@ -18,7 +18,7 @@ SERIES, PANEL = "series.json", "panel.json"
 """The file of settings by which a folder is known as a series or a panel."""
 
 OF_SERIES = {"neighbors": "add_remove", "max_rows_per_unit": 1, "max_periods_per_unit": None}
-"""Options of a series that a panel has not, and what they are if nobody gives them."""
+"""Options of a series that a panel has not, and what they are if nobody gives them.  A convention."""
 
 
 @click.group(cls=WholeHelp)
@@ -68,9 +68,16 @@ def start(
     """
     if any((folder / name).exists() for name in (SERIES, PANEL)):
         raise DataError(f"'{folder}' holds a series already: add a period to that series, or give another folder")
-    known = {"schema": synthdp.Schema.read(schema_path), "periods": periods, "path": folder, "ledger": ledger}
+    known: dict[str, Any] = {
+        "schema": synthdp.Schema.read(schema_path),
+        "periods": periods,
+        "path": folder,
+        "ledger": ledger,
+    }
     made: synthdp.ReleaseSeries | synthdp.PanelSeries
-    of_panel = {name: value for name, value in (("window", window), ("bins", bins)) if value is not None}
+    of_panel: dict[str, Any] = {
+        name: value for name, value in (("window", window), ("bins", bins)) if value is not None
+    }
     if panel:
         for name, usual in OF_SERIES.items():
             if options.pop(name) != usual or keep_tables:

@@ -30,7 +30,7 @@ from synthdp.randomness import Generator
 
 _SAFE_MASS = 1e-250  # a separator cell above it loses at most 1e-58 of its mass to underflow
 MAX_CELLS = 10_000_000
-"""The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes."""
+"""The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes.  A safety limit."""
 
 
 class CalibratedTree(NamedTuple):
@@ -331,7 +331,11 @@ def _joined(
     clique: Clique,
     max_cells: int,
 ) -> tuple[list[int], FloatArray]:
-    """Multiply a message into a table that holds the columns it shares with what is above it."""
+    """Return the columns of a table and a message together, and the product of both over these columns.
+
+    ``columns`` are the axes of ``table``, ``incoming`` the axes of ``message``; ``clique`` is named if the product has more
+    than ``max_cells`` cells.
+    """
     union = columns + [a for a in incoming if a not in columns]
     _check_cells(shape, union, tuple(sorted(clique)), max_cells)
     order = sorted(range(len(incoming)), key=lambda axis: union.index(incoming[axis]))

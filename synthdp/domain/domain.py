@@ -125,7 +125,7 @@ def finest_axis(name: str, column: Column) -> Axis:
 
 
 MAX_CELLS = 2**22
-"""Most cells that are listed."""
+"""Most cells that are listed.  A safety limit."""
 
 
 def universe_size(domain: Domain) -> int:

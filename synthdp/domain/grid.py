@@ -18,7 +18,8 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
-"""Regular grid points of a column of very many values, the finer ones near 0 aside: four levels of 32 parts."""
+"""Regular grid points of a column of very many values, the finer ones near 0 aside: four levels of 32 parts.
+A safety limit."""
 
 NEAR = 32**3
 """Numbers nearer to 0 than this many grid points have grid points of half the width, and so on down to single steps.

@@ -24,13 +24,13 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 BINS = 24
-"""Most bins of an ordered column."""
+"""Most bins of an ordered column.  Tuned; not measured."""
 
 MOST_PATTERN = 8
-"""Most periods whose subsets are counted one by one: 256 of them."""
+"""Most periods whose subsets are counted one by one: 256 of them.  A safety limit."""
 
 MOST_PERIODS = 64
-"""Most values of an order that a parent row may have once each."""
+"""Most values of an order that a parent row may have once each.  A safety limit."""
 
 MOST_GROUPS = 5
 """Periods, or groups of them, by which the attributes of rows are measured."""

@@ -282,7 +282,7 @@ EPSILONS = (1e-5, 700.0)
 """Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
 
 MOST_NOISE = 1e6
-"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget."""
+"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget.  A safety limit."""
 
 
 class Addresses(tuple[str, ...]):

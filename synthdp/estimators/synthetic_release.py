@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods 
     from synthdp.planning import Plan, Plans
 
 ASSUMED_ROWS = 10_000
-"""Rows that a plan assumes if nobody says how many there are."""
+"""Rows that a plan assumes if nobody says how many there are.  A convention."""
 
 UNDISCOVERED = (LEAVE_OUT, REFUSE) = ("leave_out", "refuse")
 """What may be done where noise hides what a column holds."""

@@ -22,10 +22,10 @@ FEWEST_DAYS = 5
 """This many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
 
 MOST_WORDS = 5
-"""Among numbers this many words have a meaning of their own, at most."""
+"""Among numbers this many words have a meaning of their own, at most.  A safety limit."""
 
 FIRST = 200
-"""So many of the most frequent texts are tried before all of them."""
+"""So many of the most frequent texts are tried before all of them.  A safety limit of time."""
 
 _DAYS = (
     *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),

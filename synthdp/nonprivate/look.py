@@ -22,7 +22,7 @@ FREQUENT_SHARE, FREQUENT_ROWS = 0.001, 20
 """A value is shown if it has at least this share of the rows, and this many: a rarer one could point at somebody."""
 
 MOST_SHOWN = 150
-"""Values that are shown at most."""
+"""Values that are shown at most.  A safety limit."""
 
 BARS, INNER = 16, (0.02, 0.98)
 """Bars of a histogram, and the quantiles between which it is drawn: the ends of a column belong to somebody."""

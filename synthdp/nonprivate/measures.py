@@ -28,19 +28,21 @@ SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
 """Widths of the kernels of smooth and of sharper queries."""
 
 MOST_LEVELS = 255
-"""Levels that boosting takes as levels; a column with more is taken as a number."""
+"""Levels that boosting takes as levels; a column with more is taken as a number.  A safety limit."""
 
 PROPENSITY_ROWS = 20_000
 """Rows that the propensity model is trained on at most.  A safety limit of time."""
 
 FEW_SLOPES = 200
-"""Up to this many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many."""
+"""Up to this many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many.
+Tuned; not measured."""
 
 KERNEL_ROWS = 50_000
-"""Rows of either table, drawn at random, that kernel queries are asked of: sampling errors stay below about 0.01."""
+"""Rows of either table, drawn at random, that kernel queries are asked of: sampling errors stay below about 0.01.
+A safety limit of time."""
 
 KERNEL_BLOCK = 512
-"""Points, and centres, whose kernels are held at once: they stay in the processor's cache."""
+"""Points, and centres, whose kernels are held at once: they stay in the processor's cache.  A safety limit of memory."""
 
 NEIGHBOURS, NEIGHBOUR_BLOCK, OTHERS_BLOCK = 1_000, 64, 2_048
 """Rows compared with all others in distances to the closest record; of both this many at once stay in the cache."""
@@ -171,7 +173,11 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 
 
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
-    """Return distances between rows.  They are not evidence about privacy, in either direction."""
+    """Return how near synthetic rows come to real ones, which is no evidence about privacy, in either direction.
+
+    The median distance of synthetic rows to the closest real one, of real rows to the closest other real one, and the
+    fraction of synthetic rows that are copies.
+    """
     a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)
     some_a, some_b = (rng.permutation(len(t))[:NEIGHBOURS] for t in (a, b))

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 """The folder that child processes import this package from."""
 
 MOST_BYTES = 64 * 2**20
-"""Longest line that a child may answer."""
+"""Longest line that a child may answer.  A safety limit."""
 
 WORDS = {
     "reading": "Reading the table",

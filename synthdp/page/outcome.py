@@ -60,7 +60,7 @@ QUESTIONS = {
 """The questions that the page offers."""
 
 BLOCK = 1 << 16
-"""Bytes of a file that are sent at once."""
+"""Bytes of a file that are sent at once.  A safety limit."""
 
 LEAST_RELEASES = 1000
 """Releases for whose delta a cap has room: the default delta of 1e-9 then adds up to 1e-6, a safety limit."""

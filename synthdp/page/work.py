@@ -49,7 +49,7 @@ BOARD, SUMS, REPORT = "for-the-board", "SHA256SUMS", "report.html"
 """Names of the folder that `synthdp publish` writes, beside the files of a release, of its checksums and its report."""
 
 MOST_LINES = 200
-"""Longest answer that is shown."""
+"""Longest answer that is shown.  A safety limit."""
 
 SECONDS_TO_END = 5.0
 """Time that a job has to clear up after it was told to stop."""

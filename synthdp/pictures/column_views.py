@@ -32,13 +32,13 @@ ROWS = 50_000
 """Rows that pictures are drawn from at most.  A safety limit of time."""
 
 GROUPS = 7
-"""Levels or intervals of each column; the other levels are one more, and missing values."""
+"""Levels or intervals of each column; the other levels are one more, and missing values.  A convention."""
 
 FEW = 0.01
-"""Share of the rows below which an interval counts as nearly empty: the next bar starts anew after it."""
+"""Share of the rows below which an interval counts as nearly empty: the next bar starts anew after it.  A convention."""
 
 RARE = 0.002
-"""Missing values that fewer rows have than this are not shown."""
+"""Missing values that fewer rows have than this are not shown.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,18 +218,18 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
 
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows; the others are listed."""
+"""Levels that a picture shows; the others are listed.  A convention."""
 
 LISTED_LEVELS = 50
-"""Levels that are listed beside a picture."""
+"""Levels that are listed beside a picture.  A convention."""
 
 LEAST_TOLD = 0.05
-"""Per cent of missing values that the summary mentions."""
+"""Per cent of missing values that the summary mentions.  A convention."""
 NOTHING = Bar("", 0.0)
-"""A bar of no rows."""
+"""A bar of no rows.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
-"""Quantiles that may end a picture of numbers, and the median."""
+"""Quantiles that may end a picture of numbers, and the median.  A convention."""
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:

@@ -14,10 +14,10 @@ from synthdp.pictures.axes import over_time_panel
 from synthdp.pictures.picture import Picture
 
 WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
-"""Width and margins of the picture, in points."""
+"""Width and margins of the picture, in points.  A convention."""
 
 LEVELS, MOST_TICKS = 4, 12
-"""Lines across the picture, and most marks along it."""
+"""Lines across the picture, and most marks along it.  A convention."""
 
 NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
 """The key of the picture."""

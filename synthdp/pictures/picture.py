@@ -31,14 +31,14 @@ DOTS = 150
 """Dots per inch of a saved PNG.  A convention."""
 
 WIDTH = 360.0
-"""Width of a picture, in points."""
+"""Width of a picture, in points.  A convention."""
 
 
 MOST_LABEL = 150.0
-"""Width of the longest label, in points; longer ones are cut."""
+"""Width of the longest label, in points; longer ones are cut.  A convention."""
 
 GAP = 6.0
-"""Distance between label and bar, in points."""
+"""Distance between label and bar, in points.  A convention."""
 
 
 def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
@@ -239,10 +239,10 @@ def _about(bar: Bar) -> str:
 
 
 MARGIN = 8.0
-"""Margin of the picture, in points."""
+"""Margin of the picture, in points.  A convention."""
 
 LINE = 16.0
-"""Height of a line of text, in points."""
+"""Height of a line of text, in points.  A convention."""
 
 NOTED = "share of rows in per cent, with 95 % intervals"
 """The key of a picture with error bars."""

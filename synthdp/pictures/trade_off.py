@@ -9,10 +9,10 @@ from synthdp.figures import multiples, round_step
 from synthdp.markup import render
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 420.0, 14.0, 170.0, 44.0, 400.0
-"""Width and margins of the picture, in points."""
+"""Width and margins of the picture, in points.  A convention."""
 
 LEVELS = 4
-"""Lines across the picture."""
+"""Lines across the picture.  A convention."""
 
 
 def trade_off_chart(

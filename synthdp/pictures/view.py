@@ -13,10 +13,11 @@ from synthdp.figures import in_figures, multiples, round_step, width_of
 from synthdp.schema.column import Quantity
 
 LOG_FROM = 60.0
-"""A histogram one of whose bins holds more than this, in per cent, has a logarithmic axis: the others would vanish."""
+"""A histogram one of whose bins holds more than this, in per cent, has a logarithmic axis: the others would vanish.
+A convention."""
 
 FEWEST_FOR_LOG = 6
-"""Fewest bars that make a logarithmic axis."""
+"""Fewest bars that make a logarithmic axis.  A convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +103,22 @@ class ColumnView:
 
 
 COARSEST, FINEST = 8, 40
-"""A range is divided into at most this many bins and two, and at least into about two fifths of that."""
+"""A range is divided into at most this many bins and two, and at least into about two fifths of that.  A convention."""
 
 SINGLE = 60
-"""This many values have a bin each, if bins need not be few."""
+"""This many values have a bin each, if bins need not be few.  A convention."""
 
 MARKS = 7
-"""Most marks of an axis of numbers."""
+"""Most marks of an axis of numbers.  A convention."""
 
 MOST_MARKED = 290.0
-"""Px that the texts of all marks may fill together."""
+"""Px that the texts of all marks may fill together.  A convention."""
 
 TAILS = (0.005, 0.025, 0.05)
-"""Share of rows beyond each end of the range that is shown; the first that spreads the others is taken."""
+"""Share of rows beyond each end of the range that is shown; the first that spreads the others is taken.  A convention."""
 
 SPREAD = 1 / 4
-"""Least part of a range between the first and the last decile; else the others would be one bar."""
+"""Least part of a range between the first and the last decile; else the others would be one bar.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,16 +207,16 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
 
 
 TIME_MARKS = 4
-"""Most marks of an axis of times."""
+"""Most marks of an axis of times.  A convention."""
 
 _STEPS = (
     ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
     ("Y", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )  # fmt: skip
-"""Round steps of a time axis, by unit."""
+"""Round steps of a time axis, by unit.  A convention."""
 
 _LENGTHS = (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("µs", 1.0))
-"""Units of lengths of time, in microseconds."""
+"""Units of lengths of time, in microseconds.  A convention."""
 
 
 def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, str]]:

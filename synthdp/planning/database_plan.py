@@ -29,7 +29,7 @@ ASSUMED_PERSONS = 10_000
 """Persons that a plan assumes where nobody says how many there are.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""Mean absolute value of a standard normal variable."""
+"""Mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
 
 WIDE = 0.01
 """Part of a column's range by which noise makes its mean uncertain from which on the plan warns of a heavy tail."""

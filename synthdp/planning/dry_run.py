@@ -49,13 +49,13 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.dataframe import FrameSource
 
 LOADINGS = (0.95, 0.9, 0.7, 0.1)
-"""How much of each assumed column, in turn, a common factor explains: from nearly all to nothing."""
+"""How much of each assumed column, in turn, a common factor explains: from nearly all to nothing.  A convention."""
 
 FACTORS = 2
-"""Common factors of the assumed table."""
+"""Common factors of the assumed table.  A convention."""
 
 ZIPF = 2.4
-"""Exponent of the assumed frequencies of levels."""
+"""Exponent of the assumed frequencies of levels.  A convention."""
 
 SHAPE = (1.2, 3.3)
 """Of the beta law that numbers are assumed to have between their bounds."""
@@ -68,7 +68,7 @@ and 10 (benchmarks/utility/plans.py).
 """
 
 MISSING = 0.06
-"""Share of missing values in columns that may have some."""
+"""Share of missing values in columns that may have some.  A convention."""
 
 
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
@@ -106,7 +106,8 @@ def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) ->
 
 
 MOST_ROWS = 40_000
-"""Rows of a dry run; a larger table is run on this many with more budget, so that signal over noise is right."""
+"""Rows of a dry run; a larger table is run on this many with more budget, so that signal over noise is right.
+A safety limit."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""
@@ -118,13 +119,14 @@ BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
 """Peak memory of the process, the table included, as measured by the same and for Adult."""
 
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
-"""Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered."""
+"""Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered.
+A convention."""
 
 PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 """Parts of epsilon at which a schema that declares everything is tried, to say what open columns cost."""
 
 MOST_NAMES = 10
-"""Columns that one line of assumptions names."""
+"""Columns that one line of assumptions names.  A safety limit."""
 
 UNIT = "synthdp's unit of privacy"
 """Name of the simulated column of privacy units."""
@@ -514,7 +516,7 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
 
 
 MOST_PAIRS = 6
-"""Pairs of columns that the sentence names."""
+"""Pairs of columns that the sentence names.  A safety limit."""
 
 
 def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:

@@ -132,10 +132,11 @@ class MarginalDistances(Score):
 
 
 MOST_ENTRIES = 2**25
-"""Most indicators that are multiplied at once: 128 MiB in single precision."""
+"""Most indicators that are multiplied at once: 128 MiB in single precision.  A safety limit."""
 
 MOST_ROWS = 2**14
-"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24)."""
+"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24).
+A safety limit."""
 
 
 def indicators(shape: Sequence[int]) -> int:
@@ -212,10 +213,10 @@ def _with_first(counts: AnyArray, total: int) -> AnyArray:
 
 
 LARGEST_UNIT = 2**16
-"""Largest denominator: with expected rows below `LARGEST_SUM` no distance leaves 63 bits."""
+"""Largest denominator: with expected rows below `LARGEST_SUM` no distance leaves 63 bits.  A safety limit."""
 
 LARGEST_SUM = 2**60
-"""Most expected rows in multiples of 1 / denominator: far more than any table has."""
+"""Most expected rows in multiples of 1 / denominator: far more than any table has.  A safety limit."""
 
 
 @file_form("pair distances")

@@ -87,7 +87,8 @@ class Total(LinearFamily):
 
 
 EXACT_PAIRS = 1024
-"""Up to this many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges."""
+"""Up to this many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges.
+A safety limit of time."""
 
 
 @file_form("CellQueries")

@@ -34,13 +34,13 @@ from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
-"""Cells of a table that several smaller ones are summed out of: they are numbered by two bytes."""
+"""Cells of a table that several smaller ones are summed out of: they are numbered by two bytes.  A safety limit."""
 
 FEW_TABLES = 2
 """This many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
 
 SLAB = 1 << 20
-"""Rows counted at a time, so that packed columns stay small."""
+"""Rows counted at a time, so that packed columns stay small.  A safety limit."""
 
 
 def count_tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Totals:

@@ -18,13 +18,14 @@ from synthdp.codec import file_form
 from synthdp.errors import ParameterError, SensitivityError
 
 LARGEST_DENOMINATOR = 2**61
-"""Most that may stand for 1."""
+"""Most that may stand for 1.  A safety limit."""
 
 LARGEST_CHANGE = 2**31
-"""Most that a number of a listed table may differ from another: squares of less fit in 64 bits."""
+"""Most that a number of a listed table may differ from another: squares of less fit in 64 bits.  A safety limit."""
 
 LARGEST_EXPECTATION = 2**60
-"""Expectations beyond are clipped: no sum of rows is near them, and a difference from them fits in 64 bits."""
+"""Expectations beyond are clipped: no sum of rows is near them, and a difference from them fits in 64 bits.
+A safety limit."""
 
 _HALF_WORD = 31
 """Bits below which a product of two numbers stays within 63 bits.  Derived: 31 + 31 < 63."""

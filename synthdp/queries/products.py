@@ -20,7 +20,7 @@ from synthdp.queries.norms import Norms, RecordBounds, largest, whole_numbers
 from synthdp.queries.protocol import check_overflow
 
 LARGEST_NUMBER = 2**30
-"""Most that a resolution or a norm may be, so that their squares are exact."""
+"""Most that a resolution or a norm may be, so that their squares are exact.  A safety limit."""
 
 _BELOW = 1 - 1e-9
 """Less than rounding in floating point can add to a clipped row."""

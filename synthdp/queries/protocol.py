@@ -18,13 +18,13 @@ from synthdp.errors import SensitivityError
 from synthdp.queries.norms import Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
 
 CHUNK_CELLS = 4_000_000
-"""Most feature values held at once while summing rows."""
+"""Most feature values held at once while summing rows.  A safety limit."""
 
 LARGEST_TABLE = 2**34
-"""Rows for which no sum leaves 63 bits."""
+"""Rows for which no sum leaves 63 bits.  A safety limit."""
 
 MOST_ANSWERS = 2**31
-"""Most numbers that are noised at once: 16 GiB of them."""
+"""Most numbers that are noised at once: 16 GiB of them.  A safety limit."""
 
 
 @runtime_checkable

@@ -27,7 +27,7 @@ BETWEEN = "\x1f"
 """What stands between the parts of a key (ASCII's unit separator)."""
 
 LONGEST_WHOLE = 2_000
-"""Bits of the longest whole number that has a text: Python may be set to refuse to write 640 digits."""
+"""Bits of the longest whole number that has a text: Python may be set to refuse to write 640 digits.  A safety limit."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
 """How characters with a meaning in record keys are written inside of a part."""
@@ -81,7 +81,7 @@ DENOMINATOR = 2**10
 """The whole number that stands for 1: values of queries are rounded to a 1024th."""
 
 MAX_SUPPORT = 2**22
-"""Most keys that a support is listed for."""
+"""Most keys that a support is listed for.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

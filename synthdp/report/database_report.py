@@ -35,13 +35,13 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 PERSONS = 10_000
-"""Persons that the pictures are drawn from."""
+"""Persons that the pictures are drawn from.  A convention."""
 
 DRAWN = 3
-"""Pairs of columns that are drawn, of each kind, in each relation."""
+"""Pairs of columns that are drawn, of each kind, in each relation.  A convention."""
 
 MEAN_ABS = 0.8
-"""About the mean absolute value of a standard normal variable."""
+"""About the mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,10 @@ from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
 FALSE_ALARM = 0.05
-"""How often noise alone makes an empty cell look as if it held k people: the usual level of a test."""
+"""How often noise alone makes an empty cell look as if it held k people: the usual level of a test.  A convention."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
-"""What tables of one, two and three columns are called."""
+"""What tables of one, two and three columns are called.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ MOST_TABLE = 200_000
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
 """Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
 
-At most this many codes, points times columns: of wide tables fewer points."""
+At most this many codes, points times columns: of wide tables fewer points.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +124,19 @@ def _distance(
 
 
 SHOWN_ROWS = 8
-"""Synthetic rows that the page shows."""
+"""Synthetic rows that the page shows.  A convention."""
 
 MOST_COLUMNS = 60
-"""Columns of the rows that are shown."""
+"""Columns of the rows that are shown.  A convention."""
 
 ASSOCIATED = 12
-"""Columns in the heat map: the strongest pairs', when there are more."""
+"""Columns in the heat map: the strongest pairs', when there are more.  A convention."""
 
 STRONGEST = 10
-"""Pairs of columns that are listed beside the heat map."""
+"""Pairs of columns that are listed beside the heat map.  A convention."""
 
 DRAWN = 6
-"""Pairs of columns that are drawn."""
+"""Pairs of columns that are drawn.  A convention."""
 
 UNFIT = (
     "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
@@ -150,7 +150,7 @@ HEADS = ("meaning", "unit", "values", "missing", "known_from")
 """What the dictionary says of each column, to the extent that somebody said anything."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
-"""What tables of one, two and three columns are called."""
+"""What tables of one, two and three columns are called.  A convention."""
 
 
 STAGES = ("columns", "accuracy", "pairs of columns")

@@ -30,10 +30,11 @@ LEAST_ASSOCIATION = 0.05
 """Cramér's V below which a relation is not listed: there is nothing to see in a picture.  A tolerance."""
 
 Z = 1.96
-"""Standard errors on each side of a 95 % interval: a quantile of the normal law."""
+"""Standard errors on each side of a 95 % interval: a quantile of the normal law.  A convention."""
 
 LEAST_EXPECTED = 5.0
-"""Rows expected in a cell, below which it counts as if it had this many, as in the usual rule for tests of independence."""
+"""Rows expected in a cell, below which it counts as if it had this many, as in the usual rule for tests of independence.
+A convention."""
 
 NARROW = 0.2
 """Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""

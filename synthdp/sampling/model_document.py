@@ -66,7 +66,7 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
 
 
 def write_domains(domains: list[Domain], schema: Schema | None, store: Store) -> list[Any]:
-    """Return the domains that a document refers to; to be asked last.
+    """Return the documents of the domains that a document refers to; asked last, when all its parts have named theirs.
 
     Parameters
     ----------

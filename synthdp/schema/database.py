@@ -26,7 +26,8 @@ VERSION = 1
 """The version of database schema files that is written and read."""
 
 MOST_PLACES = 20_000
-"""Most values of one person, over all tables, that are held: a place is kept for each row that a person may have."""
+"""Most values of one person, over all tables, that are held: a place is kept for each row that a person may have.
+A safety limit."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 """What the name of a table may be: it becomes a part of file names and of names of groups."""

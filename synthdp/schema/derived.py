@@ -23,7 +23,7 @@ MOST_PARTS = 200
 """Most nodes of an expression's syntax tree.  A safety limit."""
 
 MOST_VALUES = 100_000
-"""Values that a lookup lists at most."""
+"""Values that a lookup lists at most.  A safety limit."""
 
 LARGEST_CONSTANT = 1e300
 """Largest number that an expression may name.  A safety limit: products of a few stay finite."""

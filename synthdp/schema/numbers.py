@@ -28,7 +28,7 @@ POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
 """Spacings that a release looks for where none is declared: thousands to millionths."""
 
 LARGEST_EXACT = 2**53
-"""Whole numbers up to here are exact as floats, so that a quotient of two is the float nearest to it."""
+"""Whole numbers up to here are exact as floats, so that a quotient of two is the float nearest to it.  A safety limit."""
 
 
 def spacing(decimals: int | None, step: float | None) -> Fraction:

@@ -8,7 +8,7 @@ from synthdp.checks import whole
 from synthdp.errors import SchemaError
 
 MOST_ROWS = 500
-"""Most rows of a parent row that a relation may declare."""
+"""Most rows of a parent row that a relation may declare.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

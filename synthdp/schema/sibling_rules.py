@@ -18,7 +18,7 @@ from synthdp.schema.constraints import Forbidden
 from synthdp.schema.relation import Relation
 
 MOST_ORDERED = 24
-"""Most levels of an ordered column that a rule may count: of more, several levels share a cell."""
+"""Most levels of an ordered column that a rule may count: of more, several levels share a cell.  A safety limit."""
 
 
 class SiblingRule(ABC):

@@ -16,7 +16,7 @@ CLASSES = 16
 """Classes of a weight.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
 
 MOST_CLASSES = 64
-"""A limit: this many classes of a weight are as many cells of every table with it."""
+"""A limit: this many classes of a weight are as many cells of every table with it.  A safety limit."""
 
 
 @register

@@ -25,7 +25,7 @@ from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource, library_named
 
 LARGEST_REAL = 1e300
-"""Bounds of sums, which are rounded to their column's type and moved no further."""
+"""Bounds of sums, which are rounded to their column's type and moved no further.  A safety limit."""
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)

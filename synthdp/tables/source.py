@@ -13,7 +13,8 @@ from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 
 BLOCK_ROWS = 131_072
-"""Rows of a block of a file or a database; a public constant, so that where blocks end tells nothing of the rows."""
+"""Rows of a block of a file or a database; a public constant, so that where blocks end tells nothing of the rows.
+A safety limit."""
 
 
 @runtime_checkable

@@ -91,7 +91,10 @@ def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> 
 
 
 def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
-    """Return `controlled_rounding` of few parents."""
+    """Return what `controlled_rounding` does, (parents, children, cells) whole numbers, for a few parents in one program.
+
+    ``None`` where the program finds no exact ones.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 

@@ -124,10 +124,12 @@ def _lognormal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> Float
 
 
 def _normal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
+    """Return the probability that a normal variable of mean place and stddev exp(log_scale) is at most x."""
     return np.asarray(ndtr((x - place) / np.exp(log_scale)))
 
 
 def _exponential(x: FloatArray, place: FloatArray, _: FloatArray) -> FloatArray:
+    """Return the probability that an exponential variable of mean exp(place) is at most x."""
     return np.asarray(-np.expm1(-x / np.exp(place)))
 
 

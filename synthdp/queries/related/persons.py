@@ -16,7 +16,7 @@ from synthdp.arrays import Codes, IntArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
 
 MOST_SHARED = 2**16
-"""Least common multiples beyond are not used as the whole number that stands for 1."""
+"""Least common multiples beyond are not used as the whole number that stands for 1.  A safety limit."""
 
 
 @dataclass(slots=True, eq=False)

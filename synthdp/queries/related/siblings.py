@@ -14,7 +14,7 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.queries.related.persons import Persons, Rows
 
 MOST_SIBLINGS = 8
-"""Rows of a parent row that make pairs, and how many earlier rows less one a row is drawn by."""
+"""Rows of a parent row that make pairs, and how many earlier rows less one a row is drawn by.  A safety limit."""
 
 
 def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:

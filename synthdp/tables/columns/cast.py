@@ -24,7 +24,7 @@ from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
 LARGEST_NANO = 2**63 // 1000 - 1
-"""Most microseconds that a number of nanoseconds can hold."""
+"""Most microseconds that a number of nanoseconds can hold.  A safety limit."""
 
 
 def nulls(raw: RawColumn) -> BoolArray:

@@ -34,7 +34,7 @@ _QUANTITIES: dict[type, str] = {
 """What the values of each type are."""
 
 _LARGEST_EXPONENT = 400
-"""Decimals beyond are not floats, and may have too many digits to be whole numbers."""
+"""Decimals beyond are not floats, and may have too many digits to be whole numbers.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

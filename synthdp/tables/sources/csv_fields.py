@@ -29,7 +29,7 @@ from synthdp.tables.columns.plain import text_or_opaque
 from synthdp.tables.refusals import instead_of, reading
 
 MOST_LINES = 10_000
-"""Lines of the longest quoted field; a quote that is not closed by then was none."""
+"""Lines of the longest quoted field; a quote that is not closed by then was none.  A safety limit."""
 
 _LONGEST_FIELD = 2**31 - 1
 """Most characters of a field that Python's reader takes.  A safety limit: the largest 32-bit number."""

@@ -36,7 +36,7 @@ SETS_A_QUERY = 40
 """Tables counted in one pass over the rows.  Tuned; not measured."""
 
 MOST_LEVELS = 256
-"""Columns of more levels are not translated to SQL."""
+"""Columns of more levels are not translated to SQL.  A safety limit."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 """Types of whole numbers of at most 64 bits."""
@@ -49,7 +49,7 @@ _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
 
 
 MOST_RUNS = 1024
-"""Axes of more runs are counted here: DuckDB would take minutes to find values in them."""
+"""Axes of more runs are counted here: DuckDB would take minutes to find values in them.  A safety limit."""
 
 
 class DuckDBSource:

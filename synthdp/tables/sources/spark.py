@@ -39,13 +39,14 @@ from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, sta
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_PARTS = 256
-"""Parts whose sums come to the driver one by one; sums of more parts are added up on the way, which takes a shuffle."""
+"""Parts whose sums come to the driver one by one; sums of more parts are added up on the way, which takes a shuffle.
+A safety limit."""
 
 COUNTED_ROWS = 1 << 18
 """Rows that a task counts at a time."""
 
 LARGEST_COMPILED = 8000
-"""Bytes of the longest method that HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it)."""
+"""Bytes of the longest method that HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it).  A safety limit."""
 
 _Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 

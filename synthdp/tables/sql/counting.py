@@ -20,11 +20,11 @@ from synthdp.queries.products import ClippedProducts, PairProducts, Products
 from synthdp.tables.sql.encoding import WORDS
 
 MOST_SUMS = 500
-"""Sums of one statement: PostgreSQL answers with at most 1664 columns."""
+"""Sums of one statement: PostgreSQL answers with at most 1664 columns.  A safety limit."""
 
 
 MOST_RUNS = 256
-"""Most runs of an axis that a grid index is found in by halving."""
+"""Most runs of an axis that a grid index is found in by halving.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)

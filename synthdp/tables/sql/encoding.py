@@ -23,13 +23,14 @@ from synthdp.schema.times import CALENDAR
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
-"""Columns of more levels are not written as SQL."""
+"""Columns of more levels are not written as SQL.  A safety limit."""
 
 _FARTHEST = 2**62
-"""Whole numbers beyond have no room for arithmetic of 64 bits."""
+"""Whole numbers beyond have no room for arithmetic of 64 bits.  A safety limit."""
 
 _MOST_DIGITS = 2**50
-"""Numbers of steps beyond, over their denominator, may be a step off as floats: their ends are not told from neighbours."""
+"""Numbers of steps beyond, over their denominator, may be a step off as floats: their ends are not told from neighbours.
+A safety limit."""
 
 _LEAST = 1e-290
 """Numbers of any digits nearer to 0 are taken for this one.  A safety limit: their floats have fewer digits, or are 0."""
@@ -422,7 +423,7 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
 
 
 MOST_PACKED = 2**62
-"""Combinations of grid indices that one whole number holds."""
+"""Combinations of grid indices that one whole number holds.  A safety limit."""
 
 
 def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:

@@ -16,7 +16,8 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.types import NAMES, SelectedColumn, quoted, quoted_table
 
 BINS = 8
-"""Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers."""
+"""Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers.
+Tuned; not measured."""
 
 TRIED = frozenset({"sqlite", "mysql"})
 """Databases whose rows stream and that tests have asked."""

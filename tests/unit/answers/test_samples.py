@@ -8,6 +8,8 @@ import pytest
 from scipy import stats
 
 import synthdp as sd
+from synthdp.answers.error_bars.misspecification import Misspecification
+from synthdp.answers.samples import replicates_of
 from synthdp.errors import ParameterError
 
 SCHEMA = sd.Schema({"a": sd.Integer(0, 3), "b": sd.Integer(0, 4), "c": sd.Categorical(["x", "y"]), "m": sd.Boolean()})
@@ -150,3 +152,15 @@ def test_several_estimates_are_combined_one_by_one() -> None:
 def test_what_cannot_be_combined_is_refused(estimates, variances, options, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         sd.combine(estimates, variances, **options)
+
+
+def test_tables_are_as_far_from_their_fits_as_the_drawn_ones_whatever_error_bars_put_in_beside(monkeypatch):
+    release = fitted()
+
+    def rows() -> np.ndarray:
+        found = replicates_of(release.release_.model, release.release_.measurements, 3, random_state=1)
+        return np.stack([one.likely.distribution.weights for one in found])
+
+    before = rows()
+    monkeypatch.setattr(Misspecification, "unrecovered_rows", lambda self, leaves, rows, rng: np.zeros_like(rows))
+    np.testing.assert_array_equal(rows(), before)
