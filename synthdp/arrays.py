@@ -54,6 +54,9 @@ NO_ARRAYS = (
 )
 """What NumPy and the readers beneath it raise for files that hold no arrays."""
 
+LEVEL = 1
+"""How hard deflate tries.  Tuned: 6, its usual level, takes three times as long for files that are 3 % smaller."""
+
 A = TypeVar("A", bound=AnyArray)
 
 
@@ -65,12 +68,17 @@ def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:
     TypeError
         If an array holds Python objects, which only a pickle could keep.
     """
-    kept = {name: np.asarray(one) for name, one in arrays.items()}
-    for name, one in kept.items():
-        if one.dtype.hasobject:
-            raise TypeError(f"array {name!r} holds Python objects")
     file = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(file, **kept)  # type: ignore[arg-type] # names, not allow_pickle
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, one in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980, so that equal arrays are equal bytes
+            entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+            content = io.BytesIO()
+            try:
+                np.lib.format.write_array(content, np.asarray(one), allow_pickle=False)
+            except ValueError:
+                raise TypeError(f"array {name!r} holds Python objects") from None
+            archive.writestr(entry, content.getbuffer(), compresslevel=LEVEL)
     return file.getvalue()
 
 

@@ -23,7 +23,8 @@ UNLIKELY = 0.01
 """How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
 
 MIDDLE = 0.5
-"""Derived: half of what is noise is as likely as this or likelier, for it is as often below 0 as above."""
+"""Chance above which a count is taken for noise when the part of noise is estimated.  Derived: noise is as often below 0
+as above, so that half of its counts have such a chance."""
 
 ONE_SIDED = 0.025
 """Derived: how often noise alone lies above an interval of 95 %.  A count whose own interval holds 0 is no finding."""

@@ -142,8 +142,8 @@ def _errors(
     rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
     weights, squares = (np.zeros((len(at), len(leaves.counts))) for _ in range(2))
-    np.add.at(weights, (slice(None), found), below * share / rows)
-    np.add.at(squares, (slice(None), found), below**2 * share / rows**2)
+    np.add.at(weights.T, found, (below * share / rows).T)
+    np.add.at(squares.T, found, (below**2 * share / rows**2).T)
     variance = leaves.variances(weights)
     variance += (squares - weights**2) @ np.maximum(leaves.counts, 0.0)  # which rows of a leaf lie in which part
     return np.sqrt(np.maximum(variance, 0.0))

@@ -68,9 +68,16 @@ def start(
     """
     if any((folder / name).exists() for name in (SERIES, PANEL)):
         raise DataError(f"'{folder}' holds a series already: add a period to that series, or give another folder")
-    known = {"schema": synthdp.Schema.read(schema_path), "periods": periods, "path": folder, "ledger": ledger}
+    known: dict[str, Any] = {
+        "schema": synthdp.Schema.read(schema_path),
+        "periods": periods,
+        "path": folder,
+        "ledger": ledger,
+    }
     made: synthdp.ReleaseSeries | synthdp.PanelSeries
-    of_panel = {name: value for name, value in (("window", window), ("bins", bins)) if value is not None}
+    of_panel: dict[str, Any] = {
+        name: value for name, value in (("window", window), ("bins", bins)) if value is not None
+    }
     if panel:
         for name, usual in OF_SERIES.items():
             if options.pop(name) != usual or keep_tables:

@@ -331,7 +331,11 @@ def _joined(
     clique: Clique,
     max_cells: int,
 ) -> tuple[list[int], FloatArray]:
-    """Multiply a message into a table that holds the columns it shares with what is above it."""
+    """Return the columns of a table and a message together, and the product of both over these columns.
+
+    ``columns`` are the axes of ``table``, ``incoming`` the axes of ``message``; ``clique`` is named if the product has more
+    than ``max_cells`` cells.
+    """
     union = columns + [a for a in incoming if a not in columns]
     _check_cells(shape, union, tuple(sorted(clique)), max_cells)
     order = sorted(range(len(incoming)), key=lambda axis: union.index(incoming[axis]))

@@ -206,7 +206,8 @@ def _smoothed(
     if key not in public.kept:
         public.kept.clear()
         public.kept[key] = smoothed_rows(codes, domain.shape, drawn, zeros=zeros, rng=generator(SEED))
-    return public.kept[key]
+    kept: SmoothedRows = public.kept[key]
+    return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)

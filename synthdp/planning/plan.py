@@ -290,7 +290,7 @@ def _odds(plan: Plan) -> str:
 
 
 def curve(plans: Sequence[Plan]) -> str:
-    """Return several plans of one table as one table, a row for each loss: the trade-off between privacy and error."""
+    """Return a text that compares several plans of one table, a line for each loss, with the plan that is recommended."""
     first, orders = plans[0], list(plans[0].errors)
     chosen, reasons = recommended(plans)
     heads = ("ε", *(WORDS[order] for order in orders), "like a sample of", "seconds", "verdict")

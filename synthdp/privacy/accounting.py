@@ -46,7 +46,8 @@ SMALLEST_PLD_DELTA = 1e-10
 """Below it the rounding of the fast Fourier transform inside dp-accounting is not small against δ."""
 
 LARGEST_PLD_SIGMA = 2000.0
-"""Up to here the discrete Gaussian is tabulated; above, it is the normal law and its distance to it is charged."""
+"""Up to here the discrete Gaussian is tabulated; above, it is the normal law and its distance to it is charged.
+A safety limit of time."""
 
 _SLACK = 1e-11
 """Relative; covers the rounding of exp, erfcx and sums in double precision many times over."""

@@ -119,5 +119,6 @@ def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step
 
 
 def _moved(factor: Factor, by: FloatArray) -> Factor:
+    """Return a factor with ``by`` added to its logarithms, kept within the bounds of its kind."""
     most = LARGEST_STAY if factor.table.kind in (Kind.STAY, Kind.ALIKE) else LARGEST
     return replace(factor, theta=np.clip(factor.theta + by, -most, most))

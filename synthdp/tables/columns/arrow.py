@@ -192,7 +192,7 @@ def _things(series: Any) -> Labels:
 
 
 def _thing(scalar: Any) -> object:
-    """Return one value; what Python cannot hold, such as a text within a list that is no UTF-8, is told by nothing."""
+    """Return one value as Python has it; `Opaque` for what Python cannot hold, such as a text that is no UTF-8 in a list."""
     if not scalar.is_valid:
         return None
     if pa.types.is_time(scalar.type):

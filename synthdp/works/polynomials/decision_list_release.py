@@ -48,7 +48,7 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The same for long lists, whose coefficients are sums.  A numerical tolerance."""
+"""The whole number that stands for 1 in the coefficients of long lists, which are sums.  A numerical tolerance."""
 
 FINEST_SCALE = 2**20
 """The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
