@@ -98,7 +98,10 @@ def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
 
 
 def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
-    """Return the middle of each class of a column and half its width, as its grid points have them; (classes,) each."""
+    """Return the middle and half the width of each class, (classes,) each, in the column's own numbers.
+
+    How far a row lies from the middle is counted in parts of that half width, see `UNIT`.
+    """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
         raise ParameterError("only a column of numbers between two bounds has rounding classes")

@@ -18,7 +18,10 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
-    """Return how often each record key occurs in a block of rows, given one raw column per part of the key."""
+    """Return how often each record key occurs in a block of rows, given one raw column per part of the key.
+
+    They are the exact counts behind questions about keys.  A key is the text of its parts, joined by `BETWEEN`.
+    """
     columns = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in raw]
     parts = [[_part(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
     codes = np.column_stack([column.codes for column in columns])
