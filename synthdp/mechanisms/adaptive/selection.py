@@ -1,4 +1,6 @@
-"""Which tables to measure next, and how precisely: post-processing of noisy scores.
+"""Which tables, such as pairs of columns, to measure next, and how precisely: post-processing of noisy scores.
+
+`AdaptiveMarginals._learn` asks here unless `Optimum.pays`, or the table is wide or has places.
 
 A candidate's gain is the error that the model makes on its table now, less the error that noise would leave.  The batch
 with the largest total gain is chosen, as long as its junction tree stays within its limit of cells.
