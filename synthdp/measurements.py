@@ -20,7 +20,8 @@ from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 UNLIKELY = 0.01
-"""How often, at most, noise alone passes for something in a release: over all answers that are looked at together."""
+"""Chance that noise alone passes for a finding anywhere in a release that holds none; where much is there, the share of
+findings that is noise, on average (`findings`).  A convention."""
 
 MIDDLE = 0.5
 """Chance above which a count is taken for noise when the part of noise is estimated.  Derived: noise is as often below 0

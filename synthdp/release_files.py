@@ -1,7 +1,7 @@
 """The folder of a release: `release.json` for people and machines, `arrays.npz` for numbers.  Never pickle.
 
-Files are checked on reading: version, checksum, sizes.  What they hold is made and read by `release_documents`.  Under
-`release`, which saves and loads.
+Files are checked on reading: version, checksum, sizes.  What they hold is made by `to_document` and read by
+`from_document`.  Under `release`, which saves and loads.
 """
 
 from __future__ import annotations

@@ -256,7 +256,10 @@ class GLSEstimates:
         return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
 
     def spread(self, column: int) -> FloatArray:
-        """Return the rows of each leaf of a column, more where they may lie clumped within it: see `effective_counts`."""
+        """Return what the variance within each leaf is multiplied by, (leaves,): its rows, more where they may lie clumped.
+
+        See `effective_counts`.
+        """
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
             self._spread[column] = effective_counts(leaves.counts, self.uneven(column))

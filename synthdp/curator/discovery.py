@@ -91,8 +91,8 @@ UNIT = (0.0, 1.0)
 """The bounds of a column that stays although no range of it was found.  A convention."""
 
 COARSE = 0.085
-"""Where noise hides what a larger share of the rows holds, released tables were at times worse than columns drawn one by one
-with declared bounds and levels (docs/benchmarks/undeclared.md)."""
+"""Where noise hides what a larger share of the rows holds, a note says so: released tables were at times worse than columns
+drawn one by one with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
 
 T = TypeVar("T")
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]

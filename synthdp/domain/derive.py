@@ -55,8 +55,8 @@ def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
     rule = schema.derived[name]
     if rule.expression is not None:
         raise ParameterError(
-            f"column {name!r} is not modelled but computed in each row, as {rule.expression}: name the columns that it is "
-            "computed from"
+            f"column {name!r} is not modelled but computed in each row, as {rule.expression}: name the columns "
+            "of this expression instead"
         )
     column, of = schema.outputs[name], str(rule.of)
     source, indices = followed(schema, of)

@@ -141,8 +141,8 @@ def check_size(domain: Domain, *, limit: int = MAX_CELLS) -> int:
     size = universe_size(domain)
     if size > limit:
         raise ParameterError(
-            f"a mechanism that lists its universe can hold at most {limit} cells, but this domain has {size}: "
-            "use fewer columns or coarser axes, or AdaptiveMarginals, which never lists them"
+            f"a mechanism that lists all cells can hold at most {limit} cells, but the combined columns have "
+            f"{size}: use fewer columns or fewer bins, or use AdaptiveMarginals, which never lists all cells"
         )
     return size
 

@@ -225,7 +225,7 @@ def numbers_of_labels(raw: Labels) -> Numbers:
 
 
 def whole_numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as the nearest whole numbers, exact to 63 bits; other labels become missing."""
+    """Return labels as the nearest whole numbers, exact within ±2^62; other labels become missing."""
     found = [*(_whole_number(level) for level in raw.levels), None]
     values = np.array([0 if number is None else number for number in found], np.int64)
     missing = np.array([number is None for number in found])[raw.codes]
@@ -243,7 +243,10 @@ def _number(level: object) -> float:
 
 
 def _whole_number(level: object) -> int | None:
-    """Return a label as a whole number clipped to 62 bits, or None if it is no number."""
+    """Return a label as the nearest whole number within ±2^62, which int64 holds, or None if it is no number.
+
+    Whole ones are exact: they do not pass through a float.
+    """
     if isinstance(level, str):
         try:
             level = int(level)

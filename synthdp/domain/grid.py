@@ -145,7 +145,9 @@ def grid_of(column: Column) -> Grid:
         If its bounds or levels are not declared.
     """
     if not column.is_complete:
-        raise SchemaError("bounds or levels must be declared or discovered before values can be coded")
+        raise SchemaError(
+            "the bounds or levels of a column must be declared or discovered before its values can be encoded"
+        )
     match column.support():
         case Interval() as interval:
             return _layout(_parts(interval), special=interval.special, nullable=column.nullable)

@@ -169,8 +169,8 @@ class Layout:
         if self.schema.undeclared:
             name, column = self.schema.undeclared[0]
             raise SchemaError(
-                f"column {column!r} of table {name!r} must have declared bounds or levels: none are discovered in "
-                "several tables"
+                f"column {column!r} of table {name!r} must have declared bounds or levels: a release of several "
+                "tables discovers none"
             )
         differences = differences_of(self.schema) if self.with_differences else {}
         tables = tuple(_table(self.schema, name, self.cells, differences) for name in self.schema.names)
@@ -306,13 +306,14 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
     """Return how rows are ordered by a column, and its axis; raise SchemaError if it is open or has too many values."""
     if not column.is_complete:
         raise SchemaError(
-            f"{where} is ordered by {name!r}, whose levels or bounds must be declared: periods are public"
+            f"{where} has order={name!r}: declare the levels or bounds of this column, because the periods "
+            "must be public"
         )
     regular = grid_of(column).regular
     if unique and regular > MOST_PERIODS:
         raise SchemaError(
-            f"{where} is unique by {name!r}, which has {regular} values, more than {MOST_PERIODS}: declare fewer, or leave "
-            "unique out"
+            f"{where} has unique=True and order={name!r}, a column with {regular} values, more than "
+            f"{MOST_PERIODS}: declare fewer values, or leave unique out"
         )
     if unique:
         axis = finest_axis(name, column)

@@ -51,7 +51,9 @@ class PanelStates:
 
     def __post_init__(self) -> None:
         if self.schema.undeclared:
-            raise SchemaError(f"column {self.schema.undeclared[0]!r} must have declared bounds or levels in a panel")
+            raise SchemaError(
+                f"column {self.schema.undeclared[0]!r} must have declared bounds or levels: a panel discovers none"
+            )
         if self.schema.constraints or any(isinstance(one, Identifier) for one in self.schema.values()):
             raise SchemaError(
                 "a panel takes neither rules between columns nor identifiers: leave them out of the schema"
@@ -63,8 +65,8 @@ class PanelStates:
         object.__setattr__(self, "cells", frozen(np.flatnonzero(possible).astype(np.int64)))
         if self.count**self.window > MOST_PATTERNS:
             raise ParameterError(
-                f"a panel of {self.count} states over {self.window} periods counts {self.count**self.window:,} sequences, "
-                f"more than {MOST_PATTERNS:,}: take fewer columns, a shorter window or fewer bins"
+                f"a panel counts {self.count**self.window:,} sequences ({self.count} cells over {self.window} "
+                f"periods), more than {MOST_PATTERNS:,}: use fewer columns, a shorter window or fewer bins"
             )
 
     @property
@@ -113,7 +115,8 @@ class PanelStates:
             inside = np.bincount(axis.cells_of(points), allowed[axis.name][: len(points)], minlength=axis.size)
             if ((inside > 0) & (inside < axis.width)).any():
                 raise ParameterError(
-                    f"the condition on {axis.name!r} splits a bin of the panel in two: give this column more bins"
+                    f"the condition on {axis.name!r} holds for only a part of one bin of the panel: put its limits "
+                    "between bins, or start a panel with more bins for this column"
                 )
             found &= inside[code] > 0
         return np.append(found, False)

@@ -50,7 +50,9 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
         If the column cannot hold such a value.
     """
     if column.names_rows:
-        raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+        raise ParameterError(
+            f"column {name!r} is an identifier, whose labels carry no information: name another column"
+        )
     if isinstance(values, Allowed):
         return values.mask
     grid = grid_of(column)
@@ -70,7 +72,7 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
                 twin = _regular_index(column, grid, numbers[index : index + 1])
                 allowed[twin] |= numbers[twin] == numbers[index]
     if not allowed.any():
-        raise ParameterError(f"column {name!r} was given no value at all")
+        raise ParameterError(f"no value is given for column {name!r}: give at least one")
     return allowed
 
 

@@ -88,7 +88,9 @@ class PublicKnowledge:
         return known
 
     def fitted(self, known: Knowledge, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
-        """Return the model of all answers with what is public.
+        """Return the model of all answers: ``alone()``, or a fit together with public rows if there are any.
+
+        It is then raked so that it has the public totals exactly.
 
         Parameters
         ----------

@@ -25,7 +25,8 @@ BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
 """Bins a column, tables of each number of columns, smooth queries, and their centres.  Safety limits of time."""
 
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
-"""Widths of the kernels of smooth and of sharper queries."""
+"""Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  A
+convention."""
 
 MOST_LEVELS = 255
 """Levels that boosting takes as levels; a column with more is taken as a number.  A safety limit."""

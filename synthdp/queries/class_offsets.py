@@ -52,7 +52,7 @@ class ClassOffsets(LinearFamily):
     def __post_init__(self) -> None:
         axis, classes = self.domain.axes[0], starts_of_classes(self.domain.axes[0].column)
         if len(self.domain) != 1 or not len(classes) or not np.isin(classes, axis.starts).all():
-            raise ParameterError("offsets are about one column with classes, and cells inside these")
+            raise ParameterError("classes must be starts of cells, at least one, of a domain with exactly one column")
         object.__setattr__(self, "k", len(classes))
         object.__setattr__(self, "_offsets", frozen(_offsets(axis)))
 
@@ -98,10 +98,13 @@ def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
 
 
 def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
-    """Return the middle of each class of a column and half its width, as its grid points have them; (classes,) each."""
+    """Return the middle and half the width of each class, (classes,) each, in the column's own numbers.
+
+    How far a row lies from the middle is counted in parts of that half width, see `UNIT`.
+    """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
-        raise ParameterError("only numbers between two bounds have classes")
+        raise ParameterError("only a column of numbers between two bounds has rounding classes")
     ends = edges_of(support, np.append(classes, grid_of(column).regular))
     return (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
 

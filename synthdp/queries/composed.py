@@ -33,9 +33,9 @@ class Stack(LinearFamily):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts or any(part.domain is not self.parts[0].domain for part in self.parts):
-            raise ParameterError("a stack needs one or more families over the same domain")
+            raise ParameterError("parts must hold at least one family of queries, all over the same domain")
         if any(self.denominator % part.denominator for part in self.parts):
-            raise ParameterError("the largest denominator of a stack must be a multiple of every other")
+            raise ParameterError("the denominator of every part must divide the largest denominator")
         check_overflow(self)
 
     @property

@@ -143,7 +143,7 @@ def check_shape(shape: Sequence[int]) -> Shape:
     """Return ``shape`` as a tuple of positive integers, or raise ParameterError."""
     sizes = tuple(int(k) for k in shape)
     if any(k < 1 for k in sizes):
-        raise ParameterError(f"shape ({sizes}) must give every column at least one code")
+        raise ParameterError(f"shape ({sizes}) must be at least 1 for every column")
     return sizes
 
 

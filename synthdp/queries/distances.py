@@ -83,7 +83,7 @@ class MarginalDistances(Score):
         most = LARGEST_EXPECTATION // max(self.queries.sizes)  # what a table's cells are off by adds up
         object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
         if self.expected.shape != (self.queries.k,):
-            raise ParameterError("expected must have one whole number per cell")
+            raise ParameterError(f"expected must be {self.queries.k} whole numbers, one per cell")
         check_overflow(self)
 
     def to_saved(self, store: Store) -> dict[str, Any]:
@@ -253,12 +253,13 @@ class PairDistances:
         shape = self.domain.shape
         if len(shape) < 2 or min(shape) < 2 or [margin.shape for margin in self.margins] != [(k,) for k in shape]:
             raise ParameterError(
-                "margins must have one whole number for each cell of two or more axes of several cells"
+                "margins must hold one array of whole numbers per column, with one number per cell, for at least "
+                "two columns of at least two cells"
             )
         if any(margin.min() < 0 or margin.max() > LARGEST_SUM // len(margin) for margin in self.margins):
-            raise ParameterError("margins must be at least 0 and within 63 bits")
+            raise ParameterError("margins must be at least 0, and their sums must fit in 63 bits")
         if len({int(margin.sum()) for margin in self.margins}) > 1 or not self.margins[0].any():
-            raise ParameterError("margins must have one sum above 0")
+            raise ParameterError("margins must all have the same sum, which must be above 0")
         check_overflow(self)
 
     def to_saved(self, store: Store) -> dict[str, Any]:

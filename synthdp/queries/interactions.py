@@ -61,9 +61,11 @@ class Interactions(LinearFamily):
         object.__setattr__(self, "weights", tuple(whole("weights", weight, least=1) for weight in self.weights))
         for clique in self.cliques:
             if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
-                raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
+                raise ParameterError(
+                    f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
+                )
         if not self.cliques or len(self.weights) != len(self.cliques):
-            raise ParameterError("a set of interactions needs at least one clique, and a weight for each")
+            raise ParameterError("cliques must hold at least one clique, and weights must hold one weight per clique")
         check_overflow(self)
 
     @property

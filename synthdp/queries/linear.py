@@ -114,7 +114,7 @@ class CellQueries(LinearFamily):
     def __post_init__(self) -> None:
         values = np.asarray(self.values)
         if values.dtype.kind not in "iub":
-            raise ParameterError("values must be whole multiples of 1 / denominator")
+            raise ParameterError("values must be whole numbers, in units of 1 / denominator")
         if values.ndim != 2 or not len(values) or values.shape[1] != self.domain.cells:
             raise ParameterError(f"values must be a matrix with a column for each of the {self.domain.cells} cells")
         object.__setattr__(

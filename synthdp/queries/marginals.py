@@ -37,7 +37,8 @@ MOST_CELLS = 65_536
 """Cells of a table that several smaller ones are summed out of: they are numbered by two bytes.  A safety limit."""
 
 FEW_TABLES = 2
-"""This many tables are summed out of a larger one alone; more of them at once, by products of matrices."""
+"""Up to this many tables are summed out of a larger one one by one; more of them at once, by products of matrices.  The
+counts are the same: of speed alone.  Tuned; not measured."""
 
 SLAB = 1 << 20
 """Rows counted at a time, so that packed columns stay small.  A safety limit."""
@@ -232,11 +233,15 @@ class Marginals(LinearFamily):
         object.__setattr__(self, "cliques", tuple(tuple(int(j) for j in clique) for clique in self.cliques))
         for clique in self.cliques:
             if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
-                raise ParameterError(f"a clique ({clique}) must be different positions below {len(self.domain)}")
+                raise ParameterError(
+                    f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
+                )
         if not self.cliques:
             raise ParameterError("a set of marginals needs at least one clique")
         if self.k >= LARGEST_WHOLE:
-            raise ParameterError(f"the tables have {self.k} cells, more than can be numbered: use fewer columns")
+            raise ParameterError(
+                f"the marginals have {self.k} cells together, which must be below {LARGEST_WHOLE}: use fewer columns"
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -58,8 +58,8 @@ class Norms:
             object.__setattr__(self, name, whole(name, getattr(self, name)))
         if not (self.linf <= self.l1 and self.linf**2 <= self.l2_squared <= self.l1 * self.linf):
             raise SensitivityError(
-                f"no vector has an l1 norm of {self.l1}, a squared l2 norm of {self.l2_squared} and an linf norm of "
-                f"{self.linf} as its least bounds: state each as an exact whole number"
+                f"l1 ({self.l1}), l2_squared ({self.l2_squared}) and linf ({self.linf}) cannot all be norms of one "
+                "vector: give each as an exact whole number"
             )
 
     @classmethod
@@ -124,7 +124,9 @@ class RecordBounds:
     def __post_init__(self) -> None:
         twice = self.one.times(2)
         if twice.either(self.swap) != twice:
-            raise SensitivityError("a replaced record moves a statistic by at most twice what an added one does")
+            raise SensitivityError(
+                "swap must be at most twice one in every norm: replacing a record is removing one and adding another"
+            )
 
     @classmethod
     def of(cls, one: Norms, swap: Norms | None = None) -> RecordBounds:
@@ -150,7 +152,9 @@ def column_norms(columns: AnyArray) -> Norms:
     """
     linf = largest(columns)
     if linf >= LARGEST_CHANGE:
-        raise SensitivityError(f"one record may change an answer by too much, {linf}: lower the resolution")
+        raise SensitivityError(
+            f"one record can change an answer by {linf}, which must be below {LARGEST_CHANGE}: lower the resolution"
+        )
     size = np.abs(columns.astype(np.int64, copy=False))
     squares = size * size
     if len(size) * linf**2 < LARGEST_WHOLE:

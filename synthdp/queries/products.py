@@ -153,7 +153,9 @@ class PairProducts(LinearFamily):
         object.__setattr__(self, "scores", _checked(self.domain, self.scores))
         pairs = tuple((int(a), int(b)) for a, b in self.chosen)
         if not pairs or len(set(pairs)) < len(pairs) or any(not 0 <= a < b < len(self.domain) for a, b in pairs):
-            raise ParameterError("chosen must be one or more different pairs of columns, each in order")
+            raise ParameterError(
+                "chosen must be at least one pair (a, b) of column positions with a < b, each pair once"
+            )
         object.__setattr__(self, "chosen", pairs)
         check_overflow(self)
 
@@ -201,7 +203,9 @@ def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:
 def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]:
     """Return scores whose products are exact."""
     if len(domain) < 2 or [len(score) for score in scores] != list(domain.shape):
-        raise ParameterError("scores must have one whole number for each cell of two or more axes")
+        raise ParameterError(
+            "scores must hold one array of whole numbers per column, with one number per cell, for at least two columns"
+        )
     found = tuple(whole_numbers("scores", score) for score in scores)
     if sum(largest(score) ** 2 for score in found) >= 2**31:
         raise SensitivityError("scores are too large for exact sums: lower the resolution")

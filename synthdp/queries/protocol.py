@@ -174,6 +174,10 @@ def check_overflow(queries: Bounded) -> None:
     """
     most = queries.bounds.one.linf
     if most * LARGEST_TABLE >= LARGEST_WHOLE:
-        raise SensitivityError(f"a record may add {most} to an integer sum: lower the resolution")
+        raise SensitivityError(
+            f"a record can add {most} to an integer sum, which may then exceed 64 bits: lower the resolution"
+        )
     if queries.k > MOST_ANSWERS:
-        raise SensitivityError(f"{queries.k} answers are too many for one question: ask for fewer or smaller tables")
+        raise SensitivityError(
+            f"a query has {queries.k} answers, more than {MOST_ANSWERS}: use fewer or smaller marginals"
+        )

@@ -228,8 +228,8 @@ class SparseConjunction:
         """
         if self.sparsity > MAX_SUPPORT:
             raise ParameterError(
-                f"the conjunction leaves {self.sparsity} records open, and at most {MAX_SUPPORT} can be listed: "
-                "add literals"
+                f"the conjunction matches {self.sparsity} records, and at most {MAX_SUPPORT} can be listed: add "
+                "literals"
             )
         keys = [BETWEEN.join(parts) for parts in itertools.product(*self.parts)]
         return Support(keys=keys, values=np.full(len(keys), DENOMINATOR, np.int64))

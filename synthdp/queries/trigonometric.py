@@ -84,7 +84,7 @@ class TensorBasis(LinearFamily):
             self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
         )
         if not self.terms:
-            raise ParameterError("a basis needs at least one term")
+            raise ParameterError("terms must hold at least one term")
         for term in self.terms:
             columns = [factor.column for factor in term]
             if len(set(columns)) < len(columns) or not all(0 <= j < len(self.domain) for j in columns):

@@ -162,7 +162,10 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
-    """Return the sizes of the tables of pairs of columns that this number of decisions can balance."""
+    """Return the cells of each table of two columns with at most ``decisions`` cells: larger ones are not balanced.
+
+    Their sum says whether halving pays, see `CELLS_A_DECISION`.
+    """
     sizes = (a * b for a, b in itertools.combinations(shape, 2))
     return [size for size in sizes if size <= max(decisions, FEWEST_CELLS)]
 

@@ -54,9 +54,10 @@ class Obedience:
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
-        """Return one grid point for each row of a column, (rows,), each in the row's coarse bin.
+        """Return one grid point for each row of a column, (rows,), in the row's coarse bin where rules let it.
 
-        Rows that break a rule are drawn again, at most `REDRAWN` times.  Some may still break one.
+        Rows that break a rule are drawn again up to `REDRAWN` times within the bin, then as often from any bin.  Some may
+        still break one: they are left out later.
 
         Parameters
         ----------

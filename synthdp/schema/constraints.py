@@ -308,7 +308,7 @@ class Combinations(Constraint):
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise SchemaError("a Combinations rule needs two or more different columns")
         if not self.combinations:
-            raise SchemaError(f"a Combinations rule of columns {names} must list a combination")
+            raise SchemaError(f"a Combinations rule of columns {names} must list at least one combination")
         if any(len(row) != len(self.columns) for row in self.combinations):
             raise SchemaError(f"each combination of a rule must have a value for each of {names}")
         for name, given in zip(self.columns, zip(*self.combinations, strict=True), strict=True):
@@ -368,7 +368,8 @@ class CalendarDate(Constraint):
             if columns[name].whole and all(first <= bound <= last for bound in _ends_of(columns[name])):
                 continue
             raise SchemaError(
-                f"column {name!r} of a CalendarDate rule must be an Integer from {first} to {last}, or less"
+                f"column {name!r} of a CalendarDate rule must be an Integer with bounds from {first} to {last}, or "
+                "narrower"
             )
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:
@@ -424,7 +425,7 @@ def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], c
     _check_values(left, columns)
     _check_values(right, columns)
     if not left or not right or set(left) & set(right):
-        raise SchemaError(f"{kind} rule needs different columns on its two sides")
+        raise SchemaError(f"{kind} rule needs at least one column on each side, and no column on both sides")
 
 
 def _ends_of(column: Column) -> tuple[float, float]:
@@ -447,7 +448,7 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
         if not is_complete(columns[name]):
-            raise SchemaError(f"a rule names column {name!r}, whose bounds or levels must then be declared")
+            raise SchemaError(f"column {name!r} is named in a rule: declare its bounds or levels")
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
@@ -458,7 +459,7 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
         if column.names_rows:
             raise SchemaError(f"a rule names column {name!r}, an identifier, whose labels carry no information")
         if not wanted:
-            raise SchemaError(f"a rule lists no value of column {name!r}")
+            raise SchemaError(f"a rule lists no value for column {name!r}: give at least one")
         for value in wanted:
             ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
             if not all(_may_hold(column, end) for end in ends):
@@ -468,7 +469,9 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
     """Return the ends of a range that are given, one or two; raise SchemaError for a column without an order."""
     if not column.ordered or len(value) != 2:
-        raise SchemaError(f"a rule gives a range of column {name!r}: that takes an ordered column and two ends")
+        raise SchemaError(
+            f"a rule gives a range for column {name!r}: a range needs an ordered column and exactly two ends"
+        )
     return [end for end in value if end is not None]
 
 

@@ -115,13 +115,13 @@ class DatabaseSchema:
         rules: Sequence[Constraint | SiblingRule] = (),
     ) -> None:
         if not isinstance(tables, Mapping) or not tables:
-            raise SchemaError("tables must map names to schemas, one or more")
+            raise SchemaError("tables must map at least one table name to its schema")
         if not isinstance(relations, (list, tuple)) or not all(isinstance(one, Relation) for one in relations):
             raise SchemaError("relations must be a list of Relation")
         for name in tables:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise SchemaError(
-                    f"table name {name!r} must be made of letters, digits, '_' and '-': files are named so"
+                    f"table name {name!r} must be made of letters, digits, '_' and '-', because it becomes a file name"
                 )
         if not isinstance(rules, (list, tuple)):
             raise SchemaError("rules must be a list of rules between tables")
@@ -295,19 +295,20 @@ class DatabaseSchema:
         for relation in self.relations:
             if relation.parent == self.root and relation.key != self.key:
                 raise SchemaError(
-                    f"the tables under {self.root!r} are joined by {self.key!r} and by {relation.key!r}: a person has one "
-                    "key, which must be a column of every table"
+                    f"the tables below {self.root!r} are joined by {self.key!r} and by {relation.key!r}: persons must "
+                    "have one key column, with the same name in every table"
                 )
             if relation.parent != self.root and relation.key == self.key:
                 raise SchemaError(
-                    f"{relation.where} is joined by {self.key!r}, which names the person: give the column that names a row "
-                    f"of {relation.parent!r}"
+                    f"{relation.where} has the persons' key {self.key!r} as its key: set key to the column that "
+                    f"identifies a row of {relation.parent!r}"
                 )
             for name in (relation.parent, relation.child):
                 column = self.tables[name].outputs.get(relation.key)
                 if column is not None and not isinstance(column, Identifier):
                     raise SchemaError(
-                        f"column {relation.key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out"
+                        f"column {relation.key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out "
+                        "of the schema"
                     )
 
     def _check_tables(self) -> None:
@@ -322,8 +323,8 @@ class DatabaseSchema:
         places = sum(self.slots(name) * (len(schema) + 1) for name, schema in self.tables.items())
         if places > MOST_PLACES:
             raise SchemaError(
-                f"a person may have {places} values in all tables, more than {MOST_PLACES}: lower at_most of a relation or "
-                "leave columns out"
+                f"the schema allows one person {places} values over all tables, but at most {MOST_PLACES} are "
+                "supported: lower at_most of a relation or leave columns out"
             )
 
 
@@ -350,19 +351,19 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
                 raise SchemaError(f"{relation.where} names table {name!r}; there are: {', '.join(tables)}")
         if relation.child in children:
             raise SchemaError(
-                f"table {relation.child!r} has two parents, which is not supported: a row must belong to one row of one "
-                "other table. Name the parent that leads to the persons, and take what matters of the other, if anyone may "
-                f"know it, into columns of {relation.child!r}; its key cannot be kept"
+                f"table {relation.child!r} has two parents, but a row may belong to one row of one other table "
+                "only: keep the relation that leads to the table of persons, drop the other one, and copy the "
+                f"public columns that you need from its parent table into {relation.child!r}"
             )
         children.add(relation.child)
     roots = [name for name in tables if name not in children]
     if not roots:
-        raise SchemaError("the relations go in a circle: the table of persons must be the child in no relation")
+        raise SchemaError("the relations form a cycle: the table of persons must not be the child of any relation")
     if len(roots) > 1:
         raise SchemaError(
-            f"tables {roots[0]!r} and {roots[1]!r} are the child in no relation: relate all tables to one table of persons. "
-            "A table that holds nobody's rows and anyone may know, such as a list of codes, is left out: declare the code "
-            "as a Categorical column and join the list to the synthetic rows"
+            f"neither table {roots[0]!r} nor table {roots[1]!r} is the child of a relation: relate all tables "
+            "to one table of persons, and leave a public table out, such as a list of codes (declare the code "
+            "as a Categorical column and join the list to the synthetic rows)"
         )
     return roots[0]
 
@@ -374,7 +375,9 @@ def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Rela
         found += [one.child for one in relations if one.parent == name]
     lost = [name for name in tables if name not in found]
     if lost:
-        raise SchemaError(f"the relations of table {lost[0]!r} go in a circle: they must lead to {root!r}")
+        raise SchemaError(
+            f"the relations of table {lost[0]!r} form a cycle: change the relations so that all lead up to {root!r}"
+        )
     return tuple(found)
 
 
@@ -385,11 +388,14 @@ def _check_order(relation: Relation, schema: Schema) -> None:
     column = schema.get(relation.order)
     if column is None:
         raise SchemaError(
-            f"{relation.where} is ordered by {relation.order!r}, which must be a column of {relation.child!r} that is not "
-            "derived"
+            f"{relation.where} has order={relation.order!r}, which must be a declared column of "
+            f"{relation.child!r} that is not derived"
         )
     if column.names_rows:
-        raise SchemaError(f"{relation.where} is ordered by {relation.order!r}, an identifier, which is never read")
+        raise SchemaError(
+            f"{relation.where} has order={relation.order!r}, an Identifier, whose values are never read: name "
+            "another column as order"
+        )
 
 
 def _relation_document(relation: Relation) -> dict[str, Any]:
@@ -401,7 +407,7 @@ def _relation_document(relation: Relation) -> dict[str, Any]:
 def _relation_of(document: object, *, source: str) -> Relation:
     """Return the relation of a document; raise FormatError for settings that are missing or unknown."""
     if not isinstance(document, dict) or not {"parent", "child", "key", "at_most"} <= set(document):
-        raise FormatError(f"{source} has a relation without parent, child, key and at_most")
+        raise FormatError(f"{source} has a relation that lacks one of the settings parent, child, key and at_most")
     unknown = [name for name in document if name not in _SETTINGS]
     if unknown:
         raise FormatError(f"{source} has a relation with an unknown setting {unknown[0]!r}")

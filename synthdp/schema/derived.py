@@ -199,7 +199,9 @@ def values_of(column: Column) -> list[Any]:
         case Steps(first, last) as steps if column.whole and last - first < MOST_VALUES:
             found = [*map(steps.value, range(first, last + 1)), *steps.special]
         case _:
-            raise SchemaError(f"only levels and whole numbers of at most {MOST_VALUES} values can be looked up")
+            raise SchemaError(
+                f"a lookup needs a source column with levels, or of whole numbers with at most {MOST_VALUES} values"
+            )
     return [*found, None] if column.nullable else found
 
 
@@ -211,7 +213,7 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
         raise SchemaError(
-            f"derived column {name!r} must have levels or numbers: only such a column can be looked up from another"
+            f"derived column {name!r} must have levels or numbers, because values= looks it up from another column"
         )
     if not all(value is None or isinstance(value, (str, int, float)) for value in table.values()):
         raise SchemaError(f"the values of derived column {name!r} must be texts, numbers or booleans")
@@ -228,7 +230,10 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     column = _opened(column, [value for value in wanted if value is not None])
     for value in wanted:
         if not _may_be(column, value):
-            raise SchemaError(f"derived column {name!r} has the value {value!r}, which it is not declared to hold")
+            raise SchemaError(
+                f"values= of derived column {name!r} contains {value!r}, which the column's declaration does not "
+                "allow: declare this value or change values="
+            )
     return column
 
 
@@ -260,7 +265,7 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     """
     name, sources = rule.column, rule.sources
     if column.quantity != "number":
-        raise SchemaError(f"derived column {name!r} must hold numbers to be computed")
+        raise SchemaError(f"derived column {name!r} is computed by an expression: declare it as a column of numbers")
     for source in sources:
         if known[source].quantity != "number" or (column.whole and not known[source].whole):
             words = "whole numbers" if column.whole else "numbers"
@@ -268,11 +273,15 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     if not sources:
         raise SchemaError(f"derived column {name!r} must be computed from one column or more")
     if not column.nullable and any(known[source].nullable for source in sources):
-        raise SchemaError(f"derived column {name!r} must be nullable, since a column in its expression is nullable")
+        raise SchemaError(
+            f"a column in the expression of derived column {name!r} is nullable: declare {name!r} with nullable=True"
+        )
     tree, names = _parsed(name, str(rule.expression))
     whole = column.whole
     if whole and getattr(column, "step", None) is not None:
-        raise SchemaError(f"derived column {name!r} is a whole number and is not rounded to steps: leave its step out")
+        raise SchemaError(
+            f"derived column {name!r} is computed in whole numbers, which are not rounded to a step: leave its step out"
+        )
 
     def leaf(node: Any) -> _Range:
         numbers: list[Any] = (
@@ -289,8 +298,8 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     lower, upper = _ends(column)[:2]
     if not lower <= found.low or not found.high <= upper:
         raise SchemaError(
-            f"derived column {name!r} may be from {found.low} to {found.high}, beyond its declared bounds: declare these "
-            "limits, or leave the bounds open"
+            f"derived column {name!r} can take values from {found.low} to {found.high}, beyond its declared "
+            "bounds: widen the bounds to these limits, or leave the bounds out"
         )
     return column
 
@@ -349,7 +358,9 @@ class _Range:
 
     def __truediv__(self, other: _Range) -> _Range:
         if self.whole:
-            raise SchemaError(f"derived column {self.name!r} is divided: declare it as Continuous")
+            raise SchemaError(
+                f"the expression of derived column {self.name!r} has a division: declare the column as Continuous"
+            )
         if other.low <= 0 <= other.high:
             raise SchemaError(f"derived column {self.name!r} divides by an expression that may be 0")
         return self._with(*(a / b for a in (self.low, self.high) for b in (other.low, other.high)))

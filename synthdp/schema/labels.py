@@ -79,7 +79,7 @@ def _characters(pattern: str, part: str) -> str:
         return part[-1]
     inside, characters = part[1:-1], ""
     if inside.startswith("^"):
-        raise SchemaError(f"pattern {pattern!r} says what a character is not: list what it may be")
+        raise SchemaError(f"pattern {pattern!r} has a negated set [^...]: list the allowed characters instead")
     at = 0
     while at < len(inside):
         if inside[at] == "\\":
@@ -174,7 +174,9 @@ class Categorical(Known):
         if self.other is not None and not isinstance(self.other, str):
             raise SchemaError(f"other must be a text label {where}")
         if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
-            raise SchemaError(f"other must not be the text of a level that is not a text {where}")
+            raise SchemaError(
+                f"other ({self.other!r}) must not read like a level that is a number or a boolean {where}"
+            )
         wrong = _wrong_groups(self.groups, self.levels or ())
         if wrong:
             raise SchemaError(f"{wrong} {where}")

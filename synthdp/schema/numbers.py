@@ -169,7 +169,9 @@ class Continuous(Known):
         _check_numbers(self, where)
         one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
         if one and (self.lower != self.upper or not self.is_even):
-            raise SchemaError(f"lower ({self.lower}) and upper ({self.upper}) are one number in floating point {where}")
+            raise SchemaError(
+                f"lower ({self.lower}) and upper ({self.upper}) must differ as floating-point numbers {where}"
+            )
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
     def example(self) -> Self:

@@ -99,7 +99,7 @@ def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
         raise FormatError(f"{source} is not the JSON Schema of a table: it has no 'properties'")
     required = row.get("required", [])
     if not isinstance(required, list):
-        raise FormatError(f"{source} must list what is 'required'")
+        raise FormatError(f"'required' of {source} must be a list of column names")
     entries = []
     for name, rule in properties.items():
         entry = _of_property(name, rule, document, source)
@@ -152,17 +152,17 @@ def _resolved(rule: object, document: Mapping[str, Any], source: str) -> dict[st
     """Follow references within the document."""
     for _ in range(32):
         if not isinstance(rule, dict):
-            raise FormatError(f"{source} is not a JSON Schema: an object must stand where it describes something")
+            raise FormatError(f"{source} is not a JSON Schema: the description of every property must be a JSON object")
         if "$ref" not in rule:
             return rule
         path = str(rule["$ref"])
         if not path.startswith("#/"):
-            raise FormatError(f"{source} refers to another document ({path!r}): put it in this one")
+            raise FormatError(f"{source} refers to another document ({path}): copy that definition into {source}")
         target: Any = document
         for part in path[2:].split("/"):
             target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
         rule = target
-    raise FormatError(f"{source} refers to itself without end")
+    raise FormatError(f"{source} has a '$ref' that leads back to itself: remove the circular reference")
 
 
 def _of_property(name: str, rule: object, document: Mapping[str, Any], source: str) -> Entry:
@@ -175,7 +175,9 @@ def _of_property(name: str, rule: object, document: Mapping[str, Any], source: s
         kept = [_resolved(one, document, source) for one in alternatives]
         real = [one for one in kept if one.get("type") != "null"]
         if len(real) != 1:
-            raise SchemaError(f"{where} may be of several kinds: leave one of them, or declare it by hand")
+            raise SchemaError(
+                f"{where} may have several types: keep one type in the document, or declare the column by hand"
+            )
         nullable, rule = nullable or len(real) < len(kept), {**rule, **real[0]}
     kinds = rule.get("type")
     kinds = list(kinds) if isinstance(kinds, list) else [] if kinds is None else [kinds]

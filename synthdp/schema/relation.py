@@ -64,7 +64,9 @@ class Relation:
         if not isinstance(self.unique, bool):
             raise SchemaError("unique of a relation must be True or False")
         if self.unique and self.order is None:
-            raise SchemaError("unique says that no two rows of a parent have the same order: it needs an order")
+            raise SchemaError(
+                "unique=True means that no two rows of a parent have the same value of order: give order too"
+            )
         object.__setattr__(self, "at_most", whole("at_most", self.at_most, least=1, most=MOST_ROWS))
 
     @property

@@ -176,7 +176,7 @@ def checked_rules(
                 for part, names in _parts(rule)
             ]
         else:
-            raise SchemaError(f"a rule between tables must be a rule as schemas have them, not {type(rule).__name__}")
+            raise SchemaError(f"rules must hold rule objects such as LessEqual or Forbidden, not {type(rule).__name__}")
     return RuleBook(tuple(conditions), tuple(among), tuple(computed))
 
 
@@ -196,8 +196,8 @@ def _parts(rule: Constraint) -> list[tuple[Constraint, tuple[str, str]]]:
         return [(rule, (names[0], names[1]))]
     if type(rule).means is Constraint.means:
         raise SchemaError(
-            f"of several tables a rule must be about two columns, of one table or of one above the other "
-            f"({rule.in_words()})"
+            f"this rule cannot hold between tables ({rule.in_words()}): a rule between tables must compare two "
+            "columns, of one table or of a table and a table above it"
         )
     return [part for simpler in rule.means() for part in _parts(simpler)]
 
@@ -224,8 +224,8 @@ def _condition(
         swapped = True
     else:
         raise SchemaError(
-            f"a rule names {names[0]!r} and {names[1]!r}, and neither of their tables is above the other: a rule compares "
-            "columns of one table, or of a table and one above it"
+            f"a rule compares {names[0]!r} with {names[1]!r}, but neither table lies above the other: compare "
+            "columns of one table, or of a table and a table above it"
         )
     if swapped:
         first, second, names = second, first, (names[1], names[0])
@@ -245,14 +245,13 @@ def _among(
         raise SchemaError(f"a rule names column {rule.column!r}, whose bounds or levels must then be declared")
     if relation is None:
         raise SchemaError(
-            f"a {type(rule).__name__} rule is about the rows of one parent row, but {rule.column!r} is a column of "
-            "the table "
-            "of persons, which has no parent"
+            f"a {type(rule).__name__} rule limits the rows of one parent row, but {rule.column!r} is a column "
+            "of the table of persons, which has no parent: name a column of another table"
         )
     if place[1] == relation.order:
         raise SchemaError(
-            f"a {type(rule).__name__} rule names {rule.column!r}, by which rows are ordered: declare unique=True of "
-            f"{relation.where} instead, or leave the rule out"
+            f"a {type(rule).__name__} rule names {rule.column!r}, which is the order of {relation.where}: "
+            "declare unique=True of this relation instead, or leave the rule out"
         )
     rule.check(column, relation)
     return AmongRows(rule, place, column)
@@ -268,8 +267,8 @@ def _computed(
     for source in sources:
         if source[0] != table and source[0] not in above(table):
             raise SchemaError(
-                f"column {rule.column!r} is derived from {dotted(source)!r}, whose table is not above it: name columns of "
-                "its own table, or of a table above it"
+                f"column {rule.column!r} is derived from {dotted(source)!r}, whose table does not lie above: name "
+                "columns of the same table, or of a table above it"
             )
     column = tables[table].outputs[name]
     if rule.expression is not None and not column.whole:
@@ -307,6 +306,6 @@ def _modelled(place: Place, modelled: Mapping[str, Schema]) -> Column:
     column = modelled[table].get(name)
     if column is None or isinstance(column, Identifier):
         raise SchemaError(
-            f"a rule between tables names {dotted(place)!r}, which is derived or an identifier: name modelled columns"
+            f"a rule between tables names {dotted(place)!r}, which is derived or an identifier: name another column"
         )
     return column

@@ -292,7 +292,7 @@ def finished(given: Any) -> Any:
 
 def drafted_by_old_name(name: str, table: object, **settings: Any) -> Any:
     """Return `sd.draft` of a table for an older name of it, with a warning."""
-    warnings.warn(f"{name} is deprecated: use sd.draft", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"{name} is deprecated: call sd.draft instead", DeprecationWarning, stacklevel=3)
     return import_module("synthdp").draft(table, **settings)
 
 

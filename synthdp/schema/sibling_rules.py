@@ -75,9 +75,8 @@ class UniquePerParent(SiblingRule):
         values = _values(column)
         if values is not None and values < relation.at_most:
             raise SchemaError(
-                f"{self.column!r} is declared unique among {relation.at_most} rows, but has {values} values: lower "
-                "at_most of "
-                f"{relation.where} or leave the rule out"
+                f"{self.column!r} is declared unique among the {relation.at_most} rows of one parent, but has "
+                f"{values} values only: lower at_most of {relation.where} or leave the rule out"
             )
 
     def in_words(self) -> str:
@@ -140,8 +139,8 @@ class RowsPerParent(SiblingRule):
         others = len({*levels, *([None] if column.nullable else [])} - set(self.values))
         if not others and self.at_most is not None and self.at_most < relation.at_most:
             raise SchemaError(
-                f"a RowsPerParent rule names all values of column {self.column!r}: at_most of {relation.where} says how "
-                "many rows there are"
+                f"a RowsPerParent rule names all values of column {self.column!r}, so it limits the rows of every "
+                f"parent: set at_most of {relation.where} instead"
             )
 
     def in_words(self) -> str:
@@ -178,9 +177,15 @@ class NeverFalls(SiblingRule):
     def check(self, column: Column, relation: Relation) -> None:
         """Check that there is an order of rows and one of values."""
         if relation.order is None:
-            raise SchemaError(f"{self.column!r} is declared never to fall, but {relation.where} has no order of rows")
+            raise SchemaError(
+                f"a NeverFalls rule names {self.column!r}, but the rows of {relation.where} have no order: give "
+                "the relation an order, or leave the rule out"
+            )
         if not column.ordered:
-            raise SchemaError(f"{self.column!r} is declared never to fall, but its values have no order")
+            raise SchemaError(
+                f"a NeverFalls rule names {self.column!r}, whose values have no order: name an ordered column, or "
+                "leave the rule out"
+            )
 
     def in_words(self) -> str:
         """Return the rule as the receipt's sentence has it."""

@@ -102,7 +102,7 @@ class Datetime(Known):
             raise SchemaError(f"zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo' {where}")
         checked(lambda: self.cells, where)
         if self.format is not None and self.zone is not None and not _is_written(self.zone, self.format):
-            raise SchemaError(f"format ({self.format!r}) must have %z where a known zone is declared {where}")
+            raise SchemaError(f"format ({self.format!r}) must contain %z, because zone is given {where}")
 
     def example(self) -> Self:
         """Return the column with some bounds."""
@@ -364,7 +364,7 @@ class Duration(Known):
     def steps(self) -> tuple[int, int]:
         """First and last step, in multiples of the resolution."""
         if not isinstance(self.lower, int) or not isinstance(self.upper, int):
-            raise SchemaError("a Duration without bounds has no steps")
+            raise SchemaError("a Duration has no grid of values before its bounds are declared")
         return self.lower, self.upper
 
     def support(self) -> Steps:
@@ -376,7 +376,9 @@ class Duration(Known):
         """Check the resolution and the bounds."""
         for bound in (self.lower, self.upper):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
-                raise SchemaError(f"bounds of a Duration must be timedeltas or whole numbers of steps {where}")
+                raise SchemaError(
+                    f"bounds of a Duration must be timedeltas or whole numbers, in multiples of its resolution, {where}"
+                )
         checked(lambda: self.cells, where)
         _check_times(self, where)
 

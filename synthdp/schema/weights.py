@@ -77,15 +77,20 @@ class Weight(Known):
                 raise SchemaError(f"{name} must be a finite number {where}")
         if not 0 < self.lower < self.upper:
             raise SchemaError(
-                f"the bounds of a weight must be above 0 and increase, not {self.lower} and {self.upper}, {where}"
+                f"the bounds of a weight must be above 0, and the lower one below the upper one, not {self.lower} "
+                f"and {self.upper}, {where}"
             )
         if not math.isfinite(self.upper / self.lower) or self.upper / self.lower <= 1:
-            raise SchemaError(f"the bounds of a weight are too far apart, or too near to each other, {where}")
+            raise SchemaError(
+                f"the upper bound of a weight divided by the lower one must be a finite number above 1 {where}"
+            )
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 2 <= self.classes <= MOST_CLASSES:
             raise SchemaError(f"classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES} {where}")
         found = (*self.means, *self.errors)
         if len(self.means) != len(self.errors) or not all(_is_number(one) and one >= 0 for one in found):
-            raise SchemaError(f"means and errors of a weight must be numbers of at least 0, as many of each, {where}")
+            raise SchemaError(
+                f"means and errors of a weight must be two lists of one length, of numbers of at least 0, {where}"
+            )
 
     def example(self) -> Self:
         """Return the column itself."""

@@ -244,7 +244,7 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
     label = str(name or getattr(y, "name", None) or DEFAULT_LABEL)
     frame = nw.from_native(X, eager_only=True)
     if label in frame.columns:
-        raise DataError(f"the label's name {label!r} is a column of X already: name y otherwise")
+        raise DataError(f"y has the name {label!r}, which is also a column of X: rename y")
     if isinstance(X, pd.DataFrame):
         frame = nw.from_native(X.reset_index(drop=True), eager_only=True)
     series = _label_beside(frame, y)
@@ -267,7 +267,10 @@ def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
         kept = values.dtype if values.dtype == np.dtype(object) else None  # as in `_named`
         return nw.from_native(pd.Series(values, dtype=kept), series_only=True)
     if values.dtype.kind not in "biufUMm":
-        raise DataError("y has no type of its own beside a table that is not of pandas: give a column of X's library")
+        raise DataError(
+            "y holds Python objects, whose type cannot be told beside an X that is not a pandas dataframe: "
+            "give y as a column of X's library"
+        )
     native = values.tolist() if values.dtype.kind == "U" else values
     return nw.new_series(DEFAULT_LABEL, native, backend=frame.implementation)
 

@@ -33,8 +33,8 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
     """
     if any(relation.parent != schema.root for relation in schema.relations):
         raise ParameterError(
-            "the history of a person holds the tables directly below the persons, and this table is further below: "
-            "use the tables themselves"
+            "a history of a person holds direct child tables of the table of persons only, and this schema "
+            "has tables further below: use the separate tables instead"
         )
     wide = _pandas(tables[schema.root])
     if schema.key is None:

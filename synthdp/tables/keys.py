@@ -18,7 +18,10 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
-    """Return how often each record key occurs in a block of rows, given one raw column per part of the key."""
+    """Return how often each record key occurs in a block of rows, given one raw column per part of the key.
+
+    They are the exact counts behind questions about keys.  A key is the text of its parts, joined by `BETWEEN`.
+    """
     columns = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in raw]
     parts = [[_part(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
     codes = np.column_stack([column.codes for column in columns])
@@ -58,13 +61,15 @@ def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList
     """
     if isinstance(records, Iterable) and not hasattr(records, "columns"):
         if columns is None or len(columns) != 1:
-            raise ParameterError("columns must name the one column that a list of values belongs to")
+            raise ParameterError("columns must name exactly one column for a list of values")
         return KeyList.of(tuple(columns), (key_of((value,)) for value in records))
     source = FrameSource(records)
     names = source.names if columns is None else tuple(columns)
     missing = [name for name in names if name not in source.names]
     if missing:
-        raise DataError(f"column {missing[0]!r} is missing; the list has: {', '.join(source.names)}")
+        raise DataError(
+            f"columns names {missing[0]!r}, which the list of records does not have; it has: {', '.join(source.names)}"
+        )
     block: Mapping[str, RawColumn] = next(iter(source.blocks({}, extra=names)))
     return KeyList.of(names, count_keys([block[name] for name in names]))
 

@@ -89,7 +89,7 @@ def test_a_saved_release_gives_the_same_answers(releases, name, tmp_path):
 def test_one_answer_is_a_number_and_several_are_none(releases, name):
     answer = releases[name].answer(sd.count())
     assert float(answer) == answer["estimate"].item()
-    with pytest.raises(TypeError, match="only one answer"):
+    with pytest.raises(TypeError, match="exactly one answer"):
         float(pd.concat([answer, answer]).pipe(type(answer)))
 
 

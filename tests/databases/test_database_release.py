@@ -257,7 +257,7 @@ def test_persons_with_their_history_are_one_table(release: sd.DatabaseRelease) -
     assert (wide["waves.rows"] == 3).all()
     assert (wide["waves[1].wave"] == "I").all()
     assert not wide["waves[3].works"].astype(bool).any()
-    with pytest.raises(ParameterError, match="directly below the persons"):
+    with pytest.raises(ParameterError, match="direct child tables"):
         release.persons_with_history(10)
 
 

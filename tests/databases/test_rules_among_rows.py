@@ -195,13 +195,13 @@ BAD: dict[str, tuple[Any, str]] = {
     "an unknown level": (sd.RowsPerParent("members.role", "lodger", at_most=1), "'lodger'"),
     "numbers": (sd.RowsPerParent("members.line", 1, at_most=1), "levels"),
     "all levels": (sd.RowsPerParent("members.role", ROLES, at_most=1), "at_most of relation"),
-    "no order of rows": (sd.NeverFalls("members.line"), "no order of rows"),
-    "no order of values": (sd.NeverFalls("stays.kind"), "no order"),
+    "no order of rows": (sd.NeverFalls("members.line"), "have no order"),
+    "no order of values": (sd.NeverFalls("stays.kind"), "values have no order"),
     "an unknown column": (sd.NeverFalls("stays.height"), "'height'"),
     "no table": (sd.UniquePerParent("line"), "table.column"),
-    "side by side": (sd.LessEqual("members.line", "stays.year"), "neither of their tables is above"),
+    "side by side": (sd.LessEqual("members.line", "stays.year"), "neither table lies above"),
     "three columns": (sd.Forbidden({"stays.begun": 1990, "stays.ended": 1990, "stays.kind": "a"}), "two columns"),
-    "no rule": ("stays.begun <= stays.ended", "must be a rule"),
+    "no rule": ("stays.begun <= stays.ended", "rule objects"),
 }
 
 

@@ -190,7 +190,7 @@ def test_files_with_a_name_that_occurs_twice_are_refused(tmp_path: Path) -> None
     with pytest.raises(DataError, match=r"columns 1 and 2 of CSV file .* have the same name"):
         CsvSource(tmp_path / "t.csv")
     pq.write_table(TWICE["pyarrow"](tmp_path), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="several columns of one name"):
+    with pytest.raises(DataError, match="several columns of the same name"):
         ParquetSource(tmp_path / "t.parquet")
 
 

@@ -213,7 +213,7 @@ def test_no_cell_of_objects_decides_their_type(make: Callable[[Any], Any]) -> No
 def test_labels_beside_a_table_without_objects_have_a_type() -> None:
     table = pl.DataFrame({"x0": [1.0, 2.0]})
     release = SyntheticRelease(schema=Schema({"x0": Integer(0, 9)}))
-    with pytest.raises(DataError, match="y has no type of its own"):
+    with pytest.raises(DataError, match="y holds Python objects"):
         release.fit_resample(table, [0, "4711"])
 
 

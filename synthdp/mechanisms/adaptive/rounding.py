@@ -28,12 +28,14 @@ from synthdp.queries.marginals import one_ways
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
 """Share of the budget that a column's roundness costs; most of all columns together, of the budget and of what is left."""
 
-CLEAR = 20.0
-"""A column is asked if its leaves of several values hold so many times as many rows as the noise."""
-
 BEYOND = 3.0
 """Counts of a class differ from those of evenly spread rows if they do by so many standard deviations of the noise: else a
 few rows of noise would be a heap at the roundest numbers."""
+
+CLEAR = 2 * BEYOND
+"""A column is asked if its leaves of several values hold so many times as many rows as the noise.  Derived: if half of these
+rows are rounder than even ones, their class is seen.  With 20, a column of 6 000 rows of which noise left 2 200 in such
+leaves lost a third of its whole numbers in one release of three."""
 
 STEPS, LEAST = 60, 1e-9
 """Steps of the fit, and the least likelihood of a class.  A numerical tolerance."""

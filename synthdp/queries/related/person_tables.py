@@ -161,7 +161,9 @@ class PersonTable:
     def mirrored(self) -> PersonTable:
         """The same with its axes exchanged."""
         if self.other_grouping is None:
-            raise ParameterError("a table of two attributes needs a grouping of each")
+            raise ParameterError(
+                "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
+            )
         return replace(
             self, attribute=self.other, grouping=self.other_grouping, other=self.attribute, other_grouping=self.grouping
         )
@@ -278,7 +280,9 @@ class PersonTable:
     def _other(self) -> Grouping:
         """Return the grouping of the second attribute; raise ParameterError if there is none."""
         if self.other_grouping is None:
-            raise ParameterError("a table of two attributes needs a grouping of each")
+            raise ParameterError(
+                "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
+            )
         return self.other_grouping
 
 
@@ -325,7 +329,7 @@ class PersonTables(Counting):
     def __post_init__(self) -> None:
         object.__setattr__(self, "multipliers", tuple(whole("multipliers", one, least=1) for one in self.multipliers))
         if len(self.tables) != len(self.multipliers) or not self.tables:
-            raise ParameterError("there must be one table or more, and a multiplier for each")
+            raise ParameterError("tables must hold at least one table, and multipliers must hold one number per table")
         sizes = [math.prod(table.sizes(self.layout)) for table in self.tables]
         object.__setattr__(self, "offsets", frozen(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)))
 
@@ -425,7 +429,7 @@ class PersonDistances(Counting):
         most = LARGEST_DENOMINATOR // self.queries.k
         object.__setattr__(self, "expected", expectations("expected", self.expected, most=most))
         if self.expected.shape != (self.queries.k,):
-            raise ParameterError("expected must have one whole number per cell")
+            raise ParameterError(f"expected must be {self.queries.k} whole numbers, one per cell")
         check_overflow(self)
 
     @property

@@ -51,7 +51,7 @@ def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[i
     """
     numbers = [_number(level) for level in levels]
     if any(number != int(number) or not first <= number <= last for number in numbers):
-        raise FormatError("whole numbers of as many bits are expected")
+        raise FormatError("every level must be a whole number within the range of the type")
     return [int(number) for number in numbers]
 
 
@@ -247,7 +247,9 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
     """
     found = texts(column, raw)
     if not all(text is None or (text.isascii() and text.isdigit() and 10 ** len(text) <= last) for text in found):
-        raise FormatError("the column holds numbers, and the declared format writes more than digits")
+        raise FormatError(
+            "the column holds numbers, but the declared format writes other characters than digits, or too many digits"
+        )
     return found
 
 

@@ -55,7 +55,9 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
         If it needs a package that is not installed, has no such sheet, or has no sheets.
     """
     if sheet is not None and not is_excel(path):
-        raise ParameterError(f"sheet ({sheet!r}) is for Excel files; '{path}' is none")
+        raise ParameterError(
+            f"sheet ({sheet!r}) is for Excel files, and '{path}' is not an Excel file: leave sheet out"
+        )
     if _is_extension(path):
         kind = extension(SOURCES, str(ending_of(Path(path).name)))
         source: Source = kind(path)

@@ -111,14 +111,20 @@ class ParquetSource:
         schema = _schema(first)
         for file, found in self._files[1:]:
             if set(found) != set(partition):
-                raise DataError(f"'{_shown(file)}' lies in folders of other partitions than '{_shown(first)}'")
+                raise DataError(
+                    f"'{_shown(file)}' has other partition folders than '{_shown(first)}': give files with the same "
+                    "partition columns"
+                )
             if not _same(_schema(file), schema):
                 raise DataError(f"'{_shown(file)}' has other columns or types than '{_shown(first)}'")
         if len(set(schema.names)) < len(schema.names):
-            raise DataError(f"'{_shown(first)}' has several columns of one name")
+            raise DataError(f"'{_shown(first)}' has several columns of the same name: rename them")
         for name in partition:
             if name in schema.names:
-                raise DataError(f"{name!r} is both a column of '{_shown(first)}' and a part of a folder's name")
+                raise DataError(
+                    f"column {name!r} is stored in '{_shown(first)}' and is also named by a partition folder: remove "
+                    "one of the two"
+                )
             schema = schema.append(pa.field(name, pa.string()))
         return schema
 
@@ -137,7 +143,7 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
             files += [(file, _partition(file.relative_to(match).parts[:-1])) for file in inside]
     if not files:
         where = ", ".join(f"'{_shown(Path(place))}'" for place in places)
-        raise DataError(f"there is no file {', '.join(FORMATS)} at {where or 'an empty list of paths'}")
+        raise DataError(f"no file that ends in {', '.join(FORMATS)} is at {where or 'an empty list of paths'}")
     for file, _ in files:
         _format(file)
     return files

@@ -406,7 +406,9 @@ def _named(table: str) -> Any:
     """Return the DataFrame of a table's name."""
     session = SparkSession.getActiveSession()
     if session is None:
-        raise DataError("a table's name needs a Spark session: SparkSession.builder.getOrCreate()")
+        raise DataError(
+            "the name of a Spark table needs a running session: call SparkSession.builder.getOrCreate() first"
+        )
     with instead_of(Exception, say=DataError(f"Spark's catalogue has no table {table!r}, or it may not be read")):
         found = session.table(table)
         found.schema  # noqa: B018 - Spark Connect looks the table up only now
@@ -494,7 +496,9 @@ def _check_workers(session: Any) -> None:
         there = session.range(1).mapInArrow(_Version(), "version string").collect()[0][0]
     here = _version()
     if there != here:
-        raise DataError(f"the executors have synthdp {there}, and this Python {here}: install the same there")
+        raise DataError(
+            f"the Spark executors have synthdp {there}, but this Python has {here}: install the same version on both"
+        )
     _CHECKED.add(session)
 
 

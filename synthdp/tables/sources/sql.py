@@ -79,7 +79,7 @@ class SqlSource:
         self, database: Any, *, table: str | None = None, query: str | None = None, push: str = "rows"
     ) -> None:
         if (table is None) == (query is None):
-            raise ParameterError("give a table, or a query, and not both")
+            raise ParameterError("give either a table or a query, not both")
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
         self._place = address_of(database)
@@ -91,7 +91,7 @@ class SqlSource:
                 self._dialect = link.dialect
                 if push in {"codes", "counts"} and link.dialect not in WORDS:
                     raise ParameterError(
-                        f"push={push!r} is for PostgreSQL and DuckDB; from other databases rows stream"
+                        f"push={push!r} works with PostgreSQL and DuckDB only: leave push out for this database"
                     )
                 self._columns = {one.name: one for one in _checked(link.columns(self._none_of(link.dialect)))}
                 if (
@@ -111,7 +111,9 @@ class SqlSource:
             self.forget()
 
     def __reduce__(self) -> str:
-        raise ParameterError("a source of rows of a database holds a connection and cannot be pickled or copied")
+        raise ParameterError(
+            "a table of a database holds a connection and cannot be pickled or copied: open the table again instead"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,8 +156,8 @@ class SqlSource:
         """
         if self._push == "counts":
             raise DataError(
-                "push='counts' lets no row leave the database: what asks for values is refused; read it with push='codes' "
-                "or push='rows'"
+                "push='counts' keeps every row in the database, but this step reads values: use push='codes' or "
+                "push='rows'"
             )
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
@@ -170,16 +172,18 @@ class SqlSource:
             return
         if unit is not None and self._digest(unit) is None:
             raise ParameterError(
-                f"the privacy_unit {unit!r} of type {self._columns[unit].kind} cannot be told apart in the database "
-                "exactly: cast it to a text or a whole number in a query, or use push='codes'"
+                f"the database cannot compare values of privacy_unit {unit!r}, of type {self._columns[unit].kind}, "
+                "exactly: cast the column to text or to a whole number in a query, or use push='codes'"
             )
         if schema.undeclared:
-            raise ParameterError(f"push='counts' discovers nothing: declare column {schema.undeclared[0]!r}")
+            raise ParameterError(
+                f"push='counts' needs declared columns: declare the bounds or levels of column {schema.undeclared[0]!r}"
+            )
         left = [name for name in schema if name not in self._stages(schema)]
         if left:
             raise ParameterError(
-                f"column {left[0]!r} of type {self._columns[left[0]].kind} cannot be encoded in the database as "
-                f"{type(schema[left[0]]).__name__} exactly: cast it in a query, or use push='codes'"
+                f"the database cannot encode column {left[0]!r}, of type {self._columns[left[0]].kind}, exactly as "
+                f"{type(schema[left[0]]).__name__}: cast the column in a query, or use push='codes'"
             )
 
     def indices(
@@ -374,7 +378,7 @@ def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
     """Return columns; raise DataError if two have one name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:
-            raise DataError(f"the query gives {times} columns of the name {name!r}: name each of them differently")
+            raise DataError(f"the query returns {times} columns with the name {name!r}: give each a name of its own")
     return columns
 
 

@@ -51,10 +51,12 @@ class SqlDatabase(Mapping[str, SqlSource]):
 
     def __init__(self, database: Any, tables: Mapping[str, str] | Sequence[str], *, push: str = "rows") -> None:
         if push == "counts":
-            raise ParameterError("rows of several tables are joined here: push must be 'rows', 'codes' or 'auto'")
+            raise ParameterError(
+                "push='counts' cannot join the rows of several tables: push must be 'rows', 'codes' or 'auto'"
+            )
         named = dict(tables) if isinstance(tables, Mapping) else {name: name for name in tables}
         if not named or isinstance(tables, str):
-            raise ParameterError("give the names of one table or more, as a list or a dict")
+            raise ParameterError("tables must name at least one table, as a list or a dict")
         self._snapshot = Snapshot(database)
         self._sources = {
             name: SqlSource(self._snapshot, push=push, **{"query" if _is_query(text) else "table": text})
@@ -112,16 +114,20 @@ class SqlDatabase(Mapping[str, SqlSource]):
         lacking = [one.child for one in keys if one.child not in at_most]
         if lacking:
             raise ParameterError(
-                f"at_most must say how many rows of {lacking[0]!r} belong to one row above: a public bound, not read off"
+                f"at_most must give the largest number of rows of {lacking[0]!r} per parent row: a public bound "
+                "that you choose, not one that is read off the tables"
             )
         unknown = [name for name in {**at_most, **(order or {})} if name not in {one.child for one in keys}]
         if unknown:
-            raise ParameterError(f"table {unknown[0]!r} has no foreign key to another of the tables")
+            raise ParameterError(
+                f"at_most or order names table {unknown[0]!r}, which has no foreign key to another of the tables: "
+                "leave it out"
+            )
         for one in keys:
             if len(one.columns) > 1 or one.columns != one.parent_columns:
                 raise DataError(
-                    f"the foreign key of {one.child!r} is {one.columns}, in {one.parent!r} {one.parent_columns}: "
-                    "give queries in which both tables have one key column of the same name"
+                    f"the foreign key of {one.child!r} is {one.columns}, but it refers to {one.parent_columns} of "
+                    f"{one.parent!r}: give queries in which both tables have one key column of the same name"
                 )
         order = order or {}
         return [
@@ -151,7 +157,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
                     for name, rows in block.items():
                         if name not in self._sources:
                             raise ParameterError(
-                                f"there is no table {name!r} to write to; there are: {', '.join(self)}"
+                                f"the database has no table {name!r} to write to; it has: {', '.join(self)}"
                             )
                         self._sources[name].insert(link, [rows])
                 link.commit()

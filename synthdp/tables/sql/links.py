@@ -73,8 +73,8 @@ class AdbcLink:
         if self.dialect == "sqlite":
             self.close()
             raise ParameterError(
-                "ADBC's driver of SQLite guesses types from the first rows: give the file's URL, sqlite:///path, or a "
-                "connection of Python's sqlite3"
+                "the ADBC driver of SQLite guesses column types from the first rows: give the file's URL, "
+                "sqlite:///path, or a connection of Python's sqlite3"
             )
         if self.dialect == "postgres":
             self.run(f"SET TRANSACTION {REPEATABLE_READ}{', READ ONLY' * (mode == 'read')}")

@@ -171,7 +171,10 @@ class CellFit:
         return np.asarray(self._rows * np.concatenate(counts), np.float64)
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
-        """Refit to noisy sums of some queries, and to all before them."""
+        """Take in noisy sums of some queries: refit to all so far or, without replay, update by these alone.
+
+        Changes ``weights``.
+        """
         self._features.append(sp.csr_array(design(queries, self._cells)))
         self._answers.append(answers)
         self._stddev.append(stddev)

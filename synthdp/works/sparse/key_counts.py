@@ -38,7 +38,9 @@ class SparseCounts:
 
     @classmethod
     def of(cls, queries: Sequence[SparseQuery]) -> SparseCounts:
-        """Return the totals of some queries.
+        """Return the question that asks for the totals of some queries; no row is read.
+
+        It holds the queries' values on every key where one is not zero, as one sparse matrix, and the exact sensitivity.
 
         Raises
         ------

@@ -122,7 +122,7 @@ def test_a_table_that_does_not_fit_the_shape_is_refused(clique, message):
 
 
 def test_a_column_needs_a_code():
-    with pytest.raises(ParameterError, match="at least one code"):
+    with pytest.raises(ParameterError, match="at least 1"):
         check_shape((2, 0))
 
 

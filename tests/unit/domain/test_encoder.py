@@ -279,7 +279,5 @@ def test_no_grid_has_too_many_grid_points():
 
 
 def test_undeclared_columns_have_no_grid():
-    with pytest.raises(
-        SchemaError, match=r"^bounds or levels must be declared or discovered before values can be coded$"
-    ):
+    with pytest.raises(SchemaError, match="declared or discovered"):
         grid_of(Integer())

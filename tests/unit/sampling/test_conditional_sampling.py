@@ -124,7 +124,7 @@ def test_evidence_of_probability_zero_is_refused_in_one_sentence():
         ({"age": True}, "True is not a value of column 'age'"),
         ({"age": (9, 3)}, r"the lower end of a range \(9\) must not be above the upper \(3\)"),
         ({"age": (60, 80)}, "column 'age' has no value between 60 and 80"),
-        ({"age": []}, "column 'age' was given no value at all"),
+        ({"age": []}, "no value is given for column 'age'"),
         ({"school": None}, "column 'school' cannot hold the value None"),
         ({"school": ("all", "none")}, "the lower end of a range"),
         ({"school": "most"}, "column 'school' cannot hold the value 'most'"),

@@ -230,11 +230,11 @@ def test_rules_that_some_row_obeys_are_accepted(name):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Forbidden({"x": ("a", "b"), "n": 1}), "a rule gives a range of column 'x'"),
+        (Forbidden({"x": ("a", "b"), "n": 1}), "a rule gives a range for column 'x'"),
         (Forbidden({"x": "c", "n": 1}), "a rule names the value 'c', which column 'x' cannot hold"),
         (Forbidden({"x": None, "n": 1}), "a rule names the value None, which column 'x' cannot hold"),
         (Forbidden({"x": "a", "n": "one"}), "a rule names the value 'one', which column 'n' cannot hold"),
-        (Forbidden({"x": "a", "n": []}), "a rule lists no value of column 'n'"),
+        (Forbidden({"x": "a", "n": []}), "a rule lists no value for column 'n'"),
         (Forbidden({"x": "a", "id": 1}), "a rule names column 'id', an identifier"),
     ],
 )

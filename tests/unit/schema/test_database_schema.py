@@ -33,12 +33,12 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: sd.DatabaseSchema({}), "one or more"),
+        (lambda: sd.DatabaseSchema({}), "at least one"),
         (lambda: sd.DatabaseSchema({"a b": PERSONS}), "letters"),
-        (lambda: sd.DatabaseSchema(TABLES), "the child in no relation"),
+        (lambda: sd.DatabaseSchema(TABLES), "the child of a relation"),
         (lambda: sd.DatabaseSchema(TABLES, [related(child="visits")]), "'visits'"),
-        (lambda: sd.DatabaseSchema(TABLES, [related(), related(parent="rows", child="persons")]), "circle"),
-        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x", child="x")]), "circle"),
+        (lambda: sd.DatabaseSchema(TABLES, [related(), related(parent="rows", child="persons")]), "cycle"),
+        (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x", child="x")]), "cycle"),
         (lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="x")]), "two parents"),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(child="x", key="other")]),
@@ -46,7 +46,7 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
         ),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
-            "names the person",
+            "persons' key",
         ),
         (lambda: sd.DatabaseSchema(TABLES, [related(order="nothing")]), "'nothing'"),
         (lambda: sd.DatabaseSchema({"persons": sd.Schema({"id": sd.Integer(0, 9)}), "rows": ROWS}, [related()]), "key"),

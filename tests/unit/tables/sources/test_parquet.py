@@ -174,13 +174,13 @@ def test_a_file_that_changes_after_the_source_was_made_is_refused(tmp_path):
 def test_folders_of_different_partitions_are_refused(tmp_path):
     write_partitions(table_of(), tmp_path)
     table_of().drop(columns="year").to_parquet(tmp_path / "b.parquet", index=False)
-    with pytest.raises(DataError, match="lies in folders of other partitions"):
+    with pytest.raises(DataError, match="other partition folders"):
         ParquetSource(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["nothing-*.parquet", "."])
 def test_nothing_found_is_an_error(path, tmp_path):
-    with pytest.raises(DataError, match="there is no file"):
+    with pytest.raises(DataError, match="no file that ends in"):
         ParquetSource(tmp_path / path)
 
 
@@ -192,7 +192,7 @@ def test_other_endings_are_refused(tmp_path):
 
 def test_columns_of_one_name_are_refused(tmp_path):
     pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="several columns of one name"):
+    with pytest.raises(DataError, match="several columns of the same name"):
         ParquetSource(tmp_path / "t.parquet")
 
 

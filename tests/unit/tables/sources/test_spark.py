@@ -321,5 +321,5 @@ def test_each_executor_writes_its_part_of_the_synthetic_rows(spark, tmp_path):
 
 
 def test_fewer_rows_than_partitions_are_refused(spark):
-    with pytest.raises(ParameterError, match="partitions"):
+    with pytest.raises(ParameterError, match="partition folders"):
         sample_on_spark(spark, model_of(SCHEMA), 3, partitions=4)

@@ -473,7 +473,7 @@ def test_what_cannot_be_read_is_said_when_the_source_is_made(postgres: Server, p
     assert "a column that the table does not have" in refused(
         lambda: SqlSource(postgres.url(), query=f"SELECT b FROM {people}")
     )
-    assert "2 columns of the name 'a'" in refused(lambda: SqlSource(postgres.url(), query="SELECT 1 AS a, 2 AS a"))
+    assert "2 columns with the name 'a'" in refused(lambda: SqlSource(postgres.url(), query="SELECT 1 AS a, 2 AS a"))
 
 
 def test_counting_where_no_table_may_be_made_is_refused_when_the_source_is_made(postgres: Server) -> None:
@@ -489,7 +489,7 @@ def test_counting_where_no_table_may_be_made_is_refused_when_the_source_is_made(
 
 @pytest.mark.parametrize("given", [{}, {"table": "t", "query": "SELECT 1"}])
 def test_a_table_or_a_query_is_wanted(given: dict[str, str]) -> None:
-    with pytest.raises(ParameterError, match="give a table, or a query"):
+    with pytest.raises(ParameterError, match="either a table or a query"):
         SqlSource("sqlite:///x", **given)
 
 
