@@ -136,13 +136,14 @@ def readme_block(records: Runs) -> str:
     """What README shows: the bundled table at epsilon 1."""
     methods = grouped(records)["adult", 1.0]
     rows = next(iter(methods.values()))[0]["rows"]
-    lines = [f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; means of the runs; smaller is better, except for AUC:", ""]
+    lines = [
+        f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; means of the runs; smaller is better, except for AUC:",
+        "",
+    ]
     lines += [*table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
-    lines += [
-        "The measures, and how fair the comparison is: [docs/benchmarks/field.md](docs/benchmarks/field.md)."
-    ]
+    lines += ["The measures, and how fair the comparison is: [docs/benchmarks/field.md](docs/benchmarks/field.md)."]
     return "\n".join(lines)
 
 
