@@ -375,9 +375,10 @@ class Ledger:
         """Return the neighbours of a data set; raise LedgerError if an older ledger does not say them."""
         if counted is None:
             raise LedgerError(
-                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, and "
-                f"losses for neighbours that {asked.relation} do not add up with the counted ones: use the same "
-                "neighbors and privacy_unit, or another data set name with a cap of its own"
+                f"ledger '{self.path}' was begun by an older version and does not record the neighbours of data "
+                f"set {dataset!r}: declare them once, for all spends, with synthdp ledger '{self.path}' --dataset "
+                f"{dataset!r} --neighbors add_remove (or replace_one), and --privacy-unit COLUMN if the data set "
+                "has one"
             )
         return counted
 
@@ -386,9 +387,9 @@ class Ledger:
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
-                f"ledger '{self.path}' counts losses of data set {dataset!r} for the neighbours "
-                f"'{counted.relation}', and losses for the neighbours '{asked.relation}' do not add up with these: "
-                "use the same neighbors and privacy_unit, or another data set name with a cap of its own"
+                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, and "
+                f"losses for neighbours that {asked.relation} do not add up with the counted ones: use the same "
+                "neighbors and privacy_unit, or another data set name with a cap of its own"
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:
