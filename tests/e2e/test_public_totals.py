@@ -91,7 +91,7 @@ def test_a_total_of_what_no_row_has_gets_rows() -> None:
     ("totals", "words"),
     [
         ([1, 2], "must map columns"),
-        ({"place": {"x": 1}}, "no column 'place'"),
+        ({"place": {"x": 1}}, "names column 'place'"),
         ({"age": {1: 3}}, "levels of column 'age'"),
         ({"region": {"nowhere": 3}}, "'nowhere' is no level"),
         ({"region": {"r0": -1}}, "at least 0"),
