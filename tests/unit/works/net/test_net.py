@@ -113,7 +113,7 @@ def test_a_release_samples_rows_and_answers_queries():
 def test_queries_about_other_cells_are_refused():
     release = NetMechanism(QUERIES, size=3).release(curator_of(TABLE, SCHEMA, PureDP(1.0)))
     _, other = binary_world(3)
-    with pytest.raises(ParameterError, match="cells that were released"):
+    with pytest.raises(ParameterError, match="cells of the release"):
         release.output.answer(Marginals(other, ((0,),)))
 
 
