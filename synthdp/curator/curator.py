@@ -599,7 +599,9 @@ class Curator:
             If this is no account inside another budget.
         """
         if self._ends is None:
-            raise PrivacyError("only an account that was opened inside another account can return its budget")
+            raise PrivacyError(
+                "give_up() needs an account that was opened from another account, to which the budget can return"
+            )
         early, ledger, entry = self._ends
         with self._vault.turn():
             self._vault.close()
@@ -774,7 +776,10 @@ def _guarded(
     from synthdp.domain.histories import Layout
 
     if unit is not None or rows != 1:
-        raise ParameterError("the units of several tables are the rows of the schema's root: leave privacy_unit out")
+        raise ParameterError(
+            "with several tables, every row of the schema's root table is a privacy unit: leave privacy_unit "
+            "and max_rows_per_unit out"
+        )
     layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:

@@ -185,7 +185,8 @@ class Ledger:
                 written = self._lower(db, number, loss)
             if db.execute("UPDATE spends SET state = 'committed' WHERE id = ?", (int(number),)).rowcount != 1:
                 raise LedgerError(
-                    f"ledger '{self.path}' has lost entry {number}: the file was replaced, so what it counts is too low"
+                    f"ledger '{self.path}' has lost entry {number}, because its file was replaced, and its totals are "
+                    "too low: restore the original file"
                 )
         if loss is not None:
             del self._held[int(number)]
@@ -319,8 +320,8 @@ class Ledger:
         row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
         if row is not None:
             raise LedgerError(
-                f"ledger '{self.path}' has a spend under this key already, entry {row[0]} of {row[1]}: nothing was spent "
-                "again"
+                f"ledger '{self.path}' has a spend with key {self.key!r} already (entry {row[0]} of {row[1]}), so "
+                "nothing was spent: use a new key for a new release"
             )
 
     def _check_held(self, db: sqlite3.Connection, number: int) -> tuple[str, PrivacyLoss]:
@@ -328,8 +329,12 @@ class Ledger:
         row = db.execute("SELECT dataset, loss FROM spends WHERE id = ?", (int(number),)).fetchone()
         held, text = self._held.get(int(number), (None, ""))
         if row is None or held is not number or row[1] != text:
-            why = "it is not there" if row is None else "only the account that reserved it may, and once"
-            raise LedgerError(f"entry {int(number)} of ledger '{self.path}' cannot be made smaller or returned: {why}")
+            why = (
+                "the ledger has no such entry"
+                if row is None
+                else "only the account that reserved the entry may do so, and once"
+            )
+            raise LedgerError(f"entry {int(number)} of ledger '{self.path}' cannot be lowered or returned: {why}")
         return str(row[0]), self._loss(text)
 
     def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> PrivacyLoss:
@@ -337,7 +342,10 @@ class Ledger:
         dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
         if any(spent > most * (1 + ROUNDING) for spent, most in both):
-            raise LedgerError(f"entry {number} of ledger '{self.path}' has reserved {reserved}, less than {loss}")
+            raise LedgerError(
+                f"entry {number} of ledger '{self.path}' reserves {reserved}, so it cannot record the larger loss "
+                f"{loss}"
+            )
         if db.execute("SELECT 1 FROM spends WHERE dataset = ? AND id > ? LIMIT 1", (dataset, int(number))).fetchone():
             return reserved
         db.execute("UPDATE spends SET loss = ? WHERE id = ?", (json.dumps(to_document(loss)), int(number)))
@@ -367,9 +375,10 @@ class Ledger:
         """Return the neighbours of a data set; raise LedgerError if an older ledger does not say them."""
         if counted is None:
             raise LedgerError(
-                f"ledger '{self.path}' was begun by an older version, and does not say for which neighbours data set "
-                f"{dataset!r} is counted: declare it once, for all its spends, with synthdp ledger '{self.path}' "
-                f"--dataset {dataset!r} --neighbors add_remove (or replace_one), and --privacy-unit COLUMN if it has one"
+                f"ledger '{self.path}' was begun by an older version and does not record the neighbours of data "
+                f"set {dataset!r}: declare them once, for all spends, with synthdp ledger '{self.path}' --dataset "
+                f"{dataset!r} --neighbors add_remove (or replace_one), and --privacy-unit COLUMN if the data set "
+                "has one"
             )
         return counted
 
@@ -378,9 +387,9 @@ class Ledger:
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
-                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, to which "
-                f"losses for neighbours that {asked.relation} do not add up: use the same neighbors and privacy_unit, "
-                "or another data set name, with a cap of its own"
+                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, and "
+                f"losses for neighbours that {asked.relation} do not add up with the counted ones: use the same "
+                "neighbors and privacy_unit, or another data set name with a cap of its own"
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:

@@ -130,10 +130,10 @@ class PanelRoom:
             mark = np.frombuffer(hmac.digest(secret, keys.tobytes() + states.tobytes(), "sha256"), np.uint8)
             own, told = f"{STATES}{period:04}", f"{TOLD}{period:04}"
             if any(name > own for name in self._state.names(STATES)):
-                raise DataError("a later period was added already: periods are added in order")
+                raise DataError("a later period was added already: add the periods in order")
             if self._state.has(told) and not np.array_equal(self._state.read(told)["mark"], mark):
                 raise DataError(
-                    "adding this period was interrupted, with other rows: add the rows that it was begun with"
+                    "an interrupted attempt to add this period had other rows: add the rows of that attempt again"
                 )
             if period == 0 and not self._state.has(told):
                 self._state.write(MEMBERS, {"keys": keys})

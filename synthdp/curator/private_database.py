@@ -123,7 +123,9 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
         raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
     beyond = [name for name in tables if name not in schema.tables]
     if beyond:
-        raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
+        raise DataError(
+            f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
+        )
     sources = {name: source_of(tables[name], one) for name, one in schema.tables.items()}
     extra: list[str] = []
     for name, source in sources.items():

@@ -356,8 +356,8 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
     for axis in statistic.domain.axes:
         if axis.column != table.schema.get(axis.name):
             raise ParameterError(
-                f"column {axis.name!r} of the queries must be declared as in the curator's schema: build their domain from "
-                "curator.schema"
+                f"column {axis.name!r} of the queries is not declared as in the curator's schema: build the domain "
+                "of the queries from curator.schema"
             )
 
 
@@ -372,7 +372,7 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
     source = table.open()
     missing = [name for name in columns if name not in source.names]
     if missing:
-        raise DataError(f"column {missing[0]!r} is missing; the key is made of: {', '.join(columns)}")
+        raise DataError(f"the table has no column {missing[0]!r}; the key is made of: {', '.join(columns)}")
     if isinstance(source, CheckedSource):
         source.check_values()
 

@@ -62,7 +62,12 @@ class SeriesAccount:
             self._state.write(TERMS, {"secret": secret, "terms": np.array(text), "name": np.array(number)})
         record = self._state.read(TERMS)
         if str(record["terms"]) != text:
-            raise PrivacyError("the terms of a series cannot change: they are those that it was started with")
+            first, now = json.loads(str(record["terms"])), json.loads(text)
+            changed = ", ".join(name for name in {**first, **now} if first.get(name) != now.get(name))
+            raise PrivacyError(
+                f"the settings of a series cannot change ({changed}): pass the settings of its start again, or start a new "
+                "series"
+            )
         return record["secret"].tobytes()
 
     def charge(self) -> None:

@@ -42,7 +42,10 @@ class Journal(Answering):
             or isinstance(queries, KeyStatistic)
             or law not in (None, NoiseLaw.GAUSSIAN)
         ):
-            raise ParameterError("a series needs a budget in Gaussian DP, and questions about counts of cells")
+            raise ParameterError(
+                "a series needs a budget in Gaussian DP, Gaussian noise, and queries that count over cells of "
+                "declared columns"
+            )
         norms = adjacency.sensitivity(queries).times(self._weight)
         if isinstance(queries, LinearQueries):
             return lattice(norms, loss.mu, queries.k, int(self._factor[0, 0]))
@@ -68,9 +71,8 @@ class Journal(Answering):
             told = self._state.read(name)
             if not np.array_equal(told["tag"], tag):
                 raise PrivacyError(
-                    "adding this period was interrupted, and other questions are asked now: use the version of "
-                    "synthdp and the "
-                    "settings that it was begun with"
+                    "an interrupted attempt to add this period asked other questions: add the period with the same "
+                    "version of synthdp and the same settings"
                 )
             return np.asarray(told["noisy"], np.int64)
         linear = isinstance(plan, RepeatedNoise)
@@ -97,7 +99,9 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
     resolution = first * max(1, math.ceil(wanted / first))
     sigma = max(float(LEAST_SIGMA), discrete_gaussian_sigma(resolution * l2, mu=mu))
     if sigma > noise.LARGEST_SCALE:
-        raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
+        raise ParameterError(
+            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution"
+        )
     return RepeatedNoise(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 
 

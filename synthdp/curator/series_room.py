@@ -175,7 +175,9 @@ class SeriesRoom:
         """
         start = self._period
         if len(self._stores) < 1 or (start > 0 and len(self._stores) < 2):
-            raise PrivacyError("a new plan reads all rows so far: give the tables of the earlier periods as history")
+            raise PrivacyError(
+                "a new plan must read the rows of all periods so far: pass the tables of the earlier periods as history"
+            )
         self._book(factor, start=start, last=last, mu=mu, weight=weight, chosen=True)
         rows = PeriodRows.of(self._stores, self._schema, self._merged(start), weight=weight)
         terms = CuratorTerms(total=self.terms.loss, schema=self._schema, ledger=None, dataset=None)
@@ -243,9 +245,9 @@ class SeriesRoom:
         if before is not None:
             self._check_planned(queries, self._kept(before), before)
         elif not all(isinstance(one, LinearQueries) for one in queries):
-            raise PrivacyError("the questions of a series must be linear in the rows")
+            raise PrivacyError("the queries of a series must be LinearQueries, which are sums over rows")
         if len(parts) != len(queries):
-            raise ParameterError("parts must have one number for each of queries")
+            raise ParameterError("parts must hold one number per element of queries")
         for part in parts:
             check_number("parts", part, above=0)
         self._book(factor, start=start, last=last, mu=mu, weight=1, chosen=False)
@@ -281,7 +283,9 @@ class SeriesRoom:
             plan = self._plan(self._period)
             start = int(plan["start"])
             if self._period == start:
-                raise PrivacyError("the first period of a plan was answered when the plan began")
+                raise PrivacyError(
+                    "the first period of a plan was answered when the plan was made, so it has no further answers"
+                )
             kept = self._kept(plan)
             row = plan["factor"][self._period - start]
             record: dict[str, AnyArray] = {}
@@ -357,7 +361,9 @@ class SeriesRoom:
         begun = self._state.has(f"{ANSWERS}{period:04}") or self._state.has(f"{KEPT}{period:04}")
         begun = begun or bool(self._questions(period))
         if begun and not np.array_equal(self._state.read(name)["fingerprint"], mark):
-            raise DataError("adding this period was interrupted, with other rows: add the rows that it was begun with")
+            raise DataError(
+                "an interrupted attempt to add this period had other rows: add the rows of that attempt again"
+            )
         if not begun:
             seed = np.array(int.from_bytes(os.urandom(4)))
             self._state.write(name, {"fingerprint": mark, "seed": seed, "units": units})
@@ -367,8 +373,8 @@ class SeriesRoom:
         """Refuse corrections that no bound on a unit's periods pays for."""
         if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
             raise ParameterError(
-                "corrections need a privacy_unit with max_periods_per_unit of 2 or more: a row and its correction are of "
-                "one unit in two periods"
+                "corrections need a privacy_unit with max_periods_per_unit of 2 or more, because a row and its "
+                "correction count in two periods of one unit"
             )
         if period < 1:
             raise DataError("corrections concern earlier periods, and this is the first period: leave them out")
@@ -393,9 +399,11 @@ class SeriesRoom:
         factor, weight = np.asarray(factor), whole("weight", weight, least=1)
         size = last - start + 1
         if factor.dtype != np.int64 or factor.shape != (size, size) or not 0 <= start <= last < terms.periods:
-            raise ParameterError(f"factor must be ({size}, {size}) whole numbers")
+            raise ParameterError(f"factor must be a ({size}, {size}) matrix of 64-bit whole numbers")
         if np.triu(factor, 1).any() or (np.diag(factor) <= 0).any() or np.abs(factor).max() > 2 * UNIT:
-            raise ParameterError("factor must be lower triangular, with a positive diagonal and no large entries")
+            raise ParameterError(
+                f"factor must be lower triangular, with a positive diagonal and entries of at most {2 * UNIT}"
+            )
         plan = {
             "factor": factor, "start": np.array(start), "last": np.array(last), "mu": np.array(float(mu)),
             "weight": np.array(weight), "chosen": np.array(chosen),
@@ -405,13 +413,15 @@ class SeriesRoom:
             known = self._state.read(name)
             if any(not np.array_equal(known[part], plan[part]) for part in plan):
                 raise PrivacyError(
-                    "adding this period was interrupted, under another plan: continue with the settings that it was "
-                    "begun with"
+                    "an interrupted attempt to add this period used another plan: add the period with the settings of "
+                    "that attempt"
                 )
             return
         costs = self.costs(before=start) + self._cost(plan)
         if worst_cost(costs, terms.most_periods) > terms.mu**2 * (1 + ROUNDING):
-            raise BudgetExceededError(f"a plan of mu = {mu:.6g} costs more than what is left of {terms.loss}")
+            raise BudgetExceededError(
+                f"a plan of mu = {mu:.6g} costs more than the earlier plans left of the budget of {terms.loss}"
+            )
         self._state.write(name, plan)
 
     def _cost(self, plan: dict[str, AnyArray]) -> FloatArray:
@@ -433,9 +443,9 @@ class SeriesRoom:
             plan = self._state.read(name)
             if int(plan["start"]) <= period:
                 if period > int(plan["last"]):
-                    raise PrivacyError("the period needs a new plan")
+                    raise PrivacyError("no plan covers this period: make a new plan first")
                 return plan
-        raise PrivacyError("the series has no period yet, and so no plan: add the first period")
+        raise PrivacyError("the series has no plan before its first period: add the first period")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
         """Return what a plan's period keeps of the measurements that later periods ask again."""
@@ -460,14 +470,17 @@ class SeriesRoom:
     ) -> None:
         """Refuse statistics that are not linear or move by more than those whose noise was planned."""
         if len(queries) != len(kept["sums"]):
-            raise PrivacyError("the questions of a series must be those of its plan")
+            raise PrivacyError("queries must be the queries that the plan of the series was made for")
         first = int(plan["factor"][0, 0])
         for one, sums, multiplier, moves in zip(queries, kept["sums"], kept["multiplier"], kept["moves"], strict=True):
             norms = self._merged(int(plan["start"])).sensitivity(one)
             if not isinstance(one, LinearQueries) or one.k != len(sums):
-                raise PrivacyError("the questions of a series must be those of its plan")
+                raise PrivacyError("queries must be the queries that the plan of the series was made for")
             if int(multiplier) * first * norms.l2 > float(moves) * (1 + ROUNDING):
-                raise PrivacyError("a question of a series moves by more between neighbours than what was planned")
+                raise PrivacyError(
+                    "a query moves by more between neighbouring tables than the plan of the series assumed: ask the "
+                    "queries of the plan"
+                )
 
     def _questions(self, period: int) -> list[str]:
         """Return the names of the records of a period's questions."""

@@ -245,7 +245,9 @@ def encoded(
         earlier = source_of(taken_back, schema)
         for names in (source.names, earlier.names):
             if any(name not in names for name in (*schema, adjacency.unit)):
-                raise DataError("corrections must have the columns of the rows, with the privacy_unit")
+                raise DataError(
+                    f"corrections must have all columns of the schema and the privacy_unit column {adjacency.unit!r}"
+                )
         source, schema = _Signed(source, earlier), schema.extended({TAKEN_BACK: Boolean()})
     private, _ = private_table(source if units is None else _Admitted(source, units), schema, adjacency)
     store = private._grid_indices()  # noqa: SLF001 - of the trusted side's own table

@@ -169,7 +169,7 @@ class SparseVector:
             signal's handler, or by the query itself), or in a forked process.
         """
         if not math.isfinite(guess * DENOMINATOR):
-            raise ParameterError(f"guess ({guess}) must be a number of rows")
+            raise ParameterError(f"guess ({guess}) must be a finite number of rows")
         with self._turn() as table:
             if self.exhausted:
                 raise PrivacyError(
@@ -343,9 +343,12 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         adjacency = None
     if adjacency is None:  # said here, where no caught error remembers the noise
-        raise FormatError("a saved watch must have a plan, a threshold, a state and a receipt")
+        raise FormatError("a saved session must hold a plan, a threshold, a state and a receipt")
     if adjacency != table.adjacency:
-        raise PrivacyError(f"the session was opened for other neighbours: {adjacency}")
+        raise PrivacyError(
+            f"the session was opened for neighbours that {adjacency}, but this table has neighbours that "
+            f"{table.adjacency}: use the neighbors, privacy_unit and max_rows_per_unit of the session"
+        )
     check_key_columns(table, columns)
     if rows != rows_fingerprint(table, columns):
         raise DataError("a saved session can only be continued on the table that it was opened on")

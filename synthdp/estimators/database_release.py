@@ -309,7 +309,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._one is not None:
             if of not in (None, self.schema_.root):
-                raise ParameterError(f"there is no table {of!r}; there is: {self.schema_.root}")
+                raise ParameterError(f"of ({of!r}) must be {self.schema_.root!r}, the only table")
             return self._one.answer(question)
         return self.release_.answer(question, of=of)
 
@@ -377,7 +377,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """
         schema, _ = self._checked()
         if not schema.relations:
-            raise ParameterError("a database of one table is planned by SyntheticRelease.plan")
+            raise ParameterError("a database with one table has no plan of its own: call SyntheticRelease.plan")
         loss = loss_of(self.epsilon if epsilon is None else epsilon, self.delta)
         return plan_database(Layout(schema), loss, neighbors=self.neighbors, rows=rows or {})
 
@@ -389,7 +389,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     def _checked(self) -> tuple[DatabaseSchema, PrivacyLoss]:
         """Check the settings that no later step checks; return the schema and the whole loss."""
         if self.schema is None:
-            raise ParameterError("several tables need a DatabaseSchema: which columns join them cannot be guessed")
+            raise ParameterError(
+                "schema must be a DatabaseSchema for several tables, because the columns that join the tables "
+                "cannot be guessed"
+            )
         schema = database_schema_given(self.schema)
         loss = loss_of(self.epsilon, self.delta)
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
@@ -419,7 +422,9 @@ def _check_names(schema: DatabaseSchema, X: object) -> None:
     if missing:
         raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
     if set(X) - set(schema.tables):
-        raise DataError(f"there is a table that the schema does not have; it has: {', '.join(schema.tables)}")
+        raise DataError(
+            f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
+        )
 
 
 def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:

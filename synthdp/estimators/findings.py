@@ -117,8 +117,8 @@ HALF = 0.5
 """Derived: above, a value that comes out was more often invented than read."""
 
 MEANS_NOTHING = (
-    "what comes out there is made up from the few that fitted, so drop it: its cells are probably written in another way "
-    "than declared (give a format=), or are of another type"
+    "its synthetic values rest on the few that did, so drop the column: its cells probably have another format than "
+    "declared (give format=), or another type"
 )
 """What a warning says of a column with few values in domain."""
 
@@ -135,8 +135,8 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     if unknown:
         notes.append(f"this mechanism does not measure how many values were outside the schema: {', '.join(unknown)}")
     if len(shares) > len(clear) + len(unknown):
-        others = "in all other columns" if notes else "in all columns"
-        notes.append(f"values outside the schema, {others}: no more than noise explains")
+        others = "all other columns" if notes else "all columns"
+        notes.append(f"values outside the schema, counted with noise in {others}: no more than noise explains")
     return tuple(notes)
 
 
@@ -169,8 +169,8 @@ def _ends(name: str, refinement: Refinement) -> str:
     sides = [f"below about {in_figures(low, digits=2)}"] * bool(low - lower > MOSTLY_EMPTY * (upper - lower))
     sides += [f"above about {in_figures(high, digits=2)}"] * bool(upper - high > MOSTLY_EMPTY * (upper - lower))
     return (
-        f"column {name!r}: no synthetic value lies {' or '.join(sides)}: the few rows that may lie there are lost in "
-        "the noise"
+        f"column {name!r}: no synthetic value lies {' or '.join(sides)}: real rows there, if any, are too few to "
+        "stand out of the noise"
         if sides
         else ""
     )
@@ -222,8 +222,8 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: rows that join no row above them of their person, are more than at_most, or repeat a "
-            "person's are not used",
+            f"{'; '.join(clear)}: a row is not used if it has no parent row of the same person, exceeds "
+            "at_most, or repeats the row of a person",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )
@@ -309,8 +309,8 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(
-            "this is the private table itself: nobody could tell synthetic rows in it from real ones; write them to another "
-            "table"
+            "the synthetic rows would be added to the private table itself and mix with its real rows: write "
+            "them to another table"
         )
 
 
@@ -318,10 +318,10 @@ def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, l
     """Warn of the columns that will not come out; a label must."""
     name = type(mechanism).__name__
     if label in missing:
-        raise ParameterError(f"{name} leaves out column {label!r}, the label: choose another mechanism")
+        raise ParameterError(f"{name} does not release column {label!r}, which is the label: choose another mechanism")
     if missing:
         warnings.warn(
-            f"{name} leaves out: {', '.join(missing)}; they will not be in the synthetic table",
+            f"{name} leaves out these columns, which the synthetic table will not have: {', '.join(missing)}",
             UserWarning,
             stacklevel=5,
         )

@@ -278,7 +278,7 @@ class PanelSeries:
         """
         if not 1 <= len(conditions) <= self.window:
             raise ParameterError(
-                f"conditions must be 1 to {self.window} conditions, one for each of as many consecutive periods"
+                f"conditions must be a list of 1 to {self.window} conditions, one per consecutive period"
             )
         met = self._met(conditions)
         last = self._checked()
@@ -341,7 +341,10 @@ class PanelSeries:
     def _checked(self) -> int:
         """Return the last period that was added."""
         if self.added < self.window:
-            raise DataError(f"nothing is told of a panel before {self.window} periods were added: its window")
+            raise DataError(
+                f"a panel answers only after {self.window} periods (its window), and {self.added} were added: add "
+                "the next period"
+            )
         return self.added - 1
 
     def _published(self, periods: int) -> IntArray:

@@ -42,7 +42,7 @@ def check_public(public: Any, weight: Any, private: Any = None) -> None:
     """
     check_number("public_weight", weight, above=0, most=WHOLE)
     if public is None and weight != WHOLE:
-        raise ParameterError("public_weight goes with a public table: give public too, or leave both out")
+        raise ParameterError("public_weight needs a public table: give public too, or leave public_weight out")
     if public is not None and public is private:
         raise ParameterError(
             "public is the private table itself: its rows would be released as they are; leave public out"
@@ -111,9 +111,10 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
     for one, other in itertools.combinations(found, 2):
         shared = [name for name in one.names if name in other.names]
         if _margin(one, shared) != _margin(other, shared):
-            which = f"of {', '.join(shared)} " if shared else ""
+            which = f"by {', '.join(shared)} " if shared else ""
             raise ParameterError(
-                f"public_totals of {one.names} and of {other.names} contradict each other: the rows {which}differ"
+                f"public_totals of {one.names} and of {other.names} contradict each other: their numbers of rows "
+                f"{which}differ"
             )
     return found
 
@@ -123,16 +124,24 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if name not in schema:
-            raise ParameterError(f"public_totals: there is no column {name!r}; the schema has: {', '.join(schema)}")
+            raise ParameterError(
+                f"public_totals names column {name!r}, which the schema does not have; the schema has: "
+                f"{', '.join(schema)}"
+            )
         if not schema[name].labelled or not schema[name].is_complete:
-            raise ParameterError(f"public_totals: the levels of column {name!r} must be declared; totals are by level")
+            raise ParameterError(
+                f"public_totals names column {name!r}, whose levels must be declared, because each total is of one "
+                "level"
+            )
     if not names or len(set(names)) < len(names):
-        raise ParameterError("public_totals: each total needs one or more different columns")
+        raise ParameterError("each key of public_totals must name one or more different columns")
     if not isinstance(given, Mapping) and not hasattr(given, "items"):
         raise ParameterError(f"public_totals of {names} must map values to numbers of rows, as a Series does")
     items = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     if not items or any(len(value) != len(names) for value, _ in items):
-        raise ParameterError(f"public_totals of {names} must have a value of each column for every number of rows")
+        raise ParameterError(
+            f"public_totals of {names} must have at least one entry, and in each entry one value per column"
+        )
     counts = np.array([float(count) for _, count in items])
     if not np.isfinite(counts).all() or (counts < 0).any() or not counts.sum() > 0:
         raise ParameterError(f"public_totals of {names} must be finite, at least 0 and not all 0")
@@ -151,9 +160,15 @@ def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
     grid = grid_of(column)
     for level, index, null in zip(levels, indices, missing, strict=True):
         if (null and grid.null is None) or (not null and level not in labels_of(column)):
-            raise ParameterError(f"public_totals: {level!r} is no level of column {name!r}")
+            raise ParameterError(
+                f"public_totals gives {level!r} for column {name!r}, which has no such level: remove the entry, or "
+                "declare the level"
+            )
         if index >= grid.releasable:
-            raise ParameterError(f"public_totals: no released row may have {level!r} in column {name!r}")
+            raise ParameterError(
+                f"public_totals gives {level!r} for column {name!r}, and no synthetic row may have this value: "
+                "remove the entry"
+            )
     return indices
 
 

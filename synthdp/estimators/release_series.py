@@ -326,13 +326,15 @@ class ReleaseSeries:
             If the question has several numbers, or is no count or sum and not cumulative.
         """
         if not cumulative and not isinstance(question, Count | Sum):
-            raise ParameterError("by single periods only counts and sums are answered: pass cumulative=True")
+            raise ParameterError(
+                "only counts and sums can be answered for single periods: pass cumulative=True for another question"
+            )
         if getattr(question, "by", ()):
-            raise ParameterError("by must be left out of a question that is asked for every period")
+            raise ParameterError("a question that is asked for every period cannot have by: leave by out")
         done = self._checked(self.added - 1) + 1
         answers = [self._folder.cumulative(t).answer(question) for t in range(done)]
         if any(len(one) != 1 for one in answers):
-            raise ParameterError("a question for every period must have one number")
+            raise ParameterError("a question that is asked for every period must have exactly one number as its answer")
         errors = np.array([float(one["standard_error"].iloc[0]) for one in answers])
         correlation = correlation_of([self._folder.plan(start) for start in self._folder.starts()], done)
         names = tuple(f"{self.period} {t + 1}" for t in range(done))

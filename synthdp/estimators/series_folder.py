@@ -80,7 +80,7 @@ class SeriesFolder:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (self._format, VERSION):
-            raise FormatError(f"'{self._settings}' is not of a {self.kind} of version {VERSION}")
+            raise FormatError(f"'{self._settings}' is not the settings file of a {self.kind} of version {VERSION}")
         return found
 
     def begin(self, settings: Mapping[str, Any]) -> None:

@@ -80,7 +80,7 @@ def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | Non
     if dataset is not None and ledger is None:
         raise ParameterError(f"dataset ({dataset!r}) is a name in a ledger: give the ledger too, or leave both out")
     if key is not None and (not isinstance(key, bytes) or len(key) < LEAST_KEY):
-        raise ParameterError(f"key must be {LEAST_KEY} bytes or more")
+        raise ParameterError(f"key must be bytes, of length {LEAST_KEY} or more")
     return Ledger(ledger) if ledger is not None and not isinstance(ledger, Ledger) else ledger
 
 
@@ -102,10 +102,11 @@ def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
         return
     if json.loads(schema_given(schema).to_json()) != known["schema"]:
         raise ParameterError(
-            "schema must be that of the series or panel in the folder: give another path for another one"
+            "schema differs from the schema of the series or panel in the folder: pass that schema, or another path"
         )
     for name, value in given.items():
         if value != known[name]:
             raise ParameterError(
-                f"{name} ({value!r}) must be that of the series or panel in the folder ({known[name]!r})"
+                f"{name} is {value!r}, but the series or panel in the folder has {known[name]!r}: pass "
+                f"{known[name]!r}, or another path"
             )

@@ -83,9 +83,9 @@ PAIRED = (
 """What a receipt says where labels were passed."""
 
 UNPAIRED = (
-    "fit_transform() leaves y as it is: a pipeline pairs the synthetic rows with these REAL labels, which do not belong to "
-    "them and which nothing protects; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release "
-    "rows and labels together"
+    "fit_transform() does not change y: a pipeline pairs the synthetic rows with these REAL labels, which belong to other "
+    "rows and are not protected; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
+    "and labels together"
 )
 """What a warning says where labels were passed to ``fit_transform``."""
 
@@ -95,7 +95,7 @@ RESTATED = (
 """What it adds where the number of rows becomes public."""
 
 UNCOUNTABLE = (
-    "with a privacy_unit the number of rows tells of persons and cannot be made public by passing y: leave y out, give "
+    "passing y would make the number of rows public, which must stay private with a privacy_unit: leave y out, give "
     "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
 )
 """What an error says where labels would make the number of rows of persons public."""
@@ -491,7 +491,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
-            raise DataError("transform needs a dataframe in memory")
+            raise DataError("transform() needs a dataframe that is held in memory")
         from synthdp.domain.encoder import conform
 
         raw = {
@@ -639,7 +639,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         schema = self.schema if isinstance(self.schema, DraftedSchema) else self._declared()
         if schema is None:
-            raise ParameterError("a plan needs a schema: bounds and levels are not known before they are read")
+            raise ParameterError("plan() needs a schema with declared bounds and levels: give schema")
         known = round(self.release_.output.total) if hasattr(self, "release_") else self.n_rows
         return plan(
             schema, rows=known or ASSUMED_ROWS if rows is None else rows,

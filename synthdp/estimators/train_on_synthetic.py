@@ -31,8 +31,8 @@ from synthdp.tables.estimator_input import (
 )
 
 ONE_CLASS = (
-    "the synthetic labels are all of one class, which is what the model predicts: "
-    "declare the classes, or use more rows or a larger budget"
+    "the synthetic labels are all of one class, so the model predicts this class only: "
+    "declare the classes, use more rows, or raise epsilon"
 )
 """What a warning says where all synthetic labels are equal."""
 

@@ -145,7 +145,9 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         if codes.ndim != 2 or codes.shape[1] != len(self.domain_):
             raise DataError(f"codes must have {len(self.domain_)} columns")
         if (codes < 0).any() or (codes >= np.array(self.domain_.shape)).any():
-            raise DataError("codes must lie within the domain's cells")
+            raise DataError(
+                "every code must be the index of a cell of its column, at least 0 and below the number of cells"
+            )
         rng = generator(self.random_state)
         table = {}
         for j, axis in enumerate(self.domain_.axes):

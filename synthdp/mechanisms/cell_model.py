@@ -118,7 +118,7 @@ class CellModel:
         if not isinstance(queries, LinearQueries):
             queries = marginals_on(queries, self.model.schema, visible)
         if queries.domain.names != visible.names or queries.domain.shape not in (visible.shape, self.domain.shape):
-            raise ParameterError("queries must be about the columns and cells that were released")
+            raise ParameterError("queries must have the columns and cells of the release")
         return weighted_averages(queries, self.support.codes, self.support.weights)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:

@@ -97,7 +97,9 @@ class DirectAnswers:
             if not table.alone
         ]
         if not tables:
-            raise ParameterError("this release measured no table of counts: ask only the queries of its workload")
+            raise ParameterError(
+                "this release measured no marginal, so it cannot count rows: ask only the queries of its workload"
+            )
         return min(tables, key=lambda one: one[1])
 
     def answer(self, query: LinearQueries | Marginal | int | IntArray) -> Answers:
@@ -112,11 +114,13 @@ class DirectAnswers:
             return self._table(query)
         if isinstance(query, LinearQueries):
             if query is not self.queries:
-                raise ParameterError("queries must be those that were answered, or positions in them")
+                raise ParameterError("queries must be the released workload itself, or positions in the workload")
             return self.values
         positions = np.atleast_1d(np.asarray(query))
         if positions.dtype.kind not in "iu" or not ((positions >= 0) & (positions < self.queries.k)).all():
-            raise ParameterError(f"queries must be marginals that were answered, or positions below {self.queries.k}")
+            raise ParameterError(
+                f"queries must be marginals of the released workload, or positions from 0 to below {self.queries.k}"
+            )
         return np.asarray(self.values[positions], np.float64)
 
     def _table(self, asked: Marginal) -> Answers:
@@ -125,7 +129,9 @@ class DirectAnswers:
             named = [tuple(self.queries.domain.names[j] for j in clique) for clique in self.queries.cliques]
             if asked.columns in named and not asked.bins:
                 return np.asarray(self.queries.split(self.values)[named.index(asked.columns)], np.float64)
-        raise ParameterError("a marginal must be one of those that were answered, with its columns in the same order")
+        raise ParameterError(
+            "a marginal must be one of the released workload, with its columns in the same order and without bins"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class L1Fit(HasPrivacyCost):
         workload = workload_of(self.workload, schema.names)
         if self.solver != AUTO and not _pairs(workload, len(schema)):
             raise ParameterError(
-                f"solver {self.solver!r} applies to pairs of columns; the workload has none: leave it out"
+                f"solver {self.solver!r} applies to pairs of columns only, and the workload has none: leave solver out"
             )
         check_rules(schema)
         return schema

@@ -349,7 +349,9 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
     if not isinstance(mechanism, TableMechanism):
         raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
-        raise ParameterError(f"the loss of {kind.__name__} is set by epsilon and delta: leave this option out")
+        raise ParameterError(
+            f"epsilon and delta of the release set the loss of {kind.__name__}: leave its option spend out"
+        )
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []
     if given:
@@ -404,7 +406,9 @@ def _check_has_options(name: str, entry: Named) -> None:
     """Raise ParameterError if a mechanism takes no options."""
     if not entry.options:
         having = ", ".join(other for other, one in named().items() if one.options)
-        raise ParameterError(f"{name} takes no options: name the mechanism that they are for, one of {having}")
+        raise ParameterError(
+            f"{name} takes no options: leave the options out, or choose a mechanism that has options: {having}"
+        )
 
 
 def _taken(entry: Named) -> str:

@@ -45,12 +45,12 @@ def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
     names = weights_of(schema)
     if names and not getattr(mechanism, "keeps_classes", False):
         raise ParameterError(
-            f"mechanism {type(mechanism).__name__} knows no survey weights ({', '.join(names)}): use 'auto' or "
-            "'adaptive_marginals', or declare the column as Continuous"
+            f"mechanism {type(mechanism).__name__} does not support survey weights ({', '.join(names)}): use "
+            "'auto' or 'adaptive_marginals', or declare the column as Continuous"
         )
     for rule in schema.constraints:
         for name in set(rule.names) & set(names):
-            raise SchemaError(f"no rule may name the survey weight {name!r}: {rule.in_words()}")
+            raise SchemaError(f"a rule names the survey weight {name!r} ({rule.in_words()}): leave this rule out")
 
 
 def measure_weights(account: Curator) -> tuple[Measurements, ...]:
@@ -151,7 +151,9 @@ def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
     """
     if name is None:
         if bounds is not None:
-            raise ParameterError("weight_bounds are those of a weight: name its column, or leave both out")
+            raise ParameterError(
+                "weight_bounds needs weight, the name of the weight column: give weight too, or leave weight_bounds out"
+            )
         return schema
     if not isinstance(name, str):
         raise ParameterError("weight must be the name of a column")

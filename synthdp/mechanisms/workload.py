@@ -105,7 +105,7 @@ def workload_of(
             raise ParameterError(f"the weight ({weight!r}) of a workload's columns must be a positive number")
         if isinstance(columns, Marginal) and columns.bins:
             raise ParameterError(
-                "a marginal of this workload must have no bins: the mechanism chooses the cells itself"
+                "leave bins out of the marginals of this workload, because the mechanism chooses the bins itself"
             )
         weights.append((tuple(sorted({_position(name, names) for name in _names(columns)})), float(weight)))
     if not weights:
@@ -203,7 +203,7 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
     for one in asked:
         for name, count in one.bins if isinstance(one, Marginal) else ():
             if not isinstance(count, int):
-                raise ParameterError(f"bins of column {name!r} must be a number of equal bins here")
+                raise ParameterError(f"bins of column {name!r} must be a number of bins of equal width here")
             if bins.setdefault(name, count) != count:
                 raise ParameterError(f"column {name!r} must have the same bins in all marginals of a workload")
     cliques = [_names(one) for one in asked]
@@ -215,7 +215,7 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
     for axis in domain.axes:
         cells = int((axis.starts < axis.grid.regular).sum())
         if min(bins.get(axis.name, cells), axis.grid.regular) != cells:
-            raise ParameterError(f"column {axis.name!r} was released in {cells} bins: leave bins out, or give these")
+            raise ParameterError(f"column {axis.name!r} was released in {cells} bins: leave bins out, or give {cells}")
     return Marginals(domain, tuple(domain.index(*clique) for clique in cliques))
 
 
@@ -237,7 +237,9 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema:
     if all(isinstance(one, SparseQuery) for one in asked):
         return asked
     if any(isinstance(one, Marginal) and one.bins for one in asked):
-        raise ParameterError("a marginal of sparse queries must have no bins: its cells are declared values")
+        raise ParameterError(
+            "leave bins out of a marginal of sparse queries, because its cells are the declared values"
+        )
     sets = [_names(one) for one in asked]
     for name in (name for names in sets for name in names):
         _position(name, schema.names)
@@ -260,7 +262,9 @@ def asked_of_names(question: Any) -> Any:
     if len(question) == 1 and not isinstance(question[0], str):
         return asked_of_names(question[0])
     if not all(isinstance(name, str) for name in question):
-        raise ParameterError("ask one marginal at a time: several sets of columns are several questions")
+        raise ParameterError(
+            "one marginal must be one list of column names: ask about several lists one after the other"
+        )
     return marginal(*question)
 
 
@@ -274,9 +278,7 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
     """
     for axis in queries.domain.axes:
         if axis.name not in schema or schema[axis.name] != axis.column:
-            raise ParameterError(
-                f"column {axis.name!r} of the queries must be declared in the schema, and as it is declared there"
-            )
+            raise ParameterError(f"column {axis.name!r} of the queries must be declared exactly as in the schema")
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
@@ -284,7 +286,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):
-        raise ParameterError("queries need a column that is not an identifier")
+        raise ParameterError("queries need at least one column that is not an identifier")
     axes = [axis_of(name, column, bins=bins.get(name, BINS)) for name, column in columns.items()]
     from synthdp.domain.domain import releasable_domain
 

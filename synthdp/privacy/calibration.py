@@ -166,11 +166,14 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     """
     if not 0 < norms.l1**2 <= k * norms.l2_squared:
         raise SensitivityError(
-            f"no change of {k} numbers has an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared} "
-            "as its least bounds: state each as an exact whole number"
+            f"an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared} cannot belong to one change "
+            f"of {k} numbers: give each as an exact whole number"
         )
     if norms.linf >= LARGEST_WHOLE:
-        raise SensitivityError(f"a unit may move an integer sum by {norms.linf}: lower the resolution or its rows")
+        raise SensitivityError(
+            f"one unit can change an integer sum by {norms.linf}, which must be below {LARGEST_WHOLE}: lower "
+            "the resolution or max_rows_per_unit"
+        )
     if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
         return _composed_laplace(norms, loss, k=k)
     if isinstance(loss, ApproxDP):
@@ -212,7 +215,9 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
     """
     match loss:
         case ZCDP(_) if law is SelectionLaw.PERMUTE_AND_FLIP:
-            raise ParameterError("permute-and-flip has a pure epsilon: under zCDP take the exponential mechanism")
+            raise ParameterError(
+                "permute-and-flip satisfies pure differential privacy only: under zCDP use the exponential mechanism"
+            )
         case ZCDP(rho):
             return _exponential(linf, noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False))
         case PureDP(epsilon) | ApproxDP(epsilon, _):
@@ -282,7 +287,9 @@ def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0, ends: float = 0
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
     if l2 / mu > noise.LARGEST_SCALE / 2:
-        raise ParameterError(f"a loss of mu = {mu} needs noise beyond 2**53: spend more, or lower the resolution")
+        raise ParameterError(
+            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution"
+        )
     resolution = 2 ** math.ceil(math.log2(min(max(LEAST_SIGMA * mu / l2, 1.0), FINEST)))
     sigma = max(float(LEAST_SIGMA), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))
     return Calibration(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
@@ -304,7 +311,7 @@ def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibratio
 def _only_gaussian(law: NoiseLaw | None) -> None:
     """Raise ParameterError for a law of noise other than Gaussian."""
     if law not in (None, NoiseLaw.GAUSSIAN):
-        raise ParameterError(f"{law} noise has no cost in this kind of privacy loss: use a PureDP budget")
+        raise ParameterError(f"{law} noise cannot be charged to this kind of privacy loss: use a PureDP budget")
 
 
 def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0) -> float:

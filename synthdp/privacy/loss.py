@@ -255,7 +255,9 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
         return ApproxDP(loss.epsilon, 0.0)
     if isinstance(loss, PureDP) and currency is ZCDP:
         return ZCDP(loss.epsilon**2 / 2)
-    raise ParameterError(f"a loss of {loss} cannot be taken from a budget in {currency.__name__}")
+    raise ParameterError(
+        f"a loss of {loss} cannot be charged to a budget in {currency.__name__}: give the loss as {currency.__name__}"
+    )
 
 
 def to_document(loss: PrivacyLoss) -> dict[str, Any]:
@@ -277,7 +279,7 @@ def from_document(document: dict[str, Any]) -> PrivacyLoss:
     try:
         return kinds[document["kind"]](**fields)
     except (KeyError, TypeError):
-        raise ParameterError("a privacy loss must have a known kind and its numbers") from None
+        raise ParameterError("a saved privacy loss must have a known kind and the numbers of this kind") from None
 
 
 def _share(share: float) -> float:

@@ -49,9 +49,11 @@ class Adjacency:
             raise ParameterError("max_rows_per_unit needs a privacy_unit column")
         object.__setattr__(self, "tables", tuple((str(name), int(rows)) for name, rows in self.tables))
         if self.tables and (self.unit is None or self.rows != 1):
-            raise ParameterError("a person with rows in several tables is one record, named by a key")
+            raise ParameterError(
+                "neighbours over several tables need the key of a person as unit, and one record per person"
+            )
         if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:
-            raise ParameterError("with a privacy_unit of several rows, neighbors must be 'add_remove'")
+            raise ParameterError("with a privacy_unit and max_rows_per_unit above 1, neighbors must be 'add_remove'")
 
     def __str__(self) -> str:
         if self.tables:

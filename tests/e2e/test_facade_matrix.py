@@ -27,7 +27,7 @@ PLAIN = [name for name in NAMES if "," not in name]
 def _expected_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "epsilon .* is above 5", UserWarning)
-        warnings.filterwarnings("ignore", ".* leaves out: ", UserWarning)
+        warnings.filterwarnings("ignore", ".* leaves out these columns", UserWarning)
         warnings.filterwarnings("ignore", "the noise in each average", UserWarning)
         yield
 

@@ -100,7 +100,7 @@ def test_nothing_more_is_asked_and_fewer_columns_do() -> None:
         ({"public": PUBLIC.head(0)}, DataError, "no rows"),
         ({"public": PUBLIC, "public_weight": 0}, ParameterError, "public_weight"),
         ({"public": PUBLIC, "public_weight": 1.5}, ParameterError, "public_weight"),
-        ({"public_weight": 0.5}, ParameterError, "leave both out"),
+        ({"public_weight": 0.5}, ParameterError, "leave public_weight out"),
         ({"public": PUBLIC, "mechanism": "mwem"}, ParameterError, "public does not apply to mwem"),
         ({"public": 3}, DataError, "dataframe"),
     ],

@@ -177,9 +177,11 @@ class ColumnGeneration:
             return uniform_codes(shape, self.initial_points, rng=rng)
         codes = np.asarray(start, dtype=np.int64)
         if codes.ndim != 2 or codes.shape[0] == 0 or codes.shape[1] != len(shape):
-            raise ParameterError(f"start must be points of {len(shape)} columns, not of shape {codes.shape}")
+            raise ParameterError(f"start must have shape (points, {len(shape)}), not {codes.shape}")
         if (codes < 0).any() or (codes >= np.array(shape)).any():
-            raise ParameterError("start must hold codes of the grid")
+            raise ParameterError(
+                "start must hold grid indices, each at least 0 and below the number of grid points of its column"
+            )
         return codes
 
 

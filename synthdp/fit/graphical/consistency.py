@@ -79,7 +79,7 @@ class GLSEffects:
         variance = 0.0
         for part in subsets_of(clique):
             if part not in self.precisions:
-                raise ParameterError(f"clique ({clique}) must lie within a measured table")
+                raise ParameterError(f"clique ({clique}) must lie within a measured marginal")
             spread = table_size(self.shape, part) / cells
             centred = math.prod(1 - 1 / self.shape[a] for a in part)
             variance += spread**2 * centred / self.precisions[part]

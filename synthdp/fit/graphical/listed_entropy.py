@@ -100,7 +100,7 @@ class ListedEntropy:
         """
         if not self.fits(effects.shape):
             raise ParameterError(
-                f"a domain of shape {effects.shape} must have at most {self.max_cells} cells to be listed"
+                f"a domain of shape {effects.shape} has too many cells to be listed: use at most {self.max_cells} cells"
             )
         total = max(effects.total, 1.0)
         margins = [_margin(effects, j, total) for j in range(len(effects.shape))]
@@ -109,7 +109,7 @@ class ListedEntropy:
         if possible is not None:
             log_base[~possible] = -np.inf
         if not np.isfinite(log_base).any():
-            raise ParameterError("possible must leave at least one combination of codes possible")
+            raise ParameterError("possible must allow at least one combination of codes")
         seen = _Observed.of(effects, basis)
         weights, potentials = _softmax(log_base), np.zeros(len(seen.at))
         ridges = self.ridge_one_way * seen.stddev

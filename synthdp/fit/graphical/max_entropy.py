@@ -385,12 +385,12 @@ class MaxEntropy:
         check_tables(tables, shape)
         cliques = [table.clique for table in tables]
         if len(set(cliques)) < len(cliques):
-            raise ParameterError("tables must hold one table a clique; make_consistent averages repeats")
+            raise ParameterError("tables must hold every clique once: average repeated tables with make_consistent")
         zeros = {clique: _log_mask(clique, mask, shape) for clique, mask in allowed.items()}
         tree = junction_tree(shape, [*cliques, *zeros])
         uniform = calibrate_tree(tree, zeros)
         if uniform.log_partition == -np.inf:
-            raise ParameterError("allowed must leave at least one combination of codes possible")
+            raise ParameterError("allowed must allow at least one combination of codes")
         return Dual(
             tree=tree,
             tables=tables,

@@ -94,7 +94,7 @@ class NetScores(Score):
         candidates = np.asarray(self.candidates, np.int64)
         counts = candidates.ndim == 2 and candidates.shape[1] == len(self.cells) and candidates.min(initial=0) >= 0
         if not counts or len(np.unique(candidates.sum(1))) != 1:
-            raise ParameterError("candidates must be counts of the cells, all with the same sum")
+            raise ParameterError("candidates must hold counts of the cells, all with the same sum")
         object.__setattr__(self, "candidates", frozen(candidates.view()))
         rows = min(whole("rows", self.rows, least=1), (LARGEST_WHOLE - 1) // max(1, self.bounds.one.linf))
         object.__setattr__(self, "rows", rows)
@@ -206,7 +206,7 @@ class NetMechanism(HasPrivacyCost):
         if self.size is not None:
             check_whole("size", self.size)
             if self.alpha is not None:
-                raise ParameterError("give size or alpha, from which the size follows, but not both")
+                raise ParameterError("give either size or alpha, not both: alpha determines size")
         if self.alpha is not None:
             check_number("alpha", self.alpha, above=0, most=1)
         if self.selection is not None:

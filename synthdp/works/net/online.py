@@ -159,7 +159,7 @@ class OnlineSession:
         if not isinstance(queries, LinearQueries):
             queries = marginals_on(queries, part_of(self.curator.schema, self.domain.names), self.domain)
         if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
-            raise ParameterError("queries must be about the columns and cells that the session was opened on")
+            raise ParameterError("queries must have the columns and cells of the session")
         with self.watch.turn():
             return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
 
@@ -379,7 +379,7 @@ class InteractiveMechanism(HasPrivacyCost):
         check_share("alarm_share", self.alarm_share)
         check_guesses(None, self.queries)
         if self.alpha is None and self.max_updates is None:
-            raise ParameterError("give alpha, from which the number of updates follows, or max_updates")
+            raise ParameterError("give alpha or max_updates: alpha determines the number of updates")
         if self.alpha is not None:
             check_number("alpha", self.alpha, above=0, most=1)
         if self.max_updates is not None:
@@ -412,7 +412,7 @@ class InteractiveMechanism(HasPrivacyCost):
         bound = self.construction(universe(domain), 1).update_bound(self.alpha or 1.0)
         if not bound <= MOST_UPDATES:
             raise ParameterError(
-                f"the construction needs {bound} updates at alpha ({self.alpha}), and at most {MOST_UPDATES} can be paid "
-                "for: raise alpha, or give max_updates"
+                f"alpha ({self.alpha}) needs {bound} updates, and at most {MOST_UPDATES} are supported: raise "
+                "alpha, or give max_updates"
             )
         return max(1, math.floor(bound))

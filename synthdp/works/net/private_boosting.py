@@ -76,7 +76,7 @@ class BoostingScores(Score):
     def __post_init__(self) -> None:
         expected = expectations("expected", self.expected)
         if expected.ndim != 2 or expected.shape[1] != self.queries.k or not len(expected):
-            raise ParameterError("expected must have a row per round and a whole number per query")
+            raise ParameterError(f"expected must be a (rounds, {self.queries.k}) array of whole numbers")
         object.__setattr__(self, "expected", expected)
         object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_DENOMINATOR))
         most = LARGEST_EXPECTATION // len(expected)  # the scores of all rounds add up within 64 bits

@@ -80,7 +80,7 @@ class Binarized:
         object.__setattr__(self, "bits", tuple(self.bits))
         object.__setattr__(self, "literals", dict(self.literals))
         if not self.bits or len(set(self.names)) < len(self.bits):
-            raise ParameterError("binary columns must be at least one, and their bits must have different names")
+            raise ParameterError("bits must hold at least one binary column, all with different names")
 
     @property
     def d(self) -> int:
@@ -201,7 +201,7 @@ def binarize(
         if name not in schema:
             raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema)}")
     if not chosen:
-        raise ParameterError("there is no column with two or more levels: give thresholds for ordered columns")
+        raise ParameterError("no column has two or more levels: give thresholds for ordered columns")
     axes: list[Axis] = []
     bits: list[Bit] = []
     literals: _Known = {}
@@ -265,7 +265,10 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
     inside = (cuts > lower) & (cuts <= upper)
     indices = encode(column, Numbers(cuts)).astype(np.int64)
     if not inside.all() or (indices >= grid.regular).any() or len({0, *indices.tolist()}) <= len(cuts):
-        raise ParameterError(f"thresholds of column {name!r} must lie in different grid points inside its bounds")
+        raise ParameterError(
+            f"thresholds of column {name!r} must lie inside its bounds, above its lowest value, and at "
+            "different grid points"
+        )
     starts = np.concatenate([[0], indices, np.arange(grid.regular, grid.size)])
     axis = Axis(name, column, starts, np.arange(len(starts)))
     special = np.array(grid.special, np.float64)
@@ -325,7 +328,7 @@ def marginal_estimate(
         If a column was not released, or by thresholds only.
     """
     if asked.bins:
-        raise ParameterError("a marginal of this release takes no bins: its cells are fixed by the release")
+        raise ParameterError("leave bins out of a marginal of this release, whose cells are fixed")
     levels = [_levels_of(bits, name) for name in asked.columns]
     if math.prod(map(len, levels)) > MOST_CELLS:
         raise ParameterError(f"a marginal of this release must have at most {MOST_CELLS} cells: name fewer columns")
@@ -357,7 +360,8 @@ def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
             found[literal] = level
     if not found:
         raise ParameterError(
-            f"column {name!r} has no released levels: a marginal may name {_named(bits)}, and a conjunction thresholds"
+            f"column {name!r} has no released levels: name {_named(bits)} in a marginal, or ask a conjunction "
+            "with thresholds"
         )
     return list(found.values())
 

@@ -290,8 +290,8 @@ class DecisionListSummary:
         several = [inputs] if isinstance(inputs, Mapping) else inputs
         if not (isinstance(several, (list, tuple)) and several and all(isinstance(one, Mapping) for one in several)):
             raise ParameterError(
-                f"a release of decision lists answers inputs: a value for every variable, or a list of such, "
-                f"not {type(inputs).__name__}"
+                "a release of decision lists answers inputs only: give a value for every variable as a mapping, "
+                f"or a list of mappings, not {type(inputs).__name__}"
             )
         scales = self.scales
         coefficients = self.measured.answers[: len(scales)] / scales

@@ -150,7 +150,7 @@ def variables_of(schema: Schema, *, length: int) -> tuple[str, ...]:
     expected = dict(decision_list_schema(variables, length=length)) if variables else {}
     fits = all(schema.get(name) == own for name, own in expected.items()) and f"rule {length + 1}" not in schema
     if not expected or not fits:
-        raise ParameterError(f"the schema must be decision_list_schema(variables, length={length})")
+        raise ParameterError(f"schema must be the result of decision_list_schema(variables, length={length})")
     return variables
 
 

@@ -70,9 +70,11 @@ class CellParities(LinearFamily):
     def __post_init__(self) -> None:
         masks = whole_numbers("masks", self.masks)
         if self.bits > 62:
-            raise ParameterError(f"the cells need {self.bits} bits, and at most 62 fit: use fewer columns")
+            raise ParameterError(f"the cells need {self.bits} bits, more than 62: use fewer columns")
         if not masks.size or masks.min() < 0 or masks.max() >> self.bits or len(np.unique(masks)) < len(masks):
-            raise ParameterError(f"masks must be different sets of the {self.bits} bits of the domain")
+            raise ParameterError(
+                f"masks must hold at least one subset of the {self.bits} bits of the domain, each subset once"
+            )
         object.__setattr__(self, "masks", masks)
 
     @property
@@ -265,7 +267,9 @@ class FourierTable:
         for clique in workload.cliques:
             masks = masks_below(self.table.domain, clique).tolist()
             if not all(mask in known for mask in masks):
-                raise ParameterError("the tables must lie within the workload that was released")
+                raise ParameterError(
+                    "marginals must have columns that one marginal of the released workload has together"
+                )
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)
 
@@ -283,7 +287,7 @@ class FourierTable:
         """Return the masks of the measured parities; raise ParameterError for other measurements."""
         queries = self.parities.queries
         if not isinstance(queries, CellParities):
-            raise ParameterError("the measurements must be of parities")
+            raise ParameterError("the measurements must hold parities only")
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
@@ -324,7 +328,9 @@ class FourierMarginals(HasPrivacyCost):
 
     def __post_init__(self) -> None:
         if isinstance(self.workload, (str, LinearQueries)) and not isinstance(self.workload, Marginals):
-            raise ParameterError("workload must be Marginals, or marginals by name: only tables have few parities")
+            raise ParameterError(
+                "workload must be Marginals, or marginals by name, because other queries need too many parities"
+            )
         if isinstance(self.workload, Marginals):
             _check_size(self.workload)
         solver_named(self.solver)
@@ -343,7 +349,7 @@ class FourierMarginals(HasPrivacyCost):
         """Return the tables to release and the output's schema; raise ParameterError if they are too large."""
         workload = tables_of(self.workload, schema)
         if not isinstance(workload, Marginals):
-            raise ParameterError("workload must be Marginals: only tables have few parities")
+            raise ParameterError("workload must be Marginals, because other queries need too many parities")
         output = check_listed(workload, schema)
         _check_size(workload)
         return workload, output
@@ -460,7 +466,7 @@ def _check_size(workload: Marginals) -> None:
     """Raise ParameterError unless there is a parity to measure, and the program's matrix is not too large."""
     cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
     if parities < 2:
-        raise ParameterError("workload must have a table of two or more cells: there is nothing to measure")
+        raise ParameterError("workload must have a marginal of two or more cells: there is nothing to measure")
     if cells * parities > MAX_ENTRIES:
         raise ParameterError(
             f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "

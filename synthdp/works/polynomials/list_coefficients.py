@@ -144,9 +144,12 @@ class ListCoefficients(ListStatistic):
         if len(scales) != self.order + 1:
             raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1")
         if any(table.shape != (2 ** (r + 1), 2**r) for r, table in enumerate(self.tables)):
-            raise ParameterError("there must be a row of coefficients for every pattern of outputs")
+            raise ParameterError("each of tables must hold one row of coefficients per pattern of outputs")
         if len(self.tables) != self.length + 1 or self.domain.shape[0] < 4 * self.m:
-            raise ParameterError("the tables of coefficients must fit the columns of the lists")
+            raise ParameterError(
+                f"tables must hold {self.length + 1} arrays, and the first column of the domain must have at least "
+                f"{4 * self.m} cells"
+            )
         scale = np.append(self.scales, np.zeros(self.length, np.int64))
         sizes = np.bitwise_count(np.arange(2**self.length)).astype(np.int64)
         rounded = [np.rint(table * scale[sizes[: table.shape[1]]]) for table in self.tables]
@@ -258,7 +261,10 @@ class PrefixCoefficients(ListStatistic):
         if len(self.scales) != self.order + 1 or self.scales[0] % 2:
             raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1, and the first even")
         if self.prefixes.shape != (self.length, self.order + 1) or self.domain.shape[0] < 4 * self.m:
-            raise ParameterError("the polynomials must be one for each prefix of the lists")
+            raise ParameterError(
+                f"prefixes must have shape ({self.length}, {self.order + 1}), and the first column of the domain "
+                f"must have at least {4 * self.m} cells"
+            )
         rounded = np.rint(self.prefixes * np.array(self.scales))
         largest = int(np.abs(rounded).sum(axis=0).max()) + self.scales[0]
         if largest**2 * 2**self.length >= LARGEST_WHOLE:

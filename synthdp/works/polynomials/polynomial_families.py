@@ -239,7 +239,7 @@ class TabulatedFamily(_Family):
         check_number("denominator", self.denominator, least=1, most=2**24)
         functions = np.array(self.functions, np.float64)
         if functions.shape != (self.domain.cells, 2**m):
-            raise ParameterError(f"functions must be a row of {2**m} values for each of {self.domain.cells} cells")
+            raise ParameterError(f"functions must be an array of shape ({self.domain.cells}, {2**m})")
         if not ((functions >= 0) & (functions <= 1)).all():
             raise ParameterError("functions must have values from 0 to 1")
         object.__setattr__(self, "functions", frozen(functions))
@@ -294,7 +294,8 @@ class SymmetricFamily(_Family):
         query = symmetric_query(query)
         if query.k > self.width:
             raise ParameterError(
-                f"the query has {query.k} literals, and this release was made for at most {self.width}"
+                f"the query has {query.k} literals, and this release answers at most {self.width}: ask with fewer "
+                "literals"
             )
         bits, signs = self.bits.find(query)
         levels = [np.zeros(size) for size in level_sizes(self.bits.d, self.order)]
@@ -332,7 +333,9 @@ class ListFamily(_Family):
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         if self.statistic.row_scale or self.statistic.m != len(self.variables):
-            raise ParameterError("the coefficients must be those of these variables, without the number of rows")
+            raise ParameterError(
+                f"statistic must be planned for the {len(self.variables)} variables, without the number of rows"
+            )
 
     @property
     def constant(self) -> float:
@@ -384,7 +387,7 @@ class AverageFamily(_Family):
         query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
-            raise ParameterError("this release answers conjunctions of bits that are 1 alone")
+            raise ParameterError("this release answers conjunctions only, in which every bit is 1")
         chance = self.statistic.chance
         inside = np.isin(np.arange(self.bits.d), bits)
         phi = np.where(inside, 1.0 - chance, -chance) / math.sqrt(chance * (1 - chance))

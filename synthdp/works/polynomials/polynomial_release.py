@@ -82,7 +82,7 @@ class PolynomialSummary:
         several = isinstance(query, Sequence) and not isinstance(query, str)
         asked = list(query) if several else [query]
         if not asked:
-            raise ParameterError("queries must be at least one")
+            raise ParameterError("queries must hold at least one query")
         monomials = np.array([self.family.monomials(one) for one in asked])
         values = monomials @ self.measured.answers / self.rows
         noise = self.measured.stddev * np.linalg.norm(monomials, axis=1)

@@ -66,7 +66,9 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
         free=p,
     )
     if found is None:
-        raise SolverFailedError("a polynomial could not be found in double precision", status="infeasible")
+        raise SolverFailedError(
+            "no approximating polynomial could be computed in double precision", status="infeasible"
+        )
     b = found.x[:p] / size
     return Coefficients(frozen(b), float(np.abs(K @ b - f).max()))
 

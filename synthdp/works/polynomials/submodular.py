@@ -58,7 +58,9 @@ class SubmodularQuery:
         object.__setattr__(self, "blocks", tuple(self.blocks))
         object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
         if not self.blocks or len(self.weights) != len(self.blocks):
-            raise ParameterError(f"weights ({len(self.weights)}) must be one for each of the {len(self.blocks)} blocks")
+            raise ParameterError(
+                f"weights must hold one number for each of the {len(self.blocks)} blocks, not {len(self.weights)}"
+            )
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
             raise ParameterError("weights must be finite and not negative")
         wanted: dict[str, Level | None] = {}

@@ -240,7 +240,7 @@ class ChebyshevTensor(LinearFamily):
         check_number("growth", self.growth, least=0)
         points = tuple(axis.points for axis in self.domain.axes) if self.points is None else self.points
         if [p.shape for p in points] != [(axis.size,) for axis in self.domain.axes]:
-            raise ParameterError("points must be one for each cell of each axis")
+            raise ParameterError("points must hold one array per column, with one point per cell")
         object.__setattr__(self, "_points", tuple(frozen(p) for p in points))
         check_overflow(self)
 

@@ -74,8 +74,8 @@ class Practical:
             )
         if asked > there:
             raise ParameterError(
-                f"functions ({self.functions}) must be at most {there}, as many as there are of {d} columns with "
-                f"degrees={self.degrees} and order={self.order}: raise one of these"
+                f"functions ({self.functions}) must be at most {there}, because {d} columns have no more with "
+                f"degrees={self.degrees} and order={self.order}: lower functions, or raise degrees or order"
             )
         return asked
 

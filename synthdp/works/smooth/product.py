@@ -168,7 +168,9 @@ def check_pairs(curator: Curator, schema: Schema, loss: PrivacyLoss, *, solver: 
         moments = plan(rows, smooth_domain(schema, schema.names, cells=_fine_cells(rows)), loss, curator.adjacency)
         alone = moments is None or moments.order == 1
     if solver != AUTO and alone:
-        raise ParameterError(f"solver {solver!r} fits pairs of columns, and none would be measured: leave it out")
+        raise ParameterError(
+            f"solver {solver!r} fits pairs of columns, and this release measures none: leave solver out"
+        )
 
 
 def _measure(

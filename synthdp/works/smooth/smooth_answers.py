@@ -88,7 +88,9 @@ class TrigonometricSummary:
     def __post_init__(self) -> None:
         averages = np.array(self.averages, np.float64)
         if averages.shape != (averages.shape[:1] * len(self.names)) or not averages.size or averages.flat[0] != 1:
-            raise ParameterError("averages must have as many degrees for each of the names, and be 1 at degree 0")
+            raise ParameterError(
+                "averages must have one axis per column name, all axes of one length, and the value 1 at degree 0"
+            )
         object.__setattr__(self, "averages", frozen(averages))
 
     def __repr__(self) -> str:
@@ -139,7 +141,7 @@ class TrigonometricSummary:
             check_number("bound", bound, least=0)
         if isinstance(query, SeparableQueries):
             if degrees == "auto":
-                raise ParameterError("degrees ('auto') must be a number for separable queries")
+                raise ParameterError("degrees must be a number for separable queries, not 'auto'")
             count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
             return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
         count = self._checked_nodes(nodes, t, columns=self.d)
@@ -215,7 +217,7 @@ class TrigonometricSummary:
             )
         if column.quantity != "number" or grid_of(column).releasable > grid_of(column).regular:
             raise ParameterError(
-                f"column {name!r} must be one of numbers, never missing or special, to have a mean in this summary"
+                f"column {name!r} must hold numbers, without missing or special values, to have a mean in this summary"
             )
         lower, upper = bounds_of(column)
         return self.names.index(name), float(lower), float(upper)
@@ -234,7 +236,7 @@ class TrigonometricSummary:
         if not callable(query):
             raise ParameterError(
                 f"a summary of smooth queries answers functions of points of [-1, 1]^{self.d} and GaussianKernels, "
-                f"not a {type(query).__name__}: for that, release a synthetic table"
+                f"not a {type(query).__name__}: release a synthetic table for other queries"
             )
         return query
 

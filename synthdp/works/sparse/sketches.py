@@ -53,7 +53,7 @@ class PolynomialHash:
     def __post_init__(self) -> None:
         coefficients = np.array(self.coefficients, np.uint64)
         if coefficients.ndim != 2 or coefficients.size == 0 or int(coefficients.max()) >= self.prime:
-            raise ParameterError("coefficients must be a (g, r) array of elements of the field")
+            raise ParameterError(f"coefficients must be a (g, r) array of whole numbers below prime ({self.prime})")
         if self.prime != MERSENNE and not 2 <= self.prime < 2**31:
             raise ParameterError(f"prime ({self.prime}) must be 2**61 - 1, or below 2**31")
         object.__setattr__(self, "coefficients", frozen(coefficients))

@@ -122,7 +122,7 @@ def _counted(
     size = math.prod(len(parts) for parts, _ in values.values())
     if size > MAX_SUPPORT:
         raise ParameterError(
-            f"the records that are asked about are {size}, and at most {MAX_SUPPORT} can be listed: ask a "
+            f"the question is about {size} records, and at most {MAX_SUPPORT} can be listed: ask a "
             "sparse_conjunction with literals"
         )
     shape = [len(values[name][0]) for name in asked]

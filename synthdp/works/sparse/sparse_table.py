@@ -298,7 +298,7 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
         )
     if query.columns != columns:
         raise ParameterError(
-            f"the query is about {', '.join(query.columns)}, and must be about {', '.join(columns)}, in this order"
+            f"the query has the columns {', '.join(query.columns)}, but must have {', '.join(columns)}, in this order"
         )
 
 

@@ -287,8 +287,8 @@ class SparseSession:
         check_query(query, self.columns)
         if query.sparsity > self.settings.sparsity:
             raise ParameterError(
-                f"the query's support has {query.sparsity} keys, and sparsity ({self.settings.sparsity}) allows fewer: "
-                "raise sparsity when opening a session"
+                f"the query's support has {query.sparsity} keys, more than sparsity ({self.settings.sparsity}): "
+                "open a session with a larger sparsity"
             )
         with self.watch.turn():
             return self._ask(query.support())

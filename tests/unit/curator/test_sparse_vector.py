@@ -191,7 +191,7 @@ def test_a_watch_is_continued_on_its_own_rows_and_columns_and_for_its_own_neighb
         continued(Curator(TABLE.iloc[1:], budget=PureDP(1.0)), tmp_path / "s")
     with pytest.raises(DataError, match="'p'"):
         continued(Curator(TABLE.rename(columns={"p": "q"}), budget=PureDP(1.0)), tmp_path / "s")
-    with pytest.raises(PrivacyError, match="other neighbours"):
+    with pytest.raises(PrivacyError, match="opened for neighbours"):
         continued(Curator(TABLE, budget=PureDP(1.0), neighbors="replace_one"), tmp_path / "s")
     assert continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s").alarms == 0
 
@@ -290,7 +290,7 @@ def test_a_threshold_is_a_whole_number_of_1024ths_of_a_row(threshold, rows):
 @pytest.mark.parametrize("threshold", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_threshold_that_is_no_number_of_rows_is_refused_and_nothing_is_spent(threshold):
     curator = Curator(TABLE, budget=PureDP(1.0))
-    with pytest.raises(ParameterError, match="must be a number of rows"):
+    with pytest.raises(ParameterError, match="number of rows"):
         curator.watch(("p",), max_alarms=1, threshold=threshold)
     assert curator.remaining == PureDP(1.0)
 

@@ -93,7 +93,7 @@ def test_a_loss_is_stated_in_another_currency_where_a_rule_exists(loss, currency
     ],
 )
 def test_a_loss_without_a_rule_cannot_be_paid_in_that_currency(loss, currency):
-    with pytest.raises(ParameterError, match=f"from a budget in {currency.__name__}"):
+    with pytest.raises(ParameterError, match=f"to a budget in {currency.__name__}"):
         in_currency(loss, currency)
 
 
@@ -106,7 +106,7 @@ def test_a_loss_reads_back_from_its_document(loss):
     "document", [{}, {"kind": "FreeDP"}, {"kind": "PureDP"}, {"kind": "PureDP", "epsilon": 1.0, "delta": 0.1}]
 )
 def test_a_document_of_no_loss_is_refused(document):
-    with pytest.raises(ParameterError, match="a known kind and its numbers"):
+    with pytest.raises(ParameterError, match="a known kind and the numbers"):
         from_document(document)
 
 

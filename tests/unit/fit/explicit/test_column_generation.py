@@ -181,10 +181,10 @@ def test_the_unit_of_a_query_is_taken_up_by_its_noise():
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        (np.zeros((3, 1)), "start must be points of 2 columns"),
-        (np.zeros((0, 2)), "start must be points of 2 columns"),
-        (np.array([[0, 33]]), "start must hold codes of the grid"),
-        (np.array([[-1, 0]]), "start must hold codes of the grid"),
+        (np.zeros((3, 1)), "start must have shape"),
+        (np.zeros((0, 2)), "start must have shape"),
+        (np.array([[0, 33]]), "start must hold grid indices"),
+        (np.array([[-1, 0]]), "start must hold grid indices"),
     ],
 )
 def test_a_start_off_the_grid_is_refused(start, message):

@@ -250,7 +250,7 @@ def test_a_setting_outside_its_range_is_refused(parameters, message):
 
 def test_what_does_not_fit_is_refused():
     table = NoisyTable(clique=(0,), counts=np.zeros(2), stddev=1.0)
-    with pytest.raises(ParameterError, match="one table a clique"):
+    with pytest.raises(ParameterError, match="every clique once"):
         MaxEntropy().fit([table, table], (2,), total=1.0)
     with pytest.raises(ParameterError, match="total"):
         MaxEntropy().fit([table], (2,), total=float("inf"))

@@ -133,7 +133,7 @@ def test_columns_without_bits_are_refused():
         binarize(SCHEMA, thresholds={"race": [1.0]})
     with pytest.raises(ParameterError, match="at least one number"):
         binarize(SCHEMA, thresholds={"age": []})
-    with pytest.raises(ParameterError, match="no column with two or more levels"):
+    with pytest.raises(ParameterError, match="no column has two or more levels"):
         binarize(Schema({"age": Continuous(0, 1)}))
 
 

@@ -100,7 +100,7 @@ def test_settings_out_of_range_are_refused():
         DecisionListRelease(3, 4)
     with pytest.raises(ParameterError, match="rows"):
         DecisionListRelease(3, rows=0)
-    with pytest.raises(ParameterError, match="the schema must be"):
+    with pytest.raises(ParameterError, match="schema must be"):
         DecisionListRelease(2).release(curator())
     with pytest.raises(ParameterError, match="lower order"):
         DecisionListRelease(4, 4).plan([f"v{j}" for j in range(300)], Adjacency(), PureDP(1.0))

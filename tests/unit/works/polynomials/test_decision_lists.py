@@ -87,7 +87,7 @@ def test_the_schema_tells_its_variables():
     assert [str(rule) for rule in possible_rules(["a"])] == ["not a: no", "not a: yes", "a: no", "a: yes"]
     with pytest.raises(ParameterError, match="length"):
         variables_of(schema, length=3)
-    with pytest.raises(ParameterError, match="the schema must be"):
+    with pytest.raises(ParameterError, match="schema must be"):
         variables_of(Schema({"rule 1": Boolean()}), length=1)
 
 

@@ -188,7 +188,7 @@ def test_noise_by_degree_is_refused_where_it_has_no_meaning():
         SmoothSummary(sigma=1.0, weighting="degree")
     with pytest.raises(ParameterError, match="weighting"):
         SmoothSummary(weighting="best")
-    with pytest.raises(ParameterError, match="does not suit"):
+    with pytest.raises(ParameterError, match="cannot be used"):
         released(pd.DataFrame({"x": [0.0] * 100}), 3, PureDP(1.0), weighting="degree")
 
 

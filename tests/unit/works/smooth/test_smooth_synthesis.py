@@ -225,7 +225,7 @@ def test_a_law_of_noise_can_be_insisted_on(variant, loss, law, drawn):
 def test_a_law_that_the_budget_cannot_pay_for_is_refused_before_anything_is_spent(tmp_path, mechanism, loss, law):
     path = tmp_path / "ledger.sqlite"
     asked = curator(frame(), loss, "add_remove", ledger=path, dataset="d")
-    with pytest.raises(ParameterError, match=rf"law \({law}\) does not suit"):
+    with pytest.raises(ParameterError, match=rf"law \({law}\) cannot be used"):
         mechanism(law=law).release(asked)
     assert Ledger(path).entries("d") == []
 
