@@ -25,12 +25,12 @@ README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks" / "field.md"
 PLOTS = PAGE.parent / "images"
 OURS, FLOOR = "synthdp", "bootstrap (not private)"
 MEASURES = {
-    "three_way": "3-way TV",
-    "two_way": "2-way TV",
-    "ks": "KS",
-    "smooth": "smooth",
-    "sharp": "sharp",
-    "correlation": "correlation",
+    "three_way": "3-way TV distance",
+    "two_way": "2-way TV distance",
+    "ks": "KS distance",
+    "smooth": "smooth-query error",
+    "sharp": "sharp-query error",
+    "correlation": "correlation error",
     "auc": "AUC",
     "cpu_seconds": "CPU s",
     "peak_mb": "peak MB",
@@ -94,11 +94,11 @@ def table(methods: dict[str, Runs], measures: Sequence[str]) -> list[str]:
     for method, runs in methods.items():
         found, ended = scores[method], failures(runs)
         if not found:
-            lines.append(f"| {method} | {len(runs)} | " + " | ".join([ended, *[""] * (len(shown) - 1)]) + " |")
+            lines.append(f"| {_shown(method)} | {len(runs)} | " + " | ".join([ended, *[""] * (len(shown) - 1)]) + " |")
             continue
         cells = [_bold(_number(found[m]), method != FLOOR and found[m] == best[m]) if m in found else "" for m in shown]
         done = sum(run["status"] == "done" for run in runs)
-        lines.append(f"| {method} | {done}{f' ({ended})' if ended else ''} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_shown(method)} | {done}{f' ({ended})' if ended else ''} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -118,7 +118,7 @@ def better_peers(methods: dict[str, Runs]) -> list[str]:
         }
         ahead = {m: theirs for m, theirs in peers.items() if sign * theirs < sign * value}
         if ahead:
-            named = ", ".join(f"{method} ({_number(theirs)})" for method, theirs in ahead.items())
+            named = ", ".join(f"{_shown(method)} ({_number(theirs)})" for method, theirs in ahead.items())
             sentences.append(f"In {MEANING[measure]} synthdp ({_number(value)}) is behind {named}.")
     return sentences
 
@@ -136,13 +136,14 @@ def readme_block(records: Runs) -> str:
     """What README shows: the bundled table at epsilon 1."""
     methods = grouped(records)["adult", 1.0]
     rows = next(iter(methods.values()))[0]["rows"]
-    lines = [f"Adult, {_number(rows)} rows to learn from, ε = 1, δ = 1e-9, means of the runs:", ""]
+    lines = [
+        f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; means of the runs; smaller is better, except for AUC:",
+        "",
+    ]
     lines += [*table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
-    lines += [
-        "What is measured, and what is fair and what is not: [docs/benchmarks/field.md](docs/benchmarks/field.md)."
-    ]
+    lines += ["The measures, and how fair the comparison is: [docs/benchmarks/field.md](docs/benchmarks/field.md)."]
     return "\n".join(lines)
 
 
@@ -266,6 +267,11 @@ def _best(measure: str, values: Sequence[float]) -> float:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if value >= 100 else f"{value:.3g}"
+
+
+def _shown(method: str) -> str:
+    """Return a method's name as tables show it: what was repaired is the sampler that the method depends on."""
+    return method.replace(", repaired", ", its sampler repaired")
 
 
 def _bold(text: str, yes: bool) -> str:

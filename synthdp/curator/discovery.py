@@ -296,7 +296,8 @@ def _said(name: str, column: Column, least: float) -> str:
     heaps = getattr(column, "special", ())
     apart = f", and {', '.join(in_figures(heap, digits=9) for heap in heaps)} apart from them" if heaps else ""
     return (
-        f"column {name!r}: {column.in_words()} found{apart}; an end with fewer than about {least:.0f} rows is cut off"
+        f"column {name!r}: {column.in_words()} found{apart}; outermost values are cut off if fewer than about "
+        f"{least:.0f} rows hold them"
     )
 
 

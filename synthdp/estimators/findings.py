@@ -135,8 +135,8 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
     if unknown:
         notes.append(f"this mechanism does not measure how many values were outside the schema: {', '.join(unknown)}")
     if len(shares) > len(clear) + len(unknown):
-        others = "in all other columns" if notes else "in all columns"
-        notes.append(f"values outside the schema, {others}: no more than noise explains")
+        others = "all other columns" if notes else "all columns"
+        notes.append(f"values outside the schema, counted with noise in {others}: no more than noise explains")
     return tuple(notes)
 
 
@@ -169,8 +169,8 @@ def _ends(name: str, refinement: Refinement) -> str:
     sides = [f"below about {in_figures(low, digits=2)}"] * bool(low - lower > MOSTLY_EMPTY * (upper - lower))
     sides += [f"above about {in_figures(high, digits=2)}"] * bool(upper - high > MOSTLY_EMPTY * (upper - lower))
     return (
-        f"column {name!r}: no synthetic value lies {' or '.join(sides)}: the few rows that may lie there are lost in "
-        "the noise"
+        f"column {name!r}: no synthetic value lies {' or '.join(sides)}: real rows there, if any, are too few to "
+        "stand out of the noise"
         if sides
         else ""
     )

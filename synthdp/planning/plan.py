@@ -43,8 +43,11 @@ POOR = 0.1
 """Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
 
 VERDICTS = {
-    "good": f"in tables of two columns at most {100 * ACCURATE:g} of 100 rows are wrong",
-    "fair": f"in single columns at most {100 * POOR:g} of 100 rows are wrong; relations are blurred",
+    "good": f"in tables of two columns at most {100 * ACCURATE:g} of 100 rows are in a wrong cell",
+    "fair": (
+        f"in single columns at most {100 * POOR:g} of 100 rows have a wrong value; relations between columns are less "
+        "accurate"
+    ),
     "weak": "only single columns are learned, and no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
@@ -164,7 +167,7 @@ class Plan:
             (WORDS[order], _of_100(self, order), f"{100 * self.independent[order]:.2g}", self._noise_of(order))
             for order in self.errors
         ]
-        heads = ("of 100 rows, in a wrong cell", "expected", "without relations", "noise of a count")
+        heads = ("rows of 100 in a wrong cell", "expected", "independent columns", "noise of a count")
         lines += text_table(heads, rows)
         hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += text_table(("hardest columns", "expected"), [(name, f"{100 * error:.2g}") for name, error in hardest])
@@ -208,14 +211,14 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
     words = "tables of two columns" if order == 2 else "shares of the column"
     reasons = [
         f"At ε = {chosen.epsilon:g}, {words} are expected to be off by {_of_100(chosen, order)} of 100 rows.",
-        f"A 50:50 guess about one protected unit then becomes right at most {odds} of the time.",
+        f"An attacker's guess about one protected unit, 50:50 beforehand, is then right with probability {odds} at most.",
     ]
     below, above = ordered[: ordered.index(chosen)], ordered[ordered.index(chosen) + 1 :]
     if below:
         reasons.append(f"ε = {below[-1].epsilon:g} would be safer, with {_of_100(below[-1], order)} of 100 rows.")
     if above:
         more = f"ε = {above[0].epsilon:g} would give {_of_100(above[0], order)} of 100 rows"
-        reasons.append(f"{more}, and a guess is then right up to {_odds(above[0])} of the time.")
+        reasons.append(f"{more}, and raise that probability to {_odds(above[0])}.")
     if enough is None:
         reasons.append(
             f"No ε up to {WEAKEST:g} brings the error below {100 * ACCURATE:g} of 100 rows: fewer columns or fewer "

@@ -154,6 +154,14 @@ def _rules(schema: Schema) -> list[str]:
     return [f"{which} declared, not taken from this table: {said}"] if rules else []
 
 
+def odds_in_words(odds: float) -> str:
+    """Return what an attacker's best odds mean, for either kind of neighbouring tables, in words."""
+    return (
+        "if two neighbouring tables seem equally likely beforehand, somebody who has seen the release can tell which is "
+        f"the real one with a probability of at most {odds:.1%}"
+    )
+
+
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
 """What a receipt says where no ledger was given."""
 
@@ -256,8 +264,7 @@ class Receipt:
         """Return the receipt as text of at most `synthdp.figures.WIDTH` characters a line."""
         fields = [("promise", str(self.total)), ("neighbours", str(self.adjacency))]
         if self.odds is not None:
-            said = f"a 50:50 guess about one unit is right at most {self.odds:.1%} of the time"
-            fields.append(("attacker", said))
+            fields.append(("attacker", odds_in_words(self.odds)))
         lines = ["Privacy receipt", *chain.from_iterable(entry(name, said) for name, said in fields)]
         lines += _steps(self.groups())
         if self.items:
@@ -316,7 +323,7 @@ class Receipt:
 
     @property
     def odds(self) -> float | None:
-        """Best chance that a 50:50 guess about one unit becomes right; see `synthdp.privacy.loss.best_odds`."""
+        """Best chance to tell which of two neighbouring tables is the real one; see `synthdp.privacy.loss.best_odds`."""
         if not isinstance(self.total, (PureDP, ApproxDP)):
             return None
         return best_odds(self.total.epsilon, self.total.delta if isinstance(self.total, ApproxDP) else 0.0)

@@ -10,7 +10,7 @@ from typing import Any
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy.loss import ApproxDP, PureDP
 from synthdp.privacy.neighbors import Neighbors
-from synthdp.privacy.receipt import Receipt
+from synthdp.privacy.receipt import Receipt, odds_in_words
 from synthdp.release import Release
 
 STANDARD = "NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees (2025)"
@@ -38,9 +38,9 @@ SIDE_CHANNELS = "How long the release took and how much memory it used are outsi
 """What the card says of time and memory."""
 
 BIAS = (
-    "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger counts imply, relations "
-    "that were "
-    "not measured look weaker than they are, and small groups are the least accurate. Biases of the real table stay."
+    "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger counts imply, relations that "
+    "were not measured look weaker than they are, and small groups are the least accurate. Biases of the real table are "
+    "not corrected."
 )
 """What the card says of bias."""
 
@@ -90,7 +90,7 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("Neighbouring tables", [card["neighbouring_tables"]]),
         (
             "Attacker's best odds",
-            [] if odds is None else [f"a 50:50 guess about one unit becomes right at most {odds:.1%} of the time"],
+            [] if odds is None else [odds_in_words(odds)],
         ),
         ("Number of rows", [card["row_count"]]),
         ("Trust model", [card["trust_model"]]),

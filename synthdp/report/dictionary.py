@@ -21,7 +21,7 @@ MOST_LEVELS = 1_000
 UNITS = {"moment": "calendar time, UTC", "clock": "time of day", "length": "length of time"}
 """The unit of each quantity of time."""
 
-NOT_SAID = "not said"
+NOT_SAID = "not stated"
 """What stands for a unit or a meaning that the publisher did not give."""
 
 TYPES = {
@@ -54,7 +54,7 @@ def dictionary_rows(
             "unit": units.get(name) or UNITS.get(column.quantity, NOT_SAID if column.quantity == "number" else ""),
             "levels": _levels(column),
             "missing": "may be missing, as an empty cell" if column.nullable else "never missing",
-            "known_from": column.source or ("" if column.names_rows or column.quantity == "truth" else "not said"),
+            "known_from": column.source or ("" if column.names_rows or column.quantity == "truth" else NOT_SAID),
         }
         for name, column in schema.outputs.items()
     ]

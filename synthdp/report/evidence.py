@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from synthdp.markup import render
+from synthdp.privacy.receipt import odds_in_words
 from synthdp.release import Release
 from synthdp.report.dictionary import FIELDS, as_csv, dictionary_rows
 from synthdp.report.guidelines import (
@@ -23,18 +24,18 @@ from synthdp.report.html_page import citation_of, promise_of
 
 FILES = {
     "report.html": "a report: what the synthetic table holds, and how accurate statistics of the table are expected to be",
-    "evidence.html": "what protects the people in it: in office words, as a privacy label, and against NIST SP 800-226",
+    "evidence.html": "how the people in the real table are protected: in words, as a privacy label, along NIST SP 800-226",
     "card.html": "the privacy card",
-    "receipt.json": "what was spent on what, under which assumptions",
+    "receipt.json": "the receipt: what each step cost of the privacy budget, and what the promise assumes",
     "dictionary.csv": "the data dictionary: names, types, units, levels, what may be missing",
-    "datapackage.json": "the same for machines, after the Frictionless Data Package standard",
+    "datapackage.json": "the data dictionary for machines, after the Frictionless Data Package standard",
     "privacy-label.json": "the privacy label for machines",
-    LABEL_SCHEMA: "the form of that label, as a JSON Schema; it is synthdp's own, for nobody has published one",
-    "sp800-226.csv": "NIST SP 800-226, topic by topic",
-    "registry-entry.yaml": "a draft for the registry of deployments of OpenDP and NIST",
-    "CITATION.cff": "how to cite",
+    LABEL_SCHEMA: "the JSON Schema of the privacy label: synthdp's own, because none has been published",
+    "sp800-226.csv": "what this release says to each topic of NIST SP 800-226",
+    "registry-entry.yaml": "a draft entry for the registry of differential privacy deployments that OpenDP and NIST keep",
+    "CITATION.cff": "how to cite this table",
     "release/": "the release itself: more rows and answers with error bars can be drawn from it, at no further privacy loss",
-    "SHA256SUMS": "checksums of all files: sha256sum -c SHA256SUMS",
+    "SHA256SUMS": "checksums of all files, which `sha256sum -c SHA256SUMS` compares",
 }
 """What each file is, for readers."""
 
@@ -77,7 +78,7 @@ def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
                     for key, one in value.items()
                 )
             if isinstance(value, float):
-                value = f"a 50:50 guess about one unit becomes right at most {value:.1%} of the time"
+                value = odds_in_words(value)
             words = f"{parts[part]['title']}: {parts[part]['properties'][name]['title']}"
             rows.append((words, value if isinstance(value, list) else [value]))
     return rows
@@ -107,21 +108,24 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
             f"statistics of a real table. **No row is a person's.** {promise_of(release.receipt)} ({release.receipt.total})."
         ),
         "",
-        f"{words[0]} How that figure is found: evidence.html.",
+        f"{words[0]} The page evidence.html shows how this comparison is computed.",
         "",
         "## What it is good for",
         "",
-        "- Shares, means, quantiles and tables of one to three columns; report.html says how accurate they should be.",
+        "- Shares, means, quantiles and tables of one to three columns; report.html says how accurate to expect them.",
         "- Writing and testing programs before the real rows are seen; teaching; deciding whether to ask for the real rows.",
         '- Answers with error bars: `synthdp answer release --share "CONDITION"`, or `sd.load(...).answer(...)`.',
         "",
         "## What it must not be used for",
         "",
         "- To learn or decide anything about one person: each row is made up, even a row that looks like somebody.",
-        "- Small groups: a cell with no more people than the number above is noise.",
+        "- Small groups: the count of a cell below the number above is mostly noise.",
         "- Rare events, outliers, the largest values, and relations of four or more columns that were not measured.",
-        "- Standard errors and tests as if the rows were real: they are too small. `release.analyse` includes the noise.",
-        "- Joining with other tables by rows.",
+        (
+            "- Standard errors and tests as if the rows were real: such errors are too small. `release.analyse` gives "
+            "errors that include the noise."
+        ),
+        "- Joining with another table row by row: no synthetic row belongs to a real person.",
         "",
     ]
     if release.receipt.notes:
@@ -135,8 +139,8 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
     if PUBLISHER in (about.publisher, about.region, about.use, about.contact):
         lines += [
             (
-                "Fields that only the publisher can fill in are marked so in CITATION.cff, privacy-label.json and "
-                "registry-entry.yaml."
+                f'Fields that only the publisher can fill in hold the words "{PUBLISHER}" in CITATION.cff, '
+                "privacy-label.json and registry-entry.yaml."
             ),
             "",
         ]

@@ -17,7 +17,7 @@ from typing import Any
 
 from synthdp.domain.axis import Axis
 from synthdp.privacy.loss import ZCDP, ApproxDP, GaussianDP, PureDP
-from synthdp.privacy.receipt import Receipt
+from synthdp.privacy.receipt import Receipt, odds_in_words
 from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
@@ -99,18 +99,20 @@ def office_words(release: Release[Any]) -> list[str]:
         return ["No table of counts was measured, so that no least size of a cell can be stated for this release."]
     who, least = who_counts(receipt), min(sizes, key=lambda size: size.k)
     found = (
-        f"Counts were published with noise. In the table with the least noise, {' × '.join(least.columns)}, its standard "
-        f"deviation is {least.stddev:.3g}; an empty cell then shows {least.k} or more with a probability of 5 % at most, so "
-        f"that a cell with fewer {who} cannot be told from an empty one at the usual level."
+        f"Counts were published with noise. In the table with the least noise, {' × '.join(least.columns)}, the noise has a "
+        f"standard deviation of {least.stddev:.3g}; an empty cell then shows {least.k} or more with a probability of 5 % at "
+        f"most, so that a cell with fewer {who} cannot be told from an empty one at the usual level."
     )
     picture = (
-        "This is a picture, not the promise: nothing was suppressed, and what protects a person is the noise in every "
-        f"answer; its worst case is {receipt.total}. Cells of the synthetic table may be smaller than k; they are made up."
+        "The comparison is an illustration, not the promise: no cell was suppressed, and what protects a person is the "
+        f"noise in every answer. The promise is {receipt.total}. Cells of the synthetic table may be smaller than k: their "
+        "rows are made up."
     )
-    lines = [f"It is about as if every cell below {least.k} {who} were suppressed.", found]
+    lines = [f"The noise protects about as if every cell below {least.k} {who} were suppressed.", found]
     lines += [
-        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: k is {size.k} (the table with the "
-        f"least noise is {' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
+        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: about as if cells below k = {size.k} "
+        f"{who} were suppressed (the table with the least noise is {' × '.join(size.columns)}, standard deviation "
+        f"{size.stddev:.3g})."
         for size in sizes
     ]
     return [*lines, picture]
@@ -227,33 +229,31 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
     """Return the guideline's points, what each asks, and what holds for this release."""
     card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
     parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
-    odds = (
-        ""
-        if receipt.odds is None
-        else f" A 50:50 guess about one unit becomes right at most {receipt.odds:.1%} of the time."
-    )
+    odds = "" if receipt.odds is None else f" {odds_in_words(receipt.odds).capitalize()}."
     noise = "; ".join(card["noise"])
+    assumed = " ".join(f"{line[:1].upper()}{line[1:]}." for line in receipt.assumptions)
     synthetic = (
-        "The table is drawn from a model of noisy tables of counts: it is post-processing. Standard errors computed on it "
-        "as if it were real are too small; the release answers with error bars that include the noise."
+        "The synthetic table is drawn from a model that was fitted to noisy counts, which is post-processing. Standard "
+        "errors computed as if its rows were real are too small; the release itself answers with error bars that include "
+        "the noise."
     )
     return [
         ("The promise", "Is the guarantee a formal one?", f"Yes: {card['definition']}."),
-        ("The privacy parameter", "Which values, and what do they mean?", f"{parameters}.{odds}"),
+        ("The privacy parameter", "Which values do ε and δ have, and what do they mean?", f"{parameters}.{odds}"),
         ("The variant", "Which definition, and is δ small?", f"{card['definition']}: {parameters}."),
         ("The unit of privacy", "Whom does one unit cover?", f"{card['unit_of_privacy']}; {card['neighbouring_tables']}."),
         ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
         ("Post-processing", "What is done after the noise?", POST),
-        ("Mechanisms", "Which, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),
-        ("Utility", "How accurate is it?", "Expected errors of tables of one to three columns: report.html."),
-        ("Bias", "Who is served worse?", BIAS),
-        ("Synthetic data", "What is special about it?", synthetic),
-        ("Query model", "Interactive or not?", "Not interactive: all private answers were given before this was published."),
+        ("Mechanisms", "Which mechanism, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),
+        ("Utility", "How accurate is the release?", "report.html gives expected errors of tables of one to three columns."),
+        ("Bias", "For whom is the release less accurate?", BIAS),
+        ("Synthetic data", "What is special about synthetic data?", synthetic),
+        ("Query model", "Are questions answered interactively?", "No: all private answers were given before publication."),
         ("Threat model", "Whom must one trust?", TRUST),
-        ("Implementation", "Floating point and side channels?", f"{EXACT} {SIDE_CHANNELS}"),
+        ("Implementation", "How are floating-point attacks and side channels treated?", f"{EXACT} {SIDE_CHANNELS}"),
         ("Data security", "Who guards the rows themselves?", SECURITY),
-        ("Data collection", "How were the rows collected?", f"{PUBLISHER}; no part of the promise."),
-        ("Assumptions", "What does it rest on?", " ".join(f"{line[:1].upper()}{line[1:]}." for line in receipt.assumptions)),
+        ("Data collection", "How were the rows collected?", f"{PUBLISHER}; the collection is no part of the promise."),
+        ("Assumptions", "What does the promise rest on?", assumed),
     ]  # fmt: skip
 
 

@@ -250,8 +250,12 @@ def promise_of(receipt: Receipt) -> str:
     if receipt.odds is None:
         return f"Differential privacy protects {who} of the real table"
     added = adjacency.neighbors is Neighbors.ADD_REMOVE
-    what = f"whether {who} {were} in the real table" if added else f"between two versions of {who}"
-    return f"A 50:50 guess {what} is right at most {receipt.odds:.1%} of the time, whatever the guesser knows"
+    thinks = f"that {who} {were} or {were} not in the real table" if added else f"two versions of {who}"
+    thought = f"thinks it equally likely {thinks}" if added else f"thinks {thinks} equally likely"
+    return (
+        f"Someone who {thought} can guess right with a probability of at most {receipt.odds:.1%} after seeing the release, "
+        "whatever else they know about the real table"
+    )
 
 
 def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[str]:
