@@ -160,7 +160,9 @@ def saved_as(name: str) -> Callable[[KindT], KindT]:
     ...         return (codes[:, [self.column]] == 0).astype(np.int64)
     """
     if not isinstance(name, str) or "." not in name:
-        raise ParameterError(f"the name ({name!r}) of a class of your own must hold a dot, as in 'mylab.Thresholds'")
+        raise ParameterError(
+            f"the name ({name!r}) of a class outside synthdp must contain a dot, as in 'mylab.Thresholds'"
+        )
     return file_form(name)
 
 
@@ -219,7 +221,7 @@ def form_named(name: object) -> Form:
             return _BY_NAME[name]
         if "." in name:
             raise FormatError(
-                f"the file holds a {name!r}, a class from elsewhere: import the module that defines it first"
+                f"the file holds a {name!r}, a class outside synthdp: import the module that defines this class first"
             )
     raise FormatError(_WRONG_TYPE)
 
@@ -235,7 +237,7 @@ def form_of(kind: type[Any]) -> Form:
     if kind not in _BY_KIND and kind.__name__ in homes():
         import_module(homes()[kind.__name__])
     if kind not in _BY_KIND:
-        raise ParameterError(f"a {kind.__name__} cannot be saved: give its class a name in files with synthdp.saved_as")
+        raise ParameterError(f"a {kind.__name__} cannot be saved: register its class with synthdp.saved_as")
     return _BY_KIND[kind]
 
 
@@ -443,7 +445,7 @@ def check_saved(value: object) -> None:
         DocumentSource(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
     except Exception as error:  # noqa: BLE001 - code from elsewhere
         raise ParameterError(
-            f"a {type(value).__name__} is written into a file and cannot be read again ({type(error).__name__}: {error})"
+            f"a {type(value).__name__} can be written into a file but not read back ({type(error).__name__}: {error})"
         ) from None
 
 

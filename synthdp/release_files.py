@@ -123,7 +123,7 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
     """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
-            raise FormatError("the file is damaged: a release in it has another number of answers than of queries")
+            raise FormatError("the file is damaged: a release in it has not as many answers as queries")
     return {
         "mechanism": str(document["mechanism"]),
         "output": output,

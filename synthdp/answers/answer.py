@@ -232,10 +232,14 @@ class AnswerEngine:
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
-            raise ParameterError("two columns of this marginal are derived from the same column: ask about one of them")
+            raise ParameterError(
+                "two columns of this marginal are derived from the same column: leave one of the two out"
+            )
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
-            raise ParameterError(f"this marginal has {math.prod(shape)} cells; ask for at most {MOST_CELLS}")
+            raise ParameterError(
+                f"this marginal has {math.prod(shape)} cells, more than {MOST_CELLS}: name fewer columns or bins"
+            )
         cells = np.indices(shape).reshape(len(shape), -1)
         labels_of_cells = {
             name: [grouping.labels[g] for g in row]
@@ -442,16 +446,19 @@ class AnswerEngine:
             return []
         j, column = self._numbers(name, "weights")
         if name == other_than:
-            raise ParameterError(f"column {name!r} cannot weigh itself: name another one as the weight")
+            raise ParameterError(f"column {name!r} cannot be its own weight: name another column as weight")
         if numbers_of(column)[0].min() < 0:
-            raise ParameterError(f"column {name!r} may be negative by its schema, which a weight may not")
+            raise ParameterError(
+                f"the schema allows negative values of column {name!r}, which a weight must not have: name another "
+                "column as weight"
+            )
         return [j]
 
     def _numbers(self, name: str, what: str) -> tuple[int, Column]:
         """Return a column that has sums: one of numbers, of truth values, or where a mean is asked for, of times."""
         j, column = modelled_column(self.model, name)
         if column.quantity == "label":
-            raise ParameterError(f"column {name!r} has levels, which have no {what}")
+            raise ParameterError(f"column {name!r} has levels, which have no {what}: name a column of numbers")
         lengths = column.quantity == "length"
         if column.temporal and not (what == "mean" or (what == "sum" and lengths)):
             raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}")
@@ -539,7 +546,9 @@ class AnswerEngine:
         for name in names:
             j, column = modelled_column(self.model, name)
             if has_labels(column):
-                raise ParameterError(f"column {name!r} has levels, which are no points of [-1, 1]")
+                raise ParameterError(
+                    f"column {name!r} has levels, which have no place in [-1, 1]: name columns of numbers"
+                )
             columns.append(j)
         function = question.function
         if len(columns) == 1 and callable(function) and self.direct.leaves(columns[0]) is not None:

@@ -460,7 +460,8 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
         names = sorted(columns_of(part))
         if len(names) != 1:
             raise ParameterError(
-                f"a condition on rows to draw joins columns by 'and' alone, but one part speaks of {' and '.join(names)}"
+                "a condition on rows to draw must join columns by 'and' only, but one part of it names "
+                f"{' and '.join(names)}"
             )
         (name,) = names
         found = {comparison: points_where(comparison, schema) for comparison in comparisons_of(part)}

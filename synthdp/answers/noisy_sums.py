@@ -68,8 +68,8 @@ class NoisySums:
         ]
         if not known:
             if len(names) > 1:
-                raise ParameterError(f"{', '.join(names)} were not measured together: ask about fewer columns")
-            raise ParameterError(f"no table of column {names[0]!r} was measured: ask about other columns")
+                raise ParameterError(f"columns {', '.join(names)} were not measured together: ask about fewer columns")
+            raise ParameterError(f"no marginal of column {names[0]!r} was measured: ask about other columns")
         return min(known, key=lambda sums: sums.noise)
 
 
@@ -162,7 +162,9 @@ def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
         column = source.schema.outputs.get(question.column)
         if column is None or column.quantity == "label" or column.temporal:
             what = "sum" if isinstance(question, Sum) else "mean"
-            raise ParameterError(f"column {question.column!r} must be one of numbers of this release to have a {what}")
+            raise ParameterError(
+                f"column {question.column!r} must hold numbers and be in this release to have a {what}"
+            )
         asked = _asked(source, question.by, question.where, {}, more=(question.column,))
         place = asked.names.index(question.column)
         middle, there, half = _numbers(asked.sums.axes[place])
@@ -307,8 +309,8 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
     low, high = _ends(axis, of_point.astype(np.float64))
     if (low[axis.releasable] != high[axis.releasable]).any():
         raise ParameterError(
-            f"column {axis.name!r} was released in {int(axis.releasable.sum())} cells, and the question cuts one of them: "
-            "ask about whole cells"
+            f"column {axis.name!r} was released in {int(axis.releasable.sum())} cells, and the question takes "
+            "only a part of one cell: ask about whole cells"
         )
     return np.asarray(np.where(axis.releasable, low, -1)).astype(np.int64)
 

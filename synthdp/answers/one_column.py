@@ -182,7 +182,7 @@ def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[Fl
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:
-        raise ParameterError("the release keeps no noisy table of this column")
+        raise ParameterError("the release keeps no noisy marginal of this column")
     counts = effective_counts(leaves.counts, uneven * (1 - uneven))
     spread = np.maximum(shares @ counts - (shares * shares) @ counts, 0.0)
     heaps = cut_point_mass_errors(shares, leaves.counts, uneven) / NORMAL
@@ -230,7 +230,7 @@ def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArra
     """
     leaves = direct.leaves(column)
     if leaves is None:
-        raise ParameterError("the release keeps no noisy table of this column")
+        raise ParameterError("the release keeps no noisy marginal of this column")
     counts = direct.spread(column)
     spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
     return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)

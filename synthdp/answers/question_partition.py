@@ -72,10 +72,12 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
     """
     source, _ = followed(model.schema, name)
     if source != name:
-        raise ParameterError(f"column {name!r} is derived from {source!r}: ask about that column")
+        raise ParameterError(f"column {name!r} is derived from {source!r}: ask about {source!r} instead")
     column = model.schema[name]
     if column.names_rows:
-        raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+        raise ParameterError(
+            f"column {name!r} is an identifier, whose labels carry no information: name another column"
+        )
     return model.domain.index(name)[0], column
 
 

@@ -210,7 +210,7 @@ def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None
     wished = dict.fromkeys(names, bins) if isinstance(bins, int) else dict(bins or {})
     for name in wished:
         if name not in names:
-            raise ParameterError(f"bins names column {name!r}, which is not asked for")
+            raise ParameterError(f"bins names column {name!r}, which the marginal does not have: leave it out of bins")
     return Marginal(names, tuple((name, _bins(value)) for name, value in wished.items()))
 
 
@@ -434,7 +434,7 @@ def _bins(value: Any) -> Bins:
     try:
         ends = tuple(float(end) for end in value)
     except (TypeError, ValueError):
-        raise ParameterError("bins must be a number of cells or the increasing ends of cells") from None
+        raise ParameterError("bins must be a number of bins, or an increasing list of ends of bins") from None
     if len(ends) < 2 or any(a >= b for a, b in pairwise(ends)):
         raise ParameterError("bins must hold two or more increasing ends")
     return ends

@@ -60,13 +60,13 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
     """
     weights = np.array(np.asarray(table[weight]), np.float64)
     if not len(weights) or not np.isfinite(weights).all() or (weights <= 0).any():
-        raise ParameterError(f"the weights {weight!r} must be finite and above 0, one or more")
+        raise ParameterError(f"column {weight!r} must hold finite weights above 0, in at least one row")
     if not isinstance(totals, Mapping) or not totals:
         raise ParameterError('totals must map columns to totals, as in {("region",): series}')
     groups = [_group(table, (key,) if isinstance(key, str) else tuple(key), given) for key, given in totals.items()]
     sums = [float(wanted.sum()) for _, wanted in groups]
     if max(sums) - min(sums) > ALIKE * max(sums):
-        raise ParameterError("totals of one population must have one sum")
+        raise ParameterError("all totals must have the same sum, because they describe one population")
     missed = math.inf
     for _ in range(MOST_SWEEPS):
         missed = 0.0
@@ -77,7 +77,10 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
         if missed <= MET:
             return weights
     if missed > ALIKE:
-        raise ParameterError("no weights of these rows meet all totals: combinations of groups have no row")
+        raise ParameterError(
+            "no weights of these rows meet all totals, because some combinations of groups have no row: draw "
+            "more rows, or join groups"
+        )
     return weights
 
 

@@ -146,7 +146,7 @@ class Regressions:
         ]
         cells = list(np.ndindex(*(len(grouping.labels) for grouping in grouped)))
         if len(cells) * len(names) > MOST_COEFFICIENTS**2:
-            raise ParameterError("this regression has too many groups: ask for fewer")
+            raise ParameterError("this regression has too many groups: group by fewer columns, or use fewer terms")
         labels: dict[str, list[object]] = {
             name: [grouping.labels[cell[at]] for cell in cells for _ in names]
             for at, (name, grouping) in enumerate(zip(question.by, grouped, strict=True))
@@ -204,9 +204,13 @@ class Regressions:
         """Return a column's position in the model; raise ParameterError if a regression cannot use it."""
         j, column = modelled_column(self.model, name)
         if column.temporal:
-            raise ParameterError(f"column {name!r} holds {column.holds}, which have no place in a regression")
+            raise ParameterError(
+                f"column {name!r} holds {column.holds}, which a regression cannot use: name another column"
+            )
         if response and column.quantity == "label":
-            raise ParameterError(f"column {name!r} has levels, which a regression cannot explain: name one of numbers")
+            raise ParameterError(
+                f"column {name!r} has levels, so it cannot be the response of a regression: name a column of numbers"
+            )
         return j
 
     def _labels(self, name: str) -> list[str]:

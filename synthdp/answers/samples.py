@@ -69,7 +69,8 @@ def replicates_of(
     direct, rng = GLSEstimates(model, tuple(measurements)), generator(random_state)
     if direct.leaves(0) is None:
         raise ParameterError(
-            "this release keeps no noisy tables, from which its error could be estimated: draw rows with sample()"
+            "this release keeps no noisy marginals, so the error of an estimate cannot be found: draw rows "
+            "with sample()"
         )
     bootstrap = Bootstrap(direct, int(rng.integers(2**31)), size=m)
     found, shape = bootstrap.replicates, model.domain.shape
@@ -172,14 +173,10 @@ def _missing(population: bool, n: float | None, rows: int | None) -> float:
     """Return by how many times u the variance is below ``(1 + 1/m) b``."""
     if not population:
         if n is not None or rows is not None:
-            raise ParameterError(
-                "n and rows go with population=True: intervals about the private rows do not need them"
-            )
+            raise ParameterError("n and rows apply with population=True only: leave n and rows out")
         return 1.0
     if n is None:
-        raise ParameterError(
-            "n must be given with population=True: how many private rows there are, or the noisy estimate"
-        )
+        raise ParameterError("population=True needs n, the number of private rows or its noisy estimate")
     check_number("n", n, least=1)
     if rows is None:
         return 0.0
@@ -219,7 +216,7 @@ def _numbers(name: str, given: Any) -> FloatArray:
     try:
         found = np.asarray(given, np.float64)
     except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be numbers, one for each table") from None
+        raise ParameterError(f"{name} must be numbers, one per table") from None
     if found.ndim not in (1, 2) or len(found) < FEWEST or not np.isfinite(found).all():
         raise ParameterError(f"{name} must be (m,) or (m, q) finite numbers of {FEWEST} or more tables")
     return found.reshape(len(found), -1)
@@ -367,7 +364,9 @@ def analysed(
         raise ParameterError(f"level ({level}) must be above 0 and below 1")
     found, others = ([estimates_of(function(table)) for table in some] for some in (likely, [released, *fitted]))
     if len({one.names for one in (*found, *others)}) > 1:
-        raise ParameterError("function must return the same estimates for every table: fix the levels of categories")
+        raise ParameterError(
+            "function must return estimates with the same names for every table: give every category in each table"
+        )
     values, (shown, *refitted) = np.stack([one.values for one in found]), [one.values for one in others]
     if not np.isfinite([*values, shown, *refitted]).all():
         raise ParameterError("function must return finite numbers for every table")
@@ -377,8 +376,8 @@ def analysed(
     within = [one.variances for one in found]
     if missing != 0.0 and any(one is None for one in within):
         raise ParameterError(
-            "function must return variances too, as a pair (estimates, variances): without them there are intervals for a "
-            "population only, from tables of as many rows as the private one (population=True, rows=None)"
+            "function must return a pair (estimates, variances): without variances, only population=True with "
+            "rows=None gives intervals"
         )
     known = np.stack([np.zeros_like(v) if one is None else one for one, v in zip(within, values, strict=True)])
     if not np.isfinite(known).all() or (known < 0).any():
@@ -419,7 +418,7 @@ def estimates_of(result: Any) -> Estimates:
             raise ParameterError(f"function must return {READ}, not {len(result)} things")
         named, variances = _named(result[0], "estimate", None), _as_floats(result[1])
         if variances.shape != named.values.shape:
-            raise ParameterError("function must return as many variances as estimates")
+            raise ParameterError("function must return one variance per estimate")
         return Estimates(names=named.names, values=named.values, variances=variances)
     return _named(result, "estimate", None)
 

@@ -57,7 +57,7 @@ def release_database(
 
     given = [name for name, used in unsupported.items() if used]
     if given:
-        raise ParameterError(f"{given[0]} is for one table, not for a database")
+        raise ParameterError(f"{given[0]} works with one table only: leave it out for a database")
     schema = DatabaseSchema.read(schema_path)
     files = {name: file_of(folder, name) for name in schema.tables}
     _check_out(out, folder)
@@ -144,7 +144,7 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
 def _check_out(out: Path, folder: Path | None) -> None:
     """Raise unless the folder to write is new or empty, and not the private tables'."""
     if folder is not None and out.resolve() == folder.resolve():
-        raise ParameterError(f"'{out}' is the folder of the private tables: give another")
+        raise ParameterError(f"'{out}' is the folder of the private tables: give another folder")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"'{out}' exists: the synthetic tables need a new folder")
 

@@ -79,7 +79,7 @@ def doctor(folder: Path | None, as_json: bool) -> None:
     if not all(check.passed for check in noise):
         raise DataError("the noise of this installation does not follow its law: do not release with it")
     if failed := [check.name for check in security if not check.passed]:
-        raise DataError(f"this installation fails: {', '.join(failed)}")
+        raise DataError(f"this installation fails the checks of: {', '.join(failed)}")
 
 
 @click.command()

@@ -266,7 +266,7 @@ def release(
     from synthdp.publishing import Places, publish, written_in
 
     if dataset is not None and ledger is None:
-        raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
+        raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave --dataset out")
     if out is None and (is_database(schema_path) or yields_tables(mechanism, solver)):
         raise click.UsageError("Missing option '--out': the synthetic table.")
     if out is not None and is_database(schema_path):

@@ -102,7 +102,7 @@ def publish(
     ending = f".{form}"
     if is_release(table):
         if schema_path is not None or ledger is not None:
-            raise ParameterError("--schema and --ledger are for a private table; a saved release costs nothing more")
+            raise ParameterError("leave --schema and --ledger out for a saved release, which costs nothing more")
         release = synthdp.load(table)
         with progress_bar() as on_progress:
             count = write_folder(
@@ -112,9 +112,9 @@ def publish(
         _tell(folder, count, as_json=as_json)
         return
     if schema_path is None:
-        raise ParameterError(f"--schema is missing: '{table}' is no saved release, and a private table needs one")
+        raise ParameterError(f"'{table}' is no saved release: give --schema, which every private table needs")
     if dataset is not None and ledger is None:
-        raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave both out")
+        raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave --dataset out")
     declared = synthdp.Schema.read(schema_path)
     source = table_at(table, told, declared.csv)
     with progress_bar() as on_progress:

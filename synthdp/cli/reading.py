@@ -113,9 +113,9 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
     from synthdp.tables.sources.file_source import is_csv, is_excel, source_at
 
     if (told.delimiter or told.encoding) and not is_csv(path):
-        raise ParameterError(f"a delimiter and an encoding are for CSV files; '{path}' is none")
+        raise ParameterError(f"--delimiter and --encoding are for CSV files, and '{path}' is not a CSV file")
     if told.missing and not (is_csv(path) or is_excel(path)):
-        raise ParameterError(f"texts that stand for a missing value are for CSV and Excel files; '{path}' is none")
+        raise ParameterError(f"--missing is for CSV and Excel files, and '{path}' is neither")
     known = over(told, schema)
     source = source_at(path, csv=known, sheet=told.sheet if isinstance(told, TableOptions) else None)
     if isinstance(source, CsvSource):
@@ -152,7 +152,7 @@ def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], di
             }
         except (OSError, ValueError, UnicodeDecodeError):
             raise ParameterError(
-                f"'{path}' must be a CSV file: columns of the table, and last a column with numbers of rows"
+                f"'{path}' must be a CSV file with columns of the table and, as the last column, numbers of rows"
             ) from None
         found[names] = rows
     return found

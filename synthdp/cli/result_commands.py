@@ -72,13 +72,15 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
     """
     asked = [kind for kind in KINDS if told[kind] not in (None, False)]
     if len(asked) != 1:
-        raise ParameterError(f"ask one question: --marginal COLUMNS, --{', --'.join(KINDS[1:-1])} or --{KINDS[-1]}")
+        raise ParameterError(
+            f"give exactly one question: --marginal COLUMNS, --{', --'.join(KINDS[1:-1])} or --{KINDS[-1]}"
+        )
     (kind,) = asked
     if columns and kind != "marginal":
-        raise ParameterError(f"{columns[0]!r} is not an option; columns are named after --marginal")
+        raise ParameterError(f"{columns[0]!r} is not an option: names of columns may follow --marginal only")
     for name, kinds in TAKEN_BY.items():
         if told[name] not in (None, ()) and kind not in kinds:
-            raise ParameterError(f"--{name} does not go with --{kind}, but with --{', --'.join(kinds)}")
+            raise ParameterError(f"--{name} works with --{', --'.join(kinds)} only, not with --{kind}")
     question = _question(kind, told, columns)
     from synthdp.sampling.database_model import DatabaseModel
 

@@ -94,7 +94,7 @@ def draft(
     """
     given = [path for path in (table, json_schema, dictionary) if path is not None]
     if len(given) != 1:
-        raise ParameterError("give one of: a table, --from-json-schema, --from-data-dictionary")
+        raise ParameterError("give exactly one of: a table, --from-json-schema, --from-data-dictionary")
     if out is not None and out.exists():
         raise ParameterError(f"'{out}' exists already, perhaps with somebody's review in it: give another --out")
     if out is not None and not out.parent.is_dir():

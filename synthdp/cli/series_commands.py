@@ -81,10 +81,12 @@ def start(
     if panel:
         for name, usual in OF_SERIES.items():
             if options.pop(name) != usual or keep_tables:
-                raise ParameterError(f"--{name.replace('_', '-')} and --keep-tables are not for a panel")
+                raise ParameterError(
+                    f"--{name.replace('_', '-')} and --keep-tables do not apply to a panel: leave them out"
+                )
         made = synthdp.PanelSeries(dataset=dataset, **known, **of_panel, **options)
     elif of_panel:
-        raise ParameterError("--window and --bins are for a panel: give --panel too")
+        raise ParameterError("--window and --bins apply to a panel only: give --panel too")
     else:
         made = synthdp.ReleaseSeries(dataset=dataset, choose_again=not keep_tables, **known, **options)
     made.start()
@@ -132,7 +134,7 @@ def add(
     """
     if (folder / PANEL).is_file():
         if history or corrections or history_corrections or cumulative or page:
-            raise ParameterError("a panel takes a table and --out alone")
+            raise ParameterError("a panel takes a table and --out only: leave the other options out")
         _add_to_panel(folder, table, out, seed, told)
         return
     made = _opened(folder, seed)

@@ -68,10 +68,13 @@ def release_summary(
     wrong = [option for option, given in unsupported.items() if given]
     if wrong:
         raise ParameterError(
-            f"{wrong[0]} needs a synthetic table, and {mechanism} yields answers alone: leave this option out"
+            f"{mechanism} releases answers and no synthetic table, so {wrong[0]} does not apply: leave this option out"
         )
     if save is None:
-        raise ParameterError(f"{mechanism} yields answers alone: say with --save where the release goes, to be asked")
+        raise ParameterError(
+            f"{mechanism} releases answers and no synthetic table: give --save, where the release is kept for "
+            "later questions"
+        )
     check_places((save, receipt), inputs=(table, people["ledger"]))
     check_place(save)
     made = mechanism_named(mechanism, options=options, **UNSET)

@@ -48,7 +48,9 @@ class Product:
     def __post_init__(self) -> None:
         shape = check_shape(self.shape)
         if len(self.margins) != len(shape):
-            raise ParameterError(f"margins ({len(self.margins)}) must be one for each of {len(shape)} columns")
+            raise ParameterError(
+                f"margins must hold one array for each of {len(shape)} columns, not {len(self.margins)}"
+            )
         margins = tuple(_normalised(j, k, self.margins[j]) for j, k in enumerate(shape))
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "margins", margins)
@@ -117,9 +119,9 @@ class Components:
         shape = check_shape(self.shape)
         columns = tuple(tuple(int(j) for j in clique) for clique in self.columns)
         if sorted(j for clique in columns for j in clique) != list(range(len(shape))):
-            raise ParameterError(f"columns must hold each of {len(shape)} columns in one part")
+            raise ParameterError(f"columns must name each of the {len(shape)} columns exactly once")
         if len(columns) != len(self.parts):
-            raise ParameterError(f"parts ({len(self.parts)}) must be as many as sets of columns ({len(columns)})")
+            raise ParameterError(f"parts ({len(self.parts)}) must be as many as columns ({len(columns)})")
         for clique, part in zip(columns, self.parts, strict=True):
             check_clique(clique, shape)
             if tuple(part.shape) != tuple(shape[j] for j in clique):

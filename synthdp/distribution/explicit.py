@@ -75,7 +75,7 @@ class Explicit:
     def expected(self, features: AnyArray) -> FloatArray:
         """Return the mean of ``features`` (m, k), evaluated at ``codes``, under the weights; (k,)."""
         if len(features) != len(self.codes):
-            raise ParameterError(f"features ({len(features)} rows) must have {len(self.codes)} rows, one a point")
+            raise ParameterError(f"features must have one row per point, {len(self.codes)} in all, not {len(features)}")
         mean: FloatArray = self.weights @ features
         return mean
 

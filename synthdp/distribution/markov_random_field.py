@@ -349,6 +349,6 @@ def _check_cells(shape: Shape, columns: Sequence[int] | set[int], clique: Clique
     cells = table_size(shape, columns)
     if cells > max_cells:
         raise ParameterError(
-            f"clique ({clique}) needs a table of {cells} cells; max_cells ({max_cells}) must be at least that "
-            "(or sample rows and count them)"
+            f"clique ({clique}) needs a table of {cells} cells, more than max_cells ({max_cells}): raise "
+            "max_cells, or sample rows and count them"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -120,6 +120,15 @@ class Refinement:
     def trivial(cls, axis: Axis) -> Refinement:
         """Return the refinement of an axis by itself."""
         return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
+
+    def reweighted(self, weights: FloatArray) -> Refinement:
+        """Return it with other weights, (fine.size,); a group in which nothing is left keeps the shares that it had.
+
+        Shares by grid points would put its rows as far out as the bounds are wide.
+        """
+        known = np.where(self.fine.releasable, np.maximum(weights, 0.0), 0.0)
+        empty = np.bincount(self.coarse_cell, weights=known) <= 0
+        return replace(self, weights=np.where(empty[self.coarse_cell], self.weights, known))
 
     @property
     def groups(self) -> int:

@@ -71,7 +71,9 @@ class NonprivateComparison:
             raise DataError(f"there is no column {column!r} to compare; there are: {', '.join(self.columns)}")
         kind = self.columns[column]
         if kind.names_rows:
-            raise ParameterError(f"column {column!r} is an identifier: its labels carry no information")
+            raise ParameterError(
+                f"column {column!r} is an identifier, whose labels carry no information: name another column"
+            )
         blocks = [
             _read(table, column, kind, who) for table, who in ((self.real, "real"), (self.synthetic, "synthetic"))
         ]
@@ -113,7 +115,7 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
         names = list(real) if known is None else list(known.tables)
         lacking = [name for name in names if name not in real or name not in synthetic]
         if lacking:
-            raise DataError(f"table {lacking[0]!r} is missing among the real or the synthetic tables")
+            raise DataError(f"table {lacking[0]!r} is missing from the real or the synthetic tables")
         return {n: _compared(real[n], synthetic[n], None if known is None else known.tables[n]) for n in names}
     return _compared(real, synthetic, schema)
 

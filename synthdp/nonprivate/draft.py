@@ -110,11 +110,13 @@ def draft(
         table = _tables_in(Path(table))
     if at_most is not None or order is not None:
         if relations is not None or not hasattr(table, "relations"):
-            raise ParameterError("at_most and order complete the foreign keys of a SqlDatabase; else give relations")
+            raise ParameterError(
+                "at_most and order apply to the foreign keys of a SqlDatabase only: give relations instead"
+            )
         relations = table.relations(at_most or {}, order=order)
     several = isinstance(table, Mapping) and not isinstance(table, Source)
     if several != (relations is not None):
-        raise ParameterError("relations go with a dict of several tables, and a dict of tables needs its relations")
+        raise ParameterError("relations and a dict of several tables must be given together")
     warnings.warn(WARNING, DraftWarning, stacklevel=2)
     if not isinstance(table, Mapping) or relations is None:
         return _drafted(table, without=without, missing=missing)
@@ -279,7 +281,9 @@ class Draft:
         self._checked(name)
         rest = [entry for entry in self._document["columns"] if entry["name"] != name]
         if not rest:
-            raise SchemaError(f"column {name!r} is the last one: a schema needs at least one column")
+            raise SchemaError(
+                f"column {name!r} is the last column and cannot be dropped: a schema needs at least one column"
+            )
         of_others = {
             key: [
                 one

@@ -151,9 +151,7 @@ def _of_tables(
             raise DataError(f"table {lacking[0]!r} is missing among the {who} tables: give a dict by name")
     table, _, column = (target or "").partition(".")
     if target is not None and column not in schema.tables.get(table, {}):
-        raise ParameterError(
-            f"there is no column {target!r}: write table.column, of a table and a column of the schema"
-        )
+        raise ParameterError(f"target ({target!r}) must be written as table.column and name a column of the schema")
     return {
         name: nonprivate_evaluate(
             real[name], synthetic[name], one, target=column if name == table else None,

@@ -281,7 +281,7 @@ def nonprivate_risk(
             f"target: {both[0]!r} is also a key: the attacker knows the keys already, so choose another target"
         )
     if len(tables.holdout) < FEWEST or len(tables.train) < FEWEST:
-        raise DataError(f"the train and holdout tables must have {FEWEST} rows or more: each is a group to compare")
+        raise DataError(f"the train and holdout tables must have {FEWEST} rows or more each")
     people = min(len(tables.train), len(tables.holdout))
     groups = [table.part(rng.permutation(len(table))[:people]) for table in (tables.train, tables.holdout)]
     known, wanted = ([tables.names.index(name) for name in names] for names in (keys, targets))
@@ -324,7 +324,7 @@ def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
     """Return all thresholds, the given ones replaced; raise ParameterError for an unknown one."""
     for name, value in (given or {}).items():
         if name not in THRESHOLDS:
-            raise ParameterError(f"thresholds: {name!r} is none of {', '.join(THRESHOLDS)}")
+            raise ParameterError(f"thresholds names {name!r}, which must be one of {', '.join(THRESHOLDS)}")
         check_number(f"threshold {name}", value, least=0, most=1)
     return {**THRESHOLDS, **(given or {})}
 

@@ -109,7 +109,9 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
     """Return the entry of a column with limits; raise SchemaError, in words for the page, if one is missing."""
     kind = typed.get("type", "")
     if kind not in MEASURED:
-        raise SchemaError("Limits are for numbers and times: choose such a type, or give the list of the values.")
+        raise SchemaError(
+            "Limits need a type that is a number or a time: choose such a type, or list the values instead."
+        )
     entry: dict[str, Any] = {"name": name, "type": kind}
     for end, said in (("lower", "lowest"), ("upper", "highest")):
         text = typed.get(end, "").strip()

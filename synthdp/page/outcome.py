@@ -218,7 +218,9 @@ def _folder(site: Site, record: dict[str, Any]) -> Path:
     """Return the folder of a release, inside the folder of the page."""
     folder = site.project.folder / str(record["folder"])
     if folder.is_symlink() or folder.resolve().parent != site.project.folder:
-        raise DataError("The folder of this release is not inside the folder of the page any more.")
+        raise DataError(
+            "The folder of this release is a link, or lies outside the folder of the page: move the folder back."
+        )
     return folder
 
 
@@ -235,7 +237,7 @@ def _is_there(path: Path) -> bool:
 def _file(folder: Path, name: str) -> Path:
     """Return a file that was published."""
     if not _is_there(folder / name):
-        raise DataError("There is no such file: the folder of this release is not finished.")
+        raise DataError(f"The folder '{folder.name}' has no file '{name}', because this release is not finished.")
     return folder / name
 
 
@@ -356,7 +358,7 @@ async def ask(site: Site, request: Request) -> Response:
     """Ask the last release; that costs nothing."""
     folder, typed = _last(site), fields(request)
     if folder is None:
-        raise DataError("There is no release to ask yet.")
+        raise DataError("There is no release yet: make a release before you ask a question.")
     kind, where = typed.get("kind", ""), typed.get("where", "").strip()
     if kind not in QUESTIONS:
         raise ParameterError("Choose a kind of question.")
@@ -386,7 +388,7 @@ def _cap(site: Site, most: synthdp.ApproxDP) -> None:
     """Set the cap of the people of the current table."""
     name = site.project.people
     if name is None:
-        raise DataError("Say first who is protected.")
+        raise DataError("Choose first who is protected.")
     promised = {"neighbors": site.project.state["promise"]["neighbors"], "privacy_unit": site.project.unit()}
     site.ledger.set_cap(name, most, **promised)
 

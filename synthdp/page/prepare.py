@@ -75,7 +75,7 @@ async def dictionary(site: Site, request: Request) -> Response:
     if not project.columns:
         raise DataError("Wait until the table is read.")
     if path.name == name:
-        raise DataError("That is the table itself. A data dictionary has a line for every column.")
+        raise DataError(f"'{name}' is the table itself: choose a data dictionary, which has one line per column.")
     site.jobs.start("document", {"path": path.name}, at_end=lambda job: _take(site, name, job))
     return site.go("columns")
 
@@ -88,7 +88,9 @@ def _take(site: Site, name: str, job: Job) -> None:
         known = [one["name"] for one in project.tables[name]["columns"]]
         found = {entry["name"]: from_document(entry) for entry in job.result if entry["name"] in known}
         if not found:
-            raise DataError("The document describes no column of this table: its names are others.")
+            raise DataError(
+                "The document names no column of this table: choose a document with the column names of the table."
+            )
         project.tables[name]["answers"] |= found
         job.about = (len(found), len(job.result) - len(found), len(known) - len(found))
 
@@ -147,7 +149,10 @@ async def protect(site: Site, request: Request) -> Response:
             )
         whose = _whose(site, typed.get("same", ""))
         if _is_spent(site) and whose != project.people:
-            raise DataError("A release of this table was made: its spends stay with the people that it was made for.")
+            raise DataError(
+                "A release of this table was made already: its spends must stay with the people that were chosen "
+                "for that release."
+            )
         counted = site.ledger.adjacency(whose)
         if counted is not None and counted.unit != name and site.ledger.entries(whose):
             unit = "each row" if counted.unit is None else f"each value of '{counted.unit}'"
@@ -166,7 +171,7 @@ def _whose(site: Site, same: str) -> str:
     if project.people is not None and (project.people not in earlier or (not same and _is_spent(site))):
         return project.people
     if earlier and not same:
-        raise DataError("Say whether these are the people of an earlier table.")
+        raise DataError("Say whether the people of this table are the people of an earlier table.")
     own = str(project.current)
     return next(one for one in (own, *(f"{own} ({i})" for i in range(2, len(earlier) + 3))) if one not in earlier)
 

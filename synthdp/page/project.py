@@ -83,7 +83,7 @@ class Project:
             tables = {name: copy.deepcopy(FRESH) | state for name, state in saved["tables"].items()}
             return cls(folder.resolve(), tables, saved["current"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise FormatError(f"'{path}' cannot be read: move it away, and answer again") from None
+            raise FormatError(f"'{path}' cannot be read: move this file away, and answer the questions again") from None
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Project]:
@@ -132,7 +132,7 @@ class Project:
         for known, name, _ in self.listed(endings):
             if str(known) == number:
                 return self.folder / name
-        raise DataError("There is no such file in the folder.")
+        raise DataError("The chosen file is not in the folder any more: reload the page and choose again.")
 
     def choose(self, name: str) -> None:
         """Make a table the current one; what was answered about it before is there again."""
@@ -152,7 +152,7 @@ class Project:
         """
         sheets = self.state["sheets"]
         if number not in map(str, range(len(sheets))):
-            raise DataError("There is no such sheet in the file.")
+            raise DataError("The chosen sheet is not in the file: reload the page and choose again.")
         sheet = sheets[int(number)]
         if sheet == (self.state["sheet"] or sheets[0]):
             return False
@@ -186,7 +186,7 @@ class Project:
             If it is not in the folder any more.
         """
         if self.current not in [name for _, name, _ in self.listed(TABLES)]:
-            raise DataError("The table is not in the folder any more: choose one.")
+            raise DataError("The chosen table is not in the folder any more: choose another table.")
         return self.folder / str(self.current)
 
     @property

@@ -196,5 +196,5 @@ def _held(folder: Path) -> Iterator[None]:
             yield
     except sqlite3.Error as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-            raise DataError(f"the page of '{folder}' is open already: use that one, or end it first") from None
-        raise DataError(f"'{folder}' is no folder that can be written to") from None
+            raise DataError(f"a page for '{folder}' is running already: use that page, or end it first") from None
+        raise DataError(f"'{folder}' is not a folder that can be written to") from None

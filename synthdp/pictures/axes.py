@@ -43,7 +43,7 @@ def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:
     except ImportError:
         raise ParameterError("figure() needs matplotlib: pip install matplotlib") from None
     if not panels:
-        raise ParameterError(f"the picture of {title} has no figure: save it as SVG")
+        raise ParameterError(f"the picture of {title} cannot be drawn by matplotlib: save the picture as SVG")
     across = min(IN_A_ROW, len(panels))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(WIDE * across, TALL * down), layout="constrained")

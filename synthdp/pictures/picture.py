@@ -344,7 +344,7 @@ def picture_of(
 
     if column is None:
         if by is not None:
-            raise ParameterError("by needs a column whose shares are shown within its groups")
+            raise ParameterError("by needs column, whose shares are shown within the groups of by")
         return picture_of_all(column_views(model, measurements))
     if by is None:
         view = column_view(model, measurements, column)
@@ -355,7 +355,7 @@ def picture_of(
             panels=(column_panel(view),),
         )
     if column == by:
-        raise ParameterError("by must be another column")
+        raise ParameterError("by and column must be different columns")
     pair = pair_view(model, drawn_indices(model), column, by)
     return Picture(title=pair.title, chart=pair_chart(pair, _name(pair.title)), note=SHARED, panels=(pair_panel(pair),))
 

@@ -41,7 +41,7 @@ def write_report(
         from synthdp.report.database_report import database_page
 
         if target is not None:
-            raise ParameterError("target is a column of one table: the report of a database shows all")
+            raise ParameterError("leave target out, because the report of several tables shows all columns")
         page = database_page(release, fingerprint=fingerprint(release), title=title)
     else:
         page = report_page(

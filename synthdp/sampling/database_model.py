@@ -209,12 +209,12 @@ class DatabaseModel:
             lacking = [name for name in self.schema.tables if not isinstance(folder, Mapping) or name not in folder]
             if lacking:
                 raise ParameterError(
-                    f"there is no table {lacking[0]!r} to write to: a SqlDatabase needs all of the schema's"
+                    f"the SqlDatabase has no table {lacking[0]!r}: it must have all tables of the schema"
                 )
             folder.write_tables(self._arrow_blocks(rows, random_state, given))
             return
         if not isinstance(folder, (str, PathLike)):
-            raise ParameterError("several tables are written into a folder, a path, or into a SqlDatabase")
+            raise ParameterError("folder must be a path or a SqlDatabase, because several tables are written")
         if ending not in COLUMNAR:
             raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
         place = Path(folder)
@@ -260,11 +260,13 @@ class DatabaseModel:
             done, lost, tried = done + many, 0 if many else lost + 1, tried + drawn
             if some_row and done < persons and tried >= max(MOST_TRIED, 10 * persons):
                 raise ParameterError(
-                    f"of {tried} synthetic persons {done} have such rows: ask for fewer, or relax given"
+                    f"only {done} of {tried} synthetic persons have the rows that given asks for: ask for fewer "
+                    "persons, or relax given"
                 )
             if lost == MOST_LOST:
                 raise ParameterError(
-                    f"no synthetic person of {MOST_LOST} blocks met all rules of the schema and what is given: relax given"
+                    f"no synthetic person in {MOST_LOST} blocks of draws met given and all rules of the schema: relax "
+                    "given"
                 )
             if many:
                 yield block.columns
@@ -424,30 +426,31 @@ class DatabaseModel:
         if found is None or found["table"] not in self.schema.tables:
             if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
                 raise ParameterError(
-                    f"given names {name!r}, which is no column of {self.schema.root!r} that is drawn; one of a person's "
-                    "first rows is written as 'table[1].column', and of any row in another table as 'table.column'"
+                    f"given names {name!r}, which is no drawn column of {self.schema.root!r}: write a column of a "
+                    "person's first row in a table as 'table[1].column', and of any row as 'table.column'"
                 )
             return 0, name, 0
         table, column, place = found["table"], found["column"], int(found["place"])
         i, relation = self.layout.position(table), self.schema.relation_to(table)
         if relation is None or relation.parent != self.schema.root or relation.order is None:
             raise ParameterError(
-                f"given names {name!r}: first rows are those of a table under {self.schema.root!r} that has an order"
+                f"given names {name!r}, but only a table directly below {self.schema.root!r} with an order has a "
+                "first row"
             )
         if column not in self.schema.tables[table] or self.schema.tables[table][column].names_rows:
-            raise ParameterError(f"given names {name!r}, but {column!r} is no column of {table!r} that is drawn")
+            raise ParameterError(f"given names {name!r}, but table {table!r} has no drawn column {column!r}")
         if not 1 <= place <= relation.at_most:
             raise ParameterError(f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}")
         ruled = {place[0] for one in self.schema.conditions for place in (one.above, one.below)}
         if table in ruled | {one.place[0] for one in self.schema.among}:
             raise ParameterError(
-                f"given names {name!r}: of tables with rules no first rows can be given, only columns of "
-                f"{self.schema.root!r}"
+                f"given names {name!r}, but the first rows of a table with rules cannot be given: name columns of "
+                f"{self.schema.root!r} only"
             )
         axis = axis_at(self.layout, (table, column))
         if column == relation.order and axis.width.max() > 1:
             raise ParameterError(
-                f"given names {name!r}, the order of {table!r}, whose values are drawn in groups: give other columns"
+                f"given names {name!r}, the order of {table!r}, whose values are drawn in bins: name other columns"
             )
         return i, column, place - 1
 

@@ -41,8 +41,8 @@ def check_rules(schema: Schema) -> None:
     for rule in rules_of(schema):
         if isinstance(rule, Listed) and math.prod(int(kinds.max()) + 1 for kinds in rule.kinds.values()) > MAX_CELLS:
             raise SchemaError(
-                f"the columns of a rule, {', '.join(rule.names)}, have more than {MAX_CELLS} combinations of the values "
-                "that it names: if one column follows from another, declare it as Derived"
+                f"the rule on columns {', '.join(rule.names)} has more than {MAX_CELLS} combinations of values: if "
+                "one column follows from another, declare it as Derived"
             )
     if rules_between(schema):
         obeying(schema)

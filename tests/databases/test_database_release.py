@@ -202,7 +202,7 @@ def test_rows_that_hardly_a_person_has_are_refused_in_time(
     release: sd.DatabaseRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_model, "MOST_TRIED", 500)
-    with pytest.raises(ParameterError, match="have such rows"):
+    with pytest.raises(ParameterError, match="the rows that given asks for"):
         release.sample(400, given={"diagnoses.code": "y", "visits.year": 2010})
 
 
@@ -211,9 +211,9 @@ def test_rows_that_hardly_a_person_has_are_refused_in_time(
     [
         ("visits[9].cost", "at most 4"),
         ("visits[0].cost", "at most 4"),
-        ("visits[1].pid", "no column"),
-        ("diagnoses[1].code", "under 'persons'"),
-        ("children[1].age", "has an order"),
+        ("visits[1].pid", "no drawn column"),
+        ("diagnoses[1].code", "below 'persons'"),
+        ("children[1].age", "with an order"),
         ("nothing[1].age", "table\\[1\\].column"),
     ],
 )

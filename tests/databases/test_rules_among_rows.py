@@ -257,7 +257,7 @@ def test_rules_that_contradict_each_other_are_refused_before_anything_is_spent(c
 
 def test_first_records_of_a_table_with_rules_are_not_given() -> None:
     model = evenly(Layout(database("grade")))
-    with pytest.raises(ParameterError, match="tables with rules"):
+    with pytest.raises(ParameterError, match="table with rules"):
         model.sample(10, given={"stays[1].grade": "II"})
     assert (model.sample(10, random_state=0, given={"built": 1950})["homes"]["built"] == 1950).all()
 

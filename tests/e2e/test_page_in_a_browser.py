@@ -327,7 +327,7 @@ def test_a_second_page_on_one_folder_is_refused_in_one_sentence_and_the_first_go
         command = [sys.executable, "-m", "synthdp", "page", f"{folder}/../hospital", "--no-browser"]
         second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert (second.returncode, second.stdout, len(second.stderr.splitlines())) == (2, "", 1)
-        assert "open already" in second.stderr
+        assert "running already" in second.stderr
         hand.release()
         hand.wait("See what can be published")
         server.kill()

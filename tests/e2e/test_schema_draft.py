@@ -78,8 +78,8 @@ def test_the_draft_of_adult_is_close_to_the_schema_by_hand(folder: Path) -> None
 
 
 BAD = {
-    "nothing": ([], "give one of"),
-    "two things": (["t.csv", "--from-json-schema", "j.json"], "give one of"),
+    "nothing": ([], "give exactly one of"),
+    "two things": (["t.csv", "--from-json-schema", "j.json"], "give exactly one of"),
     "no such table": (["no.csv"], "no.csv"),
     "no such document": (["--from-json-schema", "no.json"], "no.json' cannot be read"),
     "a document in another encoding": (["--from-data-dictionary", "latin.csv"], "not UTF-8"),

@@ -120,7 +120,7 @@ def test_a_release_of_queries_of_ones_own_is_saved_whole(make, mechanism, tmp_pa
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
 def test_what_could_not_be_saved_is_refused_before_the_spend(make, mechanism, tmp_path):
     asked = sd.Curator(TABLE, schema=SCHEMA, budget=BUDGET, ledger=tmp_path / "ledger.sqlite", dataset="d")
-    with pytest.raises(ParameterError, match=r"saved_as|read again"):
+    with pytest.raises(ParameterError, match=r"saved_as|read back"):
         mechanism(make(domain_of(SCHEMA))).release(asked)
     assert asked.remaining == BUDGET
     assert asked.receipt().entries == ()

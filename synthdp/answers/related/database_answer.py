@@ -111,8 +111,8 @@ class DatabaseAsker:
         """Answer one question; see `answer`."""
         if not isinstance(question, Asking):
             raise ParameterError(
-                "several tables are asked by marginal, count, share, sum, mean, variance, correlation and quantile; for "
-                "others, draw rows with sample() and compute them there"
+                "a release of several tables answers marginal, count, share, sum, mean, variance, correlation and "
+                "quantile only: draw rows with sample() for other questions"
             )
         names = self.model.schema.names
         if of is not None and of not in names:

@@ -68,11 +68,11 @@ class Drawn:
         if term.summary == ROWS:
             return self._count(term).astype(np.float64), np.ones(self.rows(term.table), np.bool_)
         if column.quantity == "label":
-            raise ParameterError(f"column {term.name!r} has levels, which have no sum")
+            raise ParameterError(f"column {term.name!r} has levels, which have no sum: name a column of numbers")
         schema = self._schema(term)
         source, _ = followed(schema, term.name)
         if source != term.name:
-            raise ParameterError(f"column {term.name!r} is derived from {source!r}: ask about that column")
+            raise ParameterError(f"column {term.name!r} is derived from {source!r}: ask about {source!r} instead")
         values, there = numbers_of(column)
         indices = self.indices(term.table, term.name)
         return values[indices], there[indices].astype(np.bool_)
@@ -81,7 +81,8 @@ class Drawn:
         """Return the group of each row of the term's table, -1 for none, and the labels of the groups."""
         if term.child >= 0 and term.summary != ROWS:
             raise ParameterError(
-                f"a {term.summary} of {term.name!r} cannot be a group: count rows with a condition on its range"
+                f"rows cannot be grouped by the {term.summary} of {term.name!r}: count the rows whose "
+                f"{term.summary} of {term.name!r} lies in a range instead"
             )
         column = column_of(self.model.layout, term)
         groups, labels = groups_of(column, axis_of_term(self.model.layout, term), bins)

@@ -103,9 +103,8 @@ class Asked:
             if terms[name].table != self.of and terms[name].table not in self.layout.ancestors(self.of):
                 below, above = self.layout.schema.names[terms[name].table], self.layout.schema.names[self.of]
                 raise ParameterError(
-                    f"{name!r} belongs to a row of {below!r}, of which a row of {above!r} has several: name a "
-                    "summary of them, "
-                    f"such as '{below}.rows' or '{below}.column.mean'"
+                    f"{name!r} has several values for one row of {above!r}, which has several rows of {below!r}: name "
+                    f"a summary, such as '{below}.rows' or '{below}.column.mean'"
                 )
         if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):
             self._check_numbers()
@@ -222,7 +221,9 @@ class Asked:
             return
         column = self.column(weight)
         if column is None or column.quantity != "number" or column.lower < 0:  # type: ignore[attr-defined]
-            raise ParameterError(f"{weight!r} cannot weigh rows: name a column of numbers that are not negative")
+            raise ParameterError(
+                f"column {weight!r} cannot be a weight: name a column of numbers that are never negative"
+            )
 
 
 def _values(question: Asking) -> list[str]:

@@ -56,7 +56,7 @@ def term_of(layout: Layout, name: str) -> Term:
     owners = [i for i, table in enumerate(schema.names) if name in schema.tables[table].outputs]
     if len(owners) > 1:
         some = " and ".join(f"'{schema.names[i]}.{name}'" for i in owners[:2])
-        raise ParameterError(f"column {name!r} occurs in several tables: write {some}")
+        raise ParameterError(f"column {name!r} occurs in several tables: write {some}, with the name of the table")
     if owners:
         return _column(layout, owners[0], name)
     for i, table in enumerate(schema.names):
@@ -123,10 +123,12 @@ def _column(layout: Layout, table: int, name: str) -> Term:
     """Return the term of a column; raise ParameterError for an identifier or a derived column."""
     schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
-        raise ParameterError(f"column {name!r} is an identifier: its labels carry no information")
+        raise ParameterError(
+            f"column {name!r} is an identifier, whose labels carry no information: name another column"
+        )
     if name in schema and name not in one.axes and name != one.period:
         raise ParameterError(
-            f"column {name!r} of table {one.name!r} is computed from others: name the columns that it is computed from"
+            f"column {name!r} of table {one.name!r} is computed from other columns: name these columns instead"
         )
     return Term(table, name)
 
@@ -139,7 +141,8 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
         raise ParameterError(f"column {column!r} of table {table.name!r} holds {kind.holds}, which have no {summary}")
     if summary in ("first", "last") and table.period is None:
         raise ParameterError(
-            f"the rows of table {table.name!r} have no declared order, so none of them is the {summary}"
+            f"the rows of table {table.name!r} have no declared order, so there is no {summary} row: use "
+            "another summary"
         )
     return Term(table.parent, column, child, summary)
 

@@ -195,7 +195,6 @@ def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
         for column, counts in zip(known.columns, queries.split(found.answers), strict=True)
     )
     refinements = tuple(
-        replace(refinement, weights=column.weights)
-        for refinement, column in zip(known.refinements, columns, strict=True)
+        refinement.reweighted(column.weights) for refinement, column in zip(known.refinements, columns, strict=True)
     )
     return replace(known.with_answers(found, left=left), columns=columns, refinements=refinements)

@@ -97,7 +97,7 @@ def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], t
         for cells, wanted in tables:
             have = np.bincount(cells, weights, minlength=len(wanted))
             ratio = np.where(have > 0, (wanted + 0.5) / (have + 0.5), 1.0)
-            weights = weights * np.clip(ratio, 1 / LONGEST_STEP, LONGEST_STEP)[cells] ** DAMPING
+            weights *= (np.clip(ratio, 1 / LONGEST_STEP, LONGEST_STEP) ** DAMPING)[cells]
         weights *= rows / weights.sum()
     return weights
 

@@ -30,6 +30,7 @@ from synthdp.fit.graphical.raking import Particles
 from synthdp.fit.out_of_domain import OutOfDomain, consistent_merged
 from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
+from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.mechanisms.public_prior import fit_tables_with_public
 from synthdp.queries.contingency import LEAST_STDDEV, NoisyTable, Shape, project_to_simplex, table_shape, table_size
@@ -210,7 +211,7 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
     starts = np.zeros(fine.size, np.int64)
     starts[fine.cells[::-1]] = fine.starts[::-1]
     cell = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
-    fits = axis.releasable
+    fits = axis.releasable & ~far_beyond(axis, counts, stddev)
     plain = len(axis.starts) == axis.size and axis.grid.ordered
     neighbours = int((fits & (axis.starts < axis.grid.regular)).sum()) if plain else 0
     rows = np.zeros(axis.size)
@@ -225,7 +226,7 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
         elif len(at):
             prior = np.maximum(refinement.weights[at], 1e-9 * max(float(refinement.weights[at].sum()), 1.0))
             weights[at] = _divided(float(rows[one]), prior, leaves.counts[at], float(np.sqrt((noise[at] ** 2).mean())))
-    return replace(refinement, weights=weights)
+    return refinement.reweighted(weights)
 
 
 def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float) -> FloatArray:

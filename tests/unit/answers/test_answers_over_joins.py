@@ -257,7 +257,7 @@ def test_a_marginal_of_joined_rows_adds_up_to_the_rows(release: Any) -> None:
         (sd.count(by="year"), "persons", "summary"),
         (sd.count(), "nobody", "nobody"),
         (sd.count("visits.cost.sum >= 'much'"), None, "number"),
-        (sd.count(by="visits.cost.sum"), None, "cannot be a group"),
+        (sd.count(by="visits.cost.sum"), None, "cannot be grouped by"),
         (sd.sum("cost", weight="visits.cost.mean"), None, "weigh"),
         (sd.regression("cost ~ year"), None, "several tables"),
         (sd.smooth(lambda x: x[:, 0]), None, "several tables"),

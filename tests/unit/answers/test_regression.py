@@ -160,8 +160,8 @@ def test_a_formula_that_cannot_be_read_is_refused_when_it_is_made(formula, messa
     ("question", "message"),
     [
         (lambda: sd.regression("y ~ height"), "height"),
-        (lambda: sd.regression("c ~ a"), "levels, which a regression cannot explain"),
-        (lambda: sd.regression("y ~ t"), "no place in a regression"),
+        (lambda: sd.regression("c ~ a"), "cannot be the response of a regression"),
+        (lambda: sd.regression("y ~ t"), "a regression cannot use"),
         (lambda: sd.regression("y ~ a", where="height > 3"), "there is no column 'height'"),
         (lambda: sd.regression("y ~ a", by="height"), "there is no column 'height'"),
     ],

@@ -14,7 +14,7 @@ def test_a_marginal_is_the_outer_product():
 @pytest.mark.parametrize(
     ("margins", "message"),
     [
-        ([np.ones(2)], r"margins \(1\) must be one for each of 2 columns"),
+        ([np.ones(2)], r"margins must hold one array for each of 2 columns, not 1"),
         ([np.ones(2), np.ones(2)], "margin of column 1 must hold 3 non-negative finite weights"),
         ([np.ones(2), np.zeros(3)], "margin of column 1 must hold 3"),
         ([np.array([1.0, -1.0]), np.ones(3)], "margin of column 0 must hold 2"),

@@ -537,7 +537,7 @@ def test_no_file_outside_the_folder_can_be_named(tmp_path, number):
     visitor = prepared(tmp_path / "f")
     os.symlink(tmp_path / "secret.csv", visitor.folder / "linked.csv")
     assert "linked.csv" not in visitor.get("table").text
-    assert "no such file" in visitor.said(visitor.post("document", file=number))
+    assert "not in the folder any more" in visitor.said(visitor.post("document", file=number))
     assert "secret" not in json.dumps(visitor.project.files)
 
 
@@ -803,7 +803,7 @@ def test_a_table_taken_for_a_codebook_is_refused_and_shows_none_of_its_rows(tmp_
 
 def test_a_file_of_answers_that_was_damaged_is_not_written_over(tmp_path):
     (tmp_path / FILE).write_text("{")
-    with pytest.raises(sd.errors.FormatError, match="move it away"):
+    with pytest.raises(sd.errors.FormatError, match="move this file away"):
         Project.opened(tmp_path)
     assert (tmp_path / FILE).read_text() == "{"
 
@@ -844,7 +844,7 @@ def test_a_sheet_of_an_excel_file_is_a_table(excel):
 @pytest.mark.parametrize("sheet", ["2", "-1", "2024", ""])
 def test_a_sheet_that_is_not_there_is_refused(excel, sheet):
     answer = excel.post("table", sheet=sheet)
-    assert "no such sheet" in excel.said(answer)
+    assert "sheet is not in the file" in excel.said(answer)
     assert names_of(excel) == ["age"]
 
 

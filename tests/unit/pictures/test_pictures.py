@@ -251,7 +251,7 @@ def test_a_pair_shows_shares_within_groups(release: sd.SyntheticRelease) -> None
     [
         (("id",), "identifier"),
         (("other",), "other"),
-        (("age", "age"), "another"),
+        (("age", "age"), "different columns"),
         (("age", "id"), "id"),
     ],
 )
