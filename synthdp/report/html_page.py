@@ -245,7 +245,7 @@ def promise_of(receipt: Receipt) -> str:
     """Return what a reader may rely on, in one sentence, which ends with the loss."""
     unit = receipt.adjacency.unit
     if receipt.odds is None:
-        return f"Differential privacy protects {'each row' if unit is None else f'the rows of each {unit!r}'} of the real table"
+        return f"Differential privacy protects {'each row' if unit is None else f'each {unit!r}'} of the real table"
     who, were = ("a given row", "was") if unit is None else (f"the rows of a given {unit!r}", "were")
     added = receipt.adjacency.neighbors is Neighbors.ADD_REMOVE
     thought = (
