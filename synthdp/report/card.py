@@ -152,8 +152,10 @@ def _unit(receipt: Receipt) -> str:
 def _neighbours(receipt: Receipt) -> str:
     """Return what two neighbouring tables differ in."""
     if receipt.adjacency.neighbors is Neighbors.ADD_REMOVE:
-        return "two tables of which one has one unit more: the release hides whether a unit is in the table at all"
-    return "two tables in which one unit differs: the release hides what a unit says, not that the unit is in the table"
+        return (
+            "two tables, one of which holds one unit more: the release hides whether a unit is in the real table at all"
+        )
+    return "two tables that differ in one unit: the release hides what a unit's rows say, not that the unit is in the table"
 
 
 def _noise(receipt: Receipt) -> list[str]:

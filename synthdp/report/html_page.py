@@ -243,18 +243,19 @@ def card_page(release: Release[Any], *, fingerprint: str) -> str:
 
 def promise_of(receipt: Receipt) -> str:
     """Return what a reader may rely on, in one sentence, which ends with the loss."""
-    adjacency = receipt.adjacency
-    who, were = (
-        ("any one row", "was") if adjacency.unit is None else (f"the rows of any one '{adjacency.unit}'", "were")
-    )
+    unit = receipt.adjacency.unit
     if receipt.odds is None:
-        return f"Differential privacy protects {who} of the real table"
-    added = adjacency.neighbors is Neighbors.ADD_REMOVE
-    thinks = f"that {who} {were} or {were} not in the real table" if added else f"two versions of {who}"
-    thought = f"thinks it equally likely {thinks}" if added else f"thinks {thinks} equally likely"
+        return f"Differential privacy protects {'each row' if unit is None else f'each {unit!r}'} of the real table"
+    who, were = ("a given row", "was") if unit is None else (f"the rows of a given {unit!r}", "were")
+    added = receipt.adjacency.neighbors is Neighbors.ADD_REMOVE
+    thought = (
+        f"it equally likely that {who} {were} or {were} not in the real table"
+        if added
+        else f"two versions of {who} equally likely"
+    )
     return (
-        f"Someone who {thought} can guess right with a probability of at most {receipt.odds:.1%} after seeing the release, "
-        "whatever else they know about the real table"
+        f"Someone who thinks {thought} can guess right with a probability of at most {receipt.odds:.1%} after seeing the "
+        "release, whatever else they know about the real table"
     )
 
 
