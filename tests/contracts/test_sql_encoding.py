@@ -237,7 +237,7 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
     assert "cannot encode column 'x', of type money" in refused(
         odd, Schema({"x": Continuous(0, 1), "y": Integer(0, 1)})
     )
-    assert "declare column 'age'" in refused(counted, Schema({"age": Integer()}))
+    assert "of column 'age'" in refused(counted, Schema({"age": Integer()}))
     with pytest.raises(ParameterError, match="with PostgreSQL and DuckDB"):
         SqlSource(sqlite3.connect(":memory:"), query="SELECT 1 AS a", push="counts")
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
