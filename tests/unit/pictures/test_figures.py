@@ -1,5 +1,6 @@
 """Every picture has a matplotlib figure with the numbers of its SVG; all columns in one; plans and series too."""
 
+import html
 import sys
 from pathlib import Path
 
