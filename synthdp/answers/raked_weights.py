@@ -122,7 +122,7 @@ def weight_shrinkage(release: Any, weight: str, questions: Sequence[Any]) -> flo
     real = noise = 0.0
     for question in questions:
         if not isinstance(question, Share | Mean) or question.weight is not None:
-            raise ParameterError("questions must be shares or means without a weight")
+            raise ParameterError("questions must be shares or means, and none may have a weight of its own")
         plain, weighted = release.answer(question), release.answer(replace(question, weight=weight))
         u, v = (np.maximum(np.asarray(one["standard_error"], np.float64) ** 2, LEAST) for one in (plain, weighted))
         apart = np.asarray(plain["estimate"], np.float64) - np.asarray(weighted["estimate"], np.float64)

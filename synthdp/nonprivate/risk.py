@@ -273,7 +273,9 @@ def nonprivate_risk(
     tables = joint_tables((train, synthetic, holdout), schema)
     for name, given in (("keys", keys), ("target", targets)):
         if unknown := [column for column in given if column not in tables.names]:
-            raise ParameterError(f"{name}: there is no column {unknown[0]!r} in all three tables")
+            raise ParameterError(
+                f"{name}: column {unknown[0]!r} must be in all three tables; at least one of them lacks it"
+            )
     if not keys:
         raise ParameterError("keys must name at least one column that an attacker knows")
     if both := [column for column in targets if column in keys]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from no_noise import without_noise
+from sklearn.base import clone
 
 import synthdp as sd
 from synthdp.domain.axis import Axis
@@ -68,19 +69,26 @@ def real() -> dict[str, pd.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def release(real: dict[str, pd.DataFrame]) -> sd.DatabaseRelease:
+def releases(real: dict[str, pd.DataFrame]) -> list[sd.DatabaseRelease]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sd.DatabaseRelease(schema=SCHEMA, epsilon=5.0, delta=1e-9, random_state=0).fit(real)
+        one = sd.DatabaseRelease(schema=SCHEMA, epsilon=5.0, delta=1e-9, random_state=0)
+        return [clone(one).fit(real) for _ in range(3)]
+
+
+@pytest.fixture(scope="module")
+def release(releases: list[sd.DatabaseRelease]) -> sd.DatabaseRelease:
+    return releases[0]
 
 
 def test_what_many_rows_have_comes_out_as_often_in_every_table(
-    real: dict[str, pd.DataFrame], release: sd.DatabaseRelease
+    real: dict[str, pd.DataFrame], releases: list[sd.DatabaseRelease]
 ) -> None:
-    made = release.sample(20_000, random_state=1)
+    """Of three releases, in the middle: in one of forty a value keeps neighbours, and a quarter of its rows go to them."""
+    made = [release.sample(20_000, random_state=1) for release in releases]
     for table, column, value in MASSES:
-        before, after = (float((one[table][column] == value).mean()) for one in (real, made))
-        assert after == pytest.approx(before, abs=0.025), (table, column, value)
+        before, *after = (float((one[table][column] == value).mean()) for one in (real, *made))
+        assert np.median(after) == pytest.approx(before, abs=0.025), (table, column, value)
 
 
 @pytest.mark.parametrize(
