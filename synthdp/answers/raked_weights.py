@@ -21,7 +21,7 @@ MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
 part sums of several totals may differ.  Numerical tolerances."""
 
 LEAST = 1e-300
-"""Stands for no variance where a positive one is needed.  A numerical tolerance."""
+"""Stands for 0 where a positive divisor is needed.  A numerical tolerance."""
 
 
 def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArray:
@@ -72,7 +72,7 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
         missed = 0.0
         for place, wanted in groups:
             found = np.bincount(place, weights, minlength=len(wanted))
-            missed = max(missed, float(np.abs(found - wanted).max()) / max(float(wanted.max()), 1e-300))
+            missed = max(missed, float(np.abs(found - wanted).max()) / max(float(wanted.max()), LEAST))
             weights = weights * np.divide(wanted, found, out=np.zeros(len(wanted)), where=found > 0)[place]
         if missed <= MET:
             return weights

@@ -15,7 +15,7 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.schema.schema import schema_given
 
 LEAST_KEY = 16
-"""Bytes of a key at least.  A convention."""
+"""Bytes of a key at least.  Safety limit: 128 bits cannot be tried one by one."""
 
 
 def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **given: Any) -> dict[str, Any]:

@@ -73,7 +73,8 @@ if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods 
 ASSUMED_ROWS = 10_000
 """Rows that a plan assumes if nobody says how many there are.  A convention."""
 
-UNDISCOVERED = (LEAVE_OUT, REFUSE) = ("leave_out", "refuse")
+REFUSE = "refuse"
+UNDISCOVERED = ("leave_out", REFUSE)
 """What may be done where noise hides what a column holds."""
 
 PAIRED = (

@@ -34,7 +34,7 @@ from synthdp.queries.contingency import cell_index
 from synthdp.queries.marginals import Marginals
 
 LEVEL = 2
-"""The level of merging of triples: after that of pairs.  Derived."""
+"""The level of merging of triples.  Derived: one more than the level of pairs."""
 
 GROUPS = (3, 8)
 """Fewest and most groups of a column in a triple."""
