@@ -12,10 +12,7 @@ from synthdp.answers.questions import (
     sum as sum,  # noqa: A004 - the word users know
     variance as variance,
 )
-from synthdp.answers.raked_weights import (
-    rake_weights as rake_weights,
-    weight_shrinkage as weight_shrinkage,
-)
+from synthdp.answers.raked_weights import rake_weights as rake_weights
 from synthdp.answers.samples import combine as combine
 from synthdp.codec import saved_as as saved_as
 from synthdp.curator import Curator as Curator, Ledger as Ledger

@@ -77,7 +77,9 @@ def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:
             try:
                 np.lib.format.write_array(content, np.asarray(one), allow_pickle=False)
             except ValueError:
-                raise TypeError(f"array {name!r} holds Python objects") from None
+                raise TypeError(
+                    f"array {name!r} holds Python objects: give numbers, booleans or texts of one type"
+                ) from None
             archive.writestr(entry, content.getbuffer(), compresslevel=LEVEL)
     return file.getvalue()
 

@@ -116,6 +116,8 @@ def check_number(
 
 def _is_number(value: object, *, infinite: bool) -> bool:
     """Return whether a value is a real number in the range of floats, and no NaN."""
+    if type(value) is float:
+        return math.isfinite(value) or (infinite and not math.isnan(value))
     if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
         return False
     try:

@@ -78,7 +78,7 @@ HOMES: Mapping[str, str] = {
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Floats that JSON has no number for."""
 
-_WRONG_TYPE = "the file is damaged: a value in it has a wrong type"
+_WRONG_TYPE = "the file is damaged, so load another copy: a value in it has a wrong type"
 """What an error says of a value in a file."""
 
 
@@ -237,7 +237,9 @@ def form_of(kind: type[Any]) -> Form:
     if kind not in _BY_KIND and kind.__name__ in homes():
         import_module(homes()[kind.__name__])
     if kind not in _BY_KIND:
-        raise ParameterError(f"a {kind.__name__} cannot be saved: register its class with synthdp.saved_as")
+        raise ParameterError(
+            f"an object of class {kind.__name__} cannot be saved: register the class with synthdp.saved_as"
+        )
     return _BY_KIND[kind]
 
 
@@ -400,7 +402,7 @@ class DocumentSource:
         scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
         found = self.arrays[name]
         if scalar is not Any and not np.issubdtype(found.dtype, scalar):
-            raise FormatError("the file is damaged: an array in it has a wrong type of numbers")
+            raise FormatError("the file is damaged, so load another copy: an array in it has a wrong type of numbers")
         return found
 
     def _plain(self, one: Any, expected: Any) -> Any:
@@ -445,7 +447,8 @@ def check_saved(value: object) -> None:
         DocumentSource(store.arrays, parts).read(json.loads(json.dumps(document)), type(value))
     except Exception as error:  # noqa: BLE001 - code from elsewhere
         raise ParameterError(
-            f"a {type(value).__name__} can be written into a file but not read back ({type(error).__name__}: {error})"
+            f"an object of class {type(value).__name__} cannot be read back from its saved form ({type(error).__name__}: "
+            f"{error}): correct to_saved and of_saved of this class"
         ) from None
 
 

@@ -17,7 +17,7 @@ from synthdp.codec import file_form
 from synthdp.domain.domain import Domain
 from synthdp.queries.contingency import NoisyTable, TellsNoisyTables
 from synthdp.queries.linear import Total
-from synthdp.queries.protocol import KeyStatistic, Statistic
+from synthdp.queries.protocol import KeyStatistic, Statistic, about_keys
 
 UNLIKELY = 0.01
 """Chance that noise alone passes for a finding anywhere in a release that holds none; where much is there, the share of
@@ -195,7 +195,7 @@ class Measurements:
     @property
     def domain(self) -> Domain | None:
         """The cells that the queries look at; ``None`` for queries about keys."""
-        return None if isinstance(self.queries, KeyStatistic) else self.queries.domain
+        return None if about_keys(self.queries) else self.queries.domain
 
     @property
     def tables(self) -> list[NoisyTable]:

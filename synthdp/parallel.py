@@ -19,6 +19,15 @@ WORKERS = min(4, os.cpu_count() or 1)
 """Threads at most: each holds a block of its own.  A safety limit of memory."""
 
 
+FEW_ROWS = 1 << 14
+"""Rows of a table for whose columns or units threads would take longer to start than to work.  A safety limit."""
+
+
+def workers_for(rows: int) -> int:
+    """Return how many threads work on the columns or units of a table: one if it has few rows."""
+    return WORKERS if rows >= FEW_ROWS else 1
+
+
 def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:
     """Yield ``work(block)`` for every block, in order.
 

@@ -134,7 +134,9 @@ class Release(Generic[OutputT_co]):
         """
         if error is None:
             return self
-        note = f"SALVAGED: {what} failed ({type(error).__name__}); what was measured is kept, and this is made of it"
+        note = (
+            f"SALVAGED: {what} failed ({type(error).__name__}); the release was made from the noisy answers without it"
+        )
         _warn_of_salvage(note)
         return replace(self, receipt=self.receipt.noted(note))
 

@@ -123,7 +123,9 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
     """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
-            raise FormatError("the file is damaged: a release in it has not as many answers as queries")
+            raise FormatError(
+                "the file is damaged, so load another copy: a release in it has fewer or more answers than queries"
+            )
     return {
         "mechanism": str(document["mechanism"]),
         "output": output,
@@ -231,7 +233,9 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     except (
         *(SynthDPError, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
     ) as error:
-        raise FormatError(f"'{folder}' is damaged: its content contradicts itself ({type(error).__name__})") from None
+        raise FormatError(
+            f"'{folder}' is damaged, so load another copy: its content contradicts itself ({type(error).__name__})"
+        ) from None
 
 
 def check_place(folder: Path) -> None:

@@ -5,8 +5,11 @@ import contextlib
 import gc
 import locale
 import os
+import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -25,6 +28,9 @@ IGNORED = (
 
 UNCLOSED = "ignore:Exception ignored in. .sqlite3.Connection:pytest.PytestUnraisableExceptionWarning"
 """From Python 3.13 on, a connection of an earlier test that was made to fail is found at whatever test runs then."""
+
+MEMORY, ROOM = Path("/dev/shm"), 2**32
+"""Where Linux keeps files in memory, and how much must be free there: the quick suite takes a fortieth of that."""
 
 # before numpy is loaded: tests run side by side, and threads that wait for a processor burn another's
 for library in ("OMP", "OPENBLAS", "MKL"):
@@ -45,8 +51,22 @@ settings.register_profile("quick", settings.get_profile("random"), derandomize=T
 settings.load_profile("quick")  # another one by --hypothesis-profile: .ci/slow
 
 
+def keep_files_in_memory() -> None:
+    """Keep the files of tests in memory, where there is room: to wait for a disk takes ledgers as long as all their work.
+
+    A folder that was asked for, by ``TMPDIR`` or ``--basetemp``, stays the one.
+    """
+    if "TMPDIR" in os.environ or not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
+        return
+    if os.statvfs(MEMORY).f_flag & os.ST_NOEXEC or shutil.disk_usage(MEMORY).free < ROOM:
+        return
+    os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make every warning an error, whoever raises it, where that was asked for."""
+    if "not slow" in config.option.markexpr:  # slow tests may write gigabytes
+        keep_files_in_memory()
     for line in ["error", *IGNORED, UNCLOSED] * STRICT:
         config.addinivalue_line("filterwarnings", line)
     if os.environ.get(

@@ -170,7 +170,6 @@ WITH_PUBLIC: dict[str, dict[str, Any]] = {
 TABLELESS: dict[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: sd.LaplaceAnswers(None),
     "GaussianAnswers": lambda: sd.GaussianAnswers(None),
-    "PrivateBoosting": lambda: sd.PrivateBoosting(None),
     "MonomialRelease": lambda: sd.MonomialRelease(1),
     "DecisionListRelease": lambda: sd.DecisionListRelease(2),
     "SmoothSummary": sd.SmoothSummary,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from strictness import warnings_kept
 
 from synthdp.curator.ledger import Ledger
 from synthdp.errors import SalvageWarning
@@ -81,8 +81,7 @@ def run(job: Callable[[], Any], boundary: Boundary | None = None, kind: type[Exc
     def swallowed(what: Any) -> None:  # by Python itself, as of a generator that is closed: no fault of the run
         found.fired = found.fired and MARK not in str(what.exc_value)
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings_kept() as said:
         thread, before = threading.Thread(target=work), sys.unraisablehook
         sys.unraisablehook = swallowed
         try:

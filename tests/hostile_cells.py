@@ -6,10 +6,12 @@ a hostile value is found out by trying, so that `held` lists only what a user's 
 
 from __future__ import annotations
 
+import atexit
 import csv
 import datetime as dt
 import io
 import itertools
+import shutil
 import tempfile
 import uuid
 import warnings
@@ -442,6 +444,7 @@ def duckdb_containers() -> Iterator[Container]:
 # Files
 
 FOLDER = Path(tempfile.mkdtemp(prefix="synthdp-hostile-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 def _csv(columns: dict[str, list[Any]]) -> CsvSource:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from strictness import warnings_kept
 
 from synthdp import (
     MWEM,
@@ -168,8 +168,7 @@ class Case:
     ) -> tuple[Any, list[str]]:
         """Return the release and what it warned of."""
         curator = Curator(table, schema=self.world.schema, budget=budget, neighbors=relation)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings_kept() as caught:
             release = self.run(self.build(**spend), curator)
         return release, [str(one.message) for one in caught]
 

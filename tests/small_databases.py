@@ -77,7 +77,7 @@ def frames(persons: Sequence[Person], schema: sd.DatabaseSchema, *, shuffled: in
 
 def codes_of(tables: dict[str, pd.DataFrame], layout: Layout) -> np.ndarray:
     """The records of all persons."""
-    private, _ = private_database(tables, layout, Adjacency(unit="id"))
+    private, _ = private_database(tables, layout.schema, Adjacency(unit="id"))
     return np.concatenate([codes for (codes,) in private._coded_as(layout.domain).codes.blocks()])
 
 

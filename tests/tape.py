@@ -12,7 +12,6 @@ import contextlib
 import io
 import logging
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from no_noise import EXACT
+from strictness import warnings_kept
 
 from synthdp.measurements import NoiseLaw
 from synthdp.privacy import calibration, noise
@@ -215,11 +215,10 @@ def observed(run: Run, folder: Path) -> dict[str, Any]:
     results: Mapping[str, Any] = {}
     with (
         log,
-        warnings.catch_warnings(record=True) as told,
+        warnings_kept() as told,
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
     ):
-        warnings.simplefilter("always")
         try:
             results = run(place)
         except Exception as error:  # noqa: BLE001 - whatever it is, a user sees it

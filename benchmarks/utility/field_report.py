@@ -25,11 +25,11 @@ README, PAGE = ROOT / "README.md", ROOT / "docs" / "benchmarks" / "field.md"
 PLOTS = PAGE.parent / "images"
 OURS, FLOOR = "synthdp", "bootstrap (not private)"
 MEASURES = {
-    "three_way": "3-way TV distance",
-    "two_way": "2-way TV distance",
-    "ks": "KS distance",
-    "smooth": "smooth-query error",
-    "sharp": "sharp-query error",
+    "three_way": "error of counts over 3 columns",
+    "two_way": "error of counts over 2 columns",
+    "ks": "error of single numbers",
+    "smooth": "error of smooth averages",
+    "sharp": "error of sharp averages",
     "correlation": "correlation error",
     "auc": "AUC",
     "cpu_seconds": "CPU s",
@@ -37,6 +37,12 @@ MEASURES = {
 }
 SHORT = ("three_way", "ks", "smooth", "auc", "cpu_seconds", "peak_mb")
 LARGER_IS_BETTER = {"auc"}
+README_WORDS = (
+    "means of the runs; smaller is better, except for AUC. The first error is the mean total variation distance to the real "
+    "rows, the second the mean Kolmogorov-Smirnov distance, the third the worst of 10 000 averages; AUC is that of a model "
+    "trained on the synthetic rows, on real ones."
+)
+"""What the head of README's table means.  A text."""
 MEANING = {
     "three_way": "three-way marginals",
     "two_way": "two-way marginals",
@@ -136,10 +142,7 @@ def readme_block(records: Runs) -> str:
     """What README shows: the bundled table at epsilon 1."""
     methods = grouped(records)["adult", 1.0]
     rows = next(iter(methods.values()))[0]["rows"]
-    lines = [
-        f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; means of the runs; smaller is better, except for AUC:",
-        "",
-    ]
+    lines = [f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; {README_WORDS}", ""]
     lines += [*table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
@@ -270,8 +273,8 @@ def _number(value: float) -> str:
 
 
 def _shown(method: str) -> str:
-    """Return a method's name as tables show it: what was repaired is the sampler that the method depends on."""
-    return method.replace(", repaired", ", its sampler repaired")
+    """Return a method's name as tables show it: what was mended is the sampler that the method depends on."""
+    return method.replace(", repaired", ", a fault mended by us")
 
 
 def _bold(text: str, yes: bool) -> str:

@@ -1,7 +1,7 @@
 """Survey weights: tables and totals of a population from one release of rows with weights (a benchmark).
 
     python benchmarks/utility/weights.py [--table adult nist] [--epsilon .3 1 3] [--seeds 5] [--data FOLDER]
-        [--classes 8 16 32] [--share .02] [--groups] [--out weights.jsonl]
+        [--classes 8 16 32] [--share .02] [--shrink] [--out weights.jsonl]
 
 ``adult``: eight columns of Adult with ``fnlwgt``, bounds 10 000 and 1 500 000.  ``nist``: nine columns of NIST's
 Massachusetts 2019 with ``PWGTP``, bounds 1 and 2 000, from ../shared/data/boards/nist (``--data`` for another folder).
@@ -97,7 +97,24 @@ def held(known: Survey, release: sd.SyntheticRelease) -> Iterator[tuple[bool, fl
                 yield one["lower"] <= truth <= one["upper"], (one["upper"] - one["lower"]) / 2 / truth
 
 
-def one_release(known: Survey, epsilon: float, seed: int, classes: int) -> dict[str, float]:
+def shrunk(known: Survey, made: pd.DataFrame) -> dict[str, float]:
+    """Return the best part of the differences between weights for the shares of levels, and the squared error with it."""
+    sums = np.zeros(3)
+    for name, column in known.schema.items():
+        if not column.measured:
+            real = known.table[known.weight].groupby(known.table[name]).sum() / known.table[known.weight].sum()
+            weighted = made[known.weight].groupby(made[name]).sum() / made[known.weight].sum()
+            shares = pd.DataFrame(
+                {"real": real, "weighted": weighted, "plain": made[name].value_counts(normalize=True)}
+            )
+            moved, off = (shares.fillna(0.0)[one] - shares.fillna(0.0)["plain"] for one in ("weighted", "real"))
+            sums += [float(moved @ off), float(moved @ moved), float(off @ off)]
+    best = float(np.clip(sums[0] / sums[1], 0, 1))
+    with_best, as_is = (sums[2] - 2 * part * sums[0] + part**2 * sums[1] for part in (best, 1.0))
+    return {"best part": best, "squared error with it": with_best / as_is}
+
+
+def one_release(known: Survey, epsilon: float, seed: int, classes: int, *, shrink: bool = False) -> dict[str, float]:
     """Return the figures of one release."""
     ends = {known.weight: sd.Weight(*known.bounds, classes=classes)}
     release = sd.SyntheticRelease(schema=known.schema.extended(ends), epsilon=epsilon, random_state=seed)
@@ -116,6 +133,7 @@ def one_release(known: Survey, epsilon: float, seed: int, classes: int) -> dict[
         "without, weighted": distance(real, codes(without, known.schema), weights, np.ones(len(without))),
         "covered": float(np.mean(hits)), "half-width": float(np.median(widths)),
         "population": abs(float(made[known.weight].sum()) / weights.sum() - 1), "cpu_seconds": seconds,
+        **(shrunk(known, made) if shrink else {}),
     }  # fmt: skip
 
 
@@ -128,6 +146,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--classes", nargs="+", type=int, default=[sd.Weight(1, 2).classes])
     parser.add_argument("--share", nargs="+", type=float)
+    parser.add_argument("--shrink", action="store_true", help="errors of shares with shrunk weights, too")
     parser.add_argument("--rows", type=int, help="of the table, the first; default: all")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
@@ -139,7 +158,7 @@ def main() -> None:
         known = survey(name, asked.data)
         known = known._replace(table=known.table.head(asked.rows or len(known.table)))
         with mock.patch.object(survey_weights, "SHARE", share):
-            found = [one_release(known, epsilon, seed, classes) for seed in range(asked.seeds)]
+            found = [one_release(known, epsilon, seed, classes, shrink=asked.shrink) for seed in range(asked.seeds)]
         means = {key: float(f"{np.mean([one[key] for one in found]):.3g}") for key in found[0]}
         text = json.dumps({
             "table": name, "epsilon": epsilon, "classes": classes, "share": share, "seeds": asked.seeds, **means

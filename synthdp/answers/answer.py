@@ -89,20 +89,20 @@ if TYPE_CHECKING:
     from synthdp.answers.regression import Regressions
 
 POINTS = 50_000
-"""Rows drawn from a model to average a smooth function over.  Tuned; not measured."""
+"""Rows drawn from a model to average a smooth function over them.  Tuned; not measured."""
 
 SAMPLED = 200_000
-"""Rows drawn from a model for a table that it cannot list: shares are then right to about 0.001.
-A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
+"""Rows drawn from a model to estimate a table that is too large to compute: shares are then right to about 0.001. A
+safety limit of time; derived: 1 / (2 sqrt(SAMPLED)).
+"""
 
 CLEAR = 4.0
-"""Standard deviations by which a table's sum and the number of rows differ where rows that do not fit are missing from it.
-
-Tolerance: noise alone differs by more once in 16 000 tables, which then are not used.
+"""A table is not used if its sum and the number of rows differ by more than this many standard deviations: rows that do
+not fit are missing in it.  A tolerance: noise alone differs by more once in 16 000 tables.
 """
 
 _AT_ONCE = 2**23
-"""Memory block.  A safety limit."""
+"""Most entries of a weight matrix in memory at once.  A safety limit."""
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
@@ -131,7 +131,7 @@ def answer(model: SyntheticModel, measurements: Sequence[Measurements], question
 
 @lru_cache(maxsize=4)
 def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> AnswerEngine:
-    """Return what answers questions about one release; the last ones are kept, with their bootstraps."""
+    """Return the object that answers questions about one release; recent ones are cached with their bootstraps."""
     return AnswerEngine(model, measurements)
 
 
@@ -167,7 +167,7 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """Return the noisy tables that count all rows; a table from which out-of-domain rows are missing is left out."""
+        """The measured tables that count all rows; tables that lack out-of-domain rows would give biased answers."""
         rows, spread = self.direct.total
         kept = []
         for measured in self.direct.measurements:
@@ -222,13 +222,13 @@ class AnswerEngine:
 
     @cached_property
     def _regressions(self) -> Regressions:
-        """Return the solver of regressions; made at the first one."""
+        """The solver of regressions, made at the first such question."""
         from synthdp.answers.regression import Regressions
 
         return Regressions(self.direct, self.pools, self.random_state)
 
     def _marginal(self, question: Marginal) -> Answers:
-        """Answer a marginal: estimates and errors of each combination of groups."""
+        """Answer a marginal: the estimated count of each combination of groups, with its error."""
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
@@ -255,7 +255,7 @@ class AnswerEngine:
         return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return estimate, error and whether it was measured, of every cell of a table of groups, flat."""
+        """Return the estimate, error and whether it was measured, of every cell of a table of groups, (cells,) each."""
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
             return estimate, stddev, np.ones(len(estimate), np.bool_)
@@ -292,9 +292,9 @@ class AnswerEngine:
         return self._down_to_none(found, division)
 
     def _down_to_none(self, found: Answers, division: QuestionPartition) -> Answers:
-        """Return an answer about nothing but a value that the release took for noise, its interval from 0 on.
+        """Widen the interval to 0 if a count is only about a value that the release removed because noise explains it.
 
-        No such row comes out: over all columns together noise explains the count, if not this one by itself.
+        No synthetic row has such a value, though some private rows may.
         """
         if len(division.groupings) != 1 or division.size != 1:
             return found
@@ -307,7 +307,7 @@ class AnswerEngine:
 
     @cached_property
     def _unproven(self) -> frozenset[tuple[str, int]]:
-        """Return the columns and grid points that no row comes out with, because noise explains their counts."""
+        """The (column, grid point) pairs that no synthetic row has, because noise explains their counts."""
         found = []
         for name, index in unproven_points(self.model, self.direct.measurements):
             (j,) = self.model.domain.index(name)
@@ -321,7 +321,7 @@ class AnswerEngine:
         return frozenset(found)
 
     def _counted(self, division: QuestionPartition) -> tuple[FloatArray, FloatArray, str]:
-        """Return estimates and stddevs of counts of a partition, (groups,) each, and their basis: measured or model."""
+        """Return the counts of a partition with their errors, (answers,) each, and their basis: measured or model."""
         groupings, where = division.groupings, division.holds[0]
         clique = tuple(grouping.column for grouping in groupings)
         if len(clique) == 1 and division.size == 1 and self.direct.leaves(clique[0]) is not None:
@@ -354,11 +354,11 @@ class AnswerEngine:
         return self._down_to_none(found, division)
 
     def _in_classes(self, name: str) -> bool:
-        """Say whether a column is a survey weight that is known by class."""
+        """Return whether a column is a survey weight whose class means were measured."""
         return has_classes(modelled_column(self.model, name)[1])
 
     def _weighed(self, question: Weighable, weight: str) -> Answers:
-        """Answer a question about a population by a survey weight that is known by class."""
+        """Answer a question about a population, where rows are weighted by a survey weight known by class."""
         (j,) = self._weight(weight, other_than=getattr(question, "column", None))
         conditions, values, ends = [question.where], {}, (0.0, math.inf)
         if isinstance(question, Share):
@@ -441,7 +441,10 @@ class AnswerEngine:
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
-        """Return the position of the column that weighs rows, if one does."""
+        """Return the position of the weight column in a list, or an empty list.
+
+        Raise an error if it cannot weigh rows.
+        """
         if name is None:
             return []
         j, column = self._numbers(name, "weights")
@@ -455,7 +458,7 @@ class AnswerEngine:
         return [j]
 
     def _numbers(self, name: str, what: str) -> tuple[int, Column]:
-        """Return a column that has sums: one of numbers, of truth values, or where a mean is asked for, of times."""
+        """Return the position and declaration of a column; raise an error if ``what`` is not defined for its values."""
         j, column = modelled_column(self.model, name)
         if column.quantity == "label":
             raise ParameterError(f"column {name!r} has levels, which have no {what}: name a column of numbers")
@@ -530,7 +533,10 @@ class AnswerEngine:
         values: Mapping[int, float] | None = None,
         leaves_of: int | None = None,
     ) -> QuestionPartition:
-        """Return the partition of the rows that a question's groups and conditions make."""
+        """Return how the question's groups and conditions divide the rows.
+
+        Raise an error for columns that are not modelled.
+        """
         for node in conditions:
             for comparison in () if node is None else comparisons_of(node):
                 modelled_column(self.model, comparison.column)
@@ -547,7 +553,7 @@ class AnswerEngine:
             j, column = modelled_column(self.model, name)
             if has_labels(column):
                 raise ParameterError(
-                    f"column {name!r} has levels, which have no place in [-1, 1]: name columns of numbers"
+                    f"column {name!r} has levels, and a smooth question is about numbers: name columns of numbers"
                 )
             columns.append(j)
         function = question.function
@@ -576,10 +582,10 @@ class AnswerEngine:
     def _counted_by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer sums of cells of the table of groups from the model, with bootstrap errors.
+        """Answer counts of cells of a table of groups from the model, with bootstrap errors.
 
-        Of combinations so rare that no point of the bootstrap has them, the rows that may lie there by chance are the
-        error: their variance is their expected number.
+        For combinations too rare to occur among the bootstrap's points, the error is the chance of rows there: their
+        variance is their expected number.
         """
         estimate, stddev = self._by_model(groupings, function)
         pairs = self._replicated(groupings)
@@ -589,7 +595,10 @@ class AnswerEngine:
     def _by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer a function of the table of groups from the model, with bootstrap errors, and the errors of heaps added."""
+        """Answer a function of the model's table of groups, with bootstrap errors.
+
+        Added is the error of point masses in leaves that the question divides.
+        """
         estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
         stddev = root_mean_square([error - np.nan_to_num(errors[0]) for error in errors[1:]], len(estimate))
@@ -598,7 +607,7 @@ class AnswerEngine:
     def _of_heaps(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
     ) -> FloatArray:
-        """Return how far a function of the table of groups changes with where heaps lie in leaves that are cut."""
+        """Return how much an answer can change, (answers,), with where in divided leaves the point masses lie."""
         squares = np.zeros(len(estimate))
         for at, grouping in enumerate(groupings):
             uneven, heaped = self.direct.uneven(grouping.column), grouping.heaped()
@@ -615,7 +624,10 @@ class AnswerEngine:
         return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield each replicate's tables of some columns; none if nothing was measured."""
+        """Yield, for each bootstrap replicate, the fitted and the drawn table of groups.
+
+        If nothing was measured, there are none.
+        """
         if self.direct.leaves(0) is None:
             return iter(())
         return self.pools.of(grouping.column for grouping in groupings).tables(groupings)
@@ -623,7 +635,7 @@ class AnswerEngine:
     def _grouped(
         self, groupings: tuple[QuestionBinning, ...], shares: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return the model's table of groups, in rows; by other shares of cells in groups, if there are some."""
+        """Return the model's table of groups in rows; ``shares`` replaces how cells are divided among groups."""
         clique = tuple(grouping.column for grouping in groupings)
         table = self._law(clique).reshape([self.model.domain.shape[j] for j in clique])
         for share in shares or [grouping.cell_share for grouping in groupings]:  # the first axis becomes the last one
@@ -631,7 +643,10 @@ class AnswerEngine:
         return np.asarray(table * self.direct.total[0])
 
     def _law(self, clique: Clique) -> FloatArray:
-        """Return the model's table of some columns; the last one is kept."""
+        """Return the model's probabilities for a table of some columns, flat; sampled if too large.
+
+        The last one is kept.
+        """
         if self._last is None or self._last[0] != clique:
             try:
                 law = self.model.distribution.marginal(clique)
@@ -642,12 +657,15 @@ class AnswerEngine:
 
     @cached_property
     def _sampled(self) -> Explicit:
-        """Rows drawn from the model, for tables that it cannot list."""
+        """Rows drawn from the model, from which tables are estimated that it cannot compute."""
         codes = self.model.distribution.sample(SAMPLED, generator(self.random_state))
         return Explicit(shape=self.model.domain.shape, codes=codes, weights=np.ones(SAMPLED))
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
-        """Return a condition on one column's own grid points, or None if it needs others."""
+        """Return where a condition holds over one column's own grid points, (releasable,).
+
+        None if it needs other columns.
+        """
         if node is None:
             return np.ones(grid_of(self.model.schema[name]).releasable, np.bool_)
         if columns_of(node) != {name}:
@@ -657,17 +675,17 @@ class AnswerEngine:
 
 
 def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
-    """Return sums by power, (3 or 1, groups of the weight, answers)."""
+    """Reshape sums to (powers, groups of the weight, answers): three powers if ``several``, else one."""
     return sums.reshape(3 if several else 1, groups, -1)
 
 
 def _whole(weights: FloatArray) -> BoolArray:
-    """Return which rows of weights hold nothing but 0 and 1."""
+    """Return which rows of weights, (q, cells), are only 0 and 1, so that an answer is a plain sum of cells."""
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
 
 
 def _contract(where: FloatArray, groupings: Sequence[QuestionBinning]) -> FloatArray:
-    """Return the part of each combination of coarse cells for which a condition on groups holds, flat."""
+    """Return the fraction of each combination of coarse cells for which a condition on groups holds, (cells,)."""
     table = where
     for grouping in groupings:
         table = np.tensordot(table, grouping.cell_share, axes=(0, 1))

@@ -16,21 +16,23 @@ from synthdp.schema.column import Column
 from synthdp.tables.results import answer_table
 
 MEASURED, MODEL = "measured", "model"
-"""What an answer rests on: measured tables alone, or the model."""
+"""Values of an answer's basis: it rests on measured tables alone, or on the model."""
 
 UNKNOWN = "model; its error is not known"
-"""Stands in the place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that says it."""
+"""Shown as basis in place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that tells it.
+"""
 
 LEVEL = 0.95
-"""Probability that an interval holds the truth.  A convention."""
+"""Coverage of an answer's interval. A convention."""
 
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
-"""Standard errors on each side of an estimate whose noise is known.  Derived: the normal quantile of `LEVEL`."""
+"""Half width of an interval in standard errors, where the noise is known.  Derived: the normal quantile of `LEVEL`."""
 
 STUDENT = float(stdtrit(6, 0.5 + LEVEL / 2))
-"""Standard errors on each side of an estimate whose standard error comes from the bootstrap: 2.4.
+"""Half width of an interval in standard errors, where these come from the bootstrap: 2.4.
 
-Few degrees of freedom: it rests on few replicates, and on strengths of unmeasured relations that are known roughly only.
+Derived: Student's t with six degrees of freedom, since it rests on few replicates, and on roughly known strengths of
+unmeasured relations.
 """
 
 
@@ -65,7 +67,7 @@ class Answers:
     bias: Any = None
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame: labels, estimate, standard_error, lower, upper, basis, and bias where there is one."""
+        """Return a DataFrame: labels, estimate, standard_error, lower, upper, basis, and bias if there is one."""
         bias = {} if self.bias is None else {"bias": self.bias}
         return answer_table({
             **self.labels,
@@ -78,7 +80,7 @@ class Answers:
         })  # fmt: skip
 
     def _unknown(self, i: int) -> bool:
-        """Say whether there is an answer whose error nothing is known of."""
+        """Return whether answer ``i`` is a model's number of unknown error."""
         error, estimate = self.stddev[i], self.estimate[i]
         return bool(error != error and estimate is not None and estimate == estimate and self.basis[i] == MODEL)
 
@@ -94,9 +96,9 @@ def with_intervals(
     column: Column | None = None,
     bias: FloatArray | None = None,
 ) -> Answers:
-    """Put intervals around estimates: normal for measured ones, Student's t with the bootstrap's size for others.
+    """Make answers from estimates and standard errors, with 95 % intervals within ``lowest`` and ``highest``.
 
-    A bias is added on both sides.
+    Intervals are normal for measured answers, Student's t for others.  A bias widens them on both sides.
     """
     stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
@@ -113,7 +115,7 @@ def with_intervals(
 
 
 def format_values(column: Column, values: FloatArray) -> Any:
-    """Return numbers in the terms of a column as levels, moments or numbers."""
+    """Return numbers as users write a column's values: levels, moments or numbers."""
     if column.labelled and column.ordered:
         levels = labels_of(column)
         return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
@@ -123,7 +125,7 @@ def format_values(column: Column, values: FloatArray) -> Any:
 
 
 def show_errors(column: Column, values: FloatArray) -> Any:
-    """Return errors in the terms of a column as lengths of time or numbers."""
+    """Return standard errors in a column's terms: lengths of time for times, else numbers."""
     if not column.temporal:
         return values
     return np.array(

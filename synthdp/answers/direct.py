@@ -37,18 +37,20 @@ from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
-"""Stands for no noise in a number of rows that is public, where a positive stddev is needed.  A numerical tolerance."""
+"""Standard deviation given to a number of rows that is public, where a positive one is needed.  A numerical tolerance.
+"""
 
 EXACT = 1e-4
-"""A public number of rows is given at least this part of the least noisy histogram's stddev: inverses stay exact.
-A numerical tolerance."""
+"""Least standard deviation of a public number of rows, as a fraction of the least noisy histogram's, so that matrices
+can be inverted accurately.  A numerical tolerance.
+"""
 
 _AT_ONCE = 2**22
-"""Memory block.  A safety limit."""
+"""Most entries of a weight matrix in memory at once.  A safety limit."""
 
 
 class LinearEstimates(NamedTuple):
-    """Answers that are linear in the noise, (q,) each."""
+    """Answers that are linear in the noise, and their standard errors, (q,) each."""
 
     estimate: FloatArray
     stddev: FloatArray
@@ -56,7 +58,7 @@ class LinearEstimates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GLSEstimates:
-    """What the noisy tables of a release say by themselves.
+    """What the noisy tables of a release say without its model, by generalised least squares.
 
     Parameters
     ----------
@@ -71,17 +73,17 @@ class GLSEstimates:
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """The measured tables over the model's cells."""
+        """The measured tables over the model's cells (whole tables, not interactions alone)."""
         return [table for table in self._facts if not table.alone]
 
     @cached_property
     def measured_alone(self) -> list[NoisyTable]:
-        """The effects over the model's cells that were measured by themselves."""
+        """The main effects and interactions over the model's cells that were measured without their tables."""
         return [table for table in self._facts if table.alone]
 
     @cached_property
     def _facts(self) -> list[NoisyTable]:
-        """Return the noisy tables and interactions over the model's cells."""
+        """All noisy tables and interactions over the model's cells."""
         domain = self.model.domain
         return [table for measured in self.measurements if measured.domain is domain for table in measured.tables]
 
@@ -101,7 +103,10 @@ class GLSEstimates:
 
     @property
     def _noise_of_total(self) -> float:
-        """The standard deviation of a number of rows that was measured among other answers; as good as 0 if it is public."""
+        """The standard error of the number of rows where it was measured among other answers.
+
+        Nearly 0 if it is public.
+        """
         for measured in self.measurements:
             if isinstance(measured.queries, TellsTables) and not isinstance(measured.queries, Marginals):
                 sums = measured.queries.sums_of((), measured.answers, measured.stddev, rows=(self.model.total, 0.0))
@@ -111,7 +116,7 @@ class GLSEstimates:
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """The noisy mean products of the scores of columns over the model's cells, a question each."""
+        """The noisy mean products of columns' rank scores over the model's cells, one entry per question."""
         found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
             queries = measured.queries
@@ -137,7 +142,7 @@ class GLSEstimates:
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """(d,) estimated rows whose value does not fit the column, where the model counts them apart, else 0."""
+        """(d,) estimated rows whose value lies outside of the column's domain, where they are counted apart; else 0."""
         found = OutOfDomain.estimated(self.tables, self.kept).rows
         for j, kept in enumerate(self.kept):
             leaves = None if kept.all() else self._all_leaves(j)
@@ -147,24 +152,24 @@ class GLSEstimates:
 
     @cached_property
     def out_of_domain(self) -> OutOfDomain:
-        """The rows whose value does not fit a column, and what is measured without them."""
+        """The rows outside of a column's domain, in the form that removes them from measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
 
     @cached_property
     def fitting(self) -> list[NoisyTable]:
-        """The same tables without misfits: 0 in the cells that no released row may have."""
+        """The measured tables without rows outside of the domain: 0 in cells that no released row may have."""
         return [self.out_of_domain.remove(table) for table in self.tables]
 
     @cached_property
     def fitting_effects(self) -> list[NoisyTable]:
-        """The same of the effects that were measured alone."""
+        """The effects measured alone, without rows outside of the domain."""
         return [self.out_of_domain.remove(table) for table in self.measured_alone]
 
     @cached_property
     def effects(self) -> GLSEffects:
-        """All main effects and interactions that were measured, over the cells that are kept.
+        """All measured main effects and interactions over the kept cells, pooled over tables by least squares.
 
-        In tables or alone; a main effect that is in neither is taken from the column's histograms.
+        A main effect that is in no table is taken from the column's histograms.
         """
         main = {(j,): self._main_effect(j, leaves) for j, leaves in self._histograms_alone.items()}
         return replace(
@@ -175,12 +180,12 @@ class GLSEstimates:
 
     @cached_property
     def _pooled(self) -> GLSEffects:
-        """Return what all measurements together say of each interaction."""
+        """What tables and interactions together say of each effect, by least squares."""
         return self.out_of_domain.pooled([*self.tables, *self.measured_alone])
 
     @cached_property
     def _histograms_alone(self) -> dict[int, FineBinCounts]:
-        """The counts of columns whose interactions were measured alone, and which are in no table over the model's cells."""
+        """By column, its leaves' counts where its interactions were measured but no table over the model's cells."""
         columns = {j for effect in self.measured_alone for j in effect.clique} - {
             j for part in self._pooled.precisions if len(part) == 1 for j in part
         }
@@ -188,7 +193,7 @@ class GLSEstimates:
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
     def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
-        """Return the main effect of a column by its histograms; its noise is a typical cell's."""
+        """Return a column's main effect from its leaves' counts; the noise of all cells is set to a typical one's."""
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
         spread = leaves.variances(cells - cells.mean(axis=0)).sum()
@@ -196,46 +201,49 @@ class GLSEstimates:
         return NoisyTable(clique=(column,), counts=counts - counts.mean(), stddev=stddev, alone=True)
 
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
-        """Return what a row in each leaf of a column counts, by what one in each kept cell does, (q, kept cells)."""
+        """Return weights of a column's leaves, (q, leaves), from weights of its kept cells, (q, kept cells)."""
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
         return np.asarray(weights[:, place] * kept[cell])
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """The measured tables over merged cells."""
+        """The measured tables over merged cells of the model."""
         return merged_tables(self.measurements, self.model.domain)
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """What the screening says of relations between columns."""
+        """What the noisy scores of pairs say of relations between columns; ``None`` if there were none."""
         measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
         for a, b in (clique for clique in self._had if len(clique) == 2):
             measured[a, b] = measured[b, a] = True
         return screened(self.measurements, self.model.domain, measured, max(self.total[0], 1.0))
 
     def place(self, column: int) -> int:
-        """Return the position of a column of the release in `model`."""
+        """Return the position in `model` of a column of the release; here the same, unlike in `ColumnSubset`."""
         return column
 
     def has(self, clique: Clique) -> bool:
-        """Say whether the table of these columns was measured, in a larger one or by all of its effects."""
+        """Return whether the table of these columns was measured, within a larger one or by all of its effects."""
         return tuple(sorted(clique)) in self._had
 
     @cached_property
     def _had(self) -> frozenset[Clique]:
-        """Return the cliques whose interactions were all measured, their subsets' among them."""
+        """The cliques whose table is determined by measurements: each of their effects was measured."""
         known = self.effects.precisions
         return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column: its axis, its noisy counts and their noise."""
+        """Return the first histogram of a column: its axis, noisy counts and their standard deviation.
+
+        ``None`` if none.
+        """
         return next(iter(self._histograms(column)), None)
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's leaves by least squares over all tables that hold the column.
+        """Return the counts of a column's leaves by least squares over all tables that hold it; ``None`` if none does.
 
-        Where the model counts misfits apart, they are spread over the other leaves in proportion: a ratio, with the
+        Where misfits are counted apart, they are spread over the other leaves in proportion: a ratio, with the
         covariance of its first-order error.
         """
         if column not in self._leaves:
@@ -244,11 +252,11 @@ class GLSEstimates:
 
     @cached_property
     def _leaves(self) -> dict[int, FineBinCounts | None]:
-        """Return fine-bin counts by column; filled as they are asked for."""
+        """A cache of `leaves` by column."""
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
-        """Return the standard errors of a column's kept cells, in rows, ``None`` if no histogram holds the column."""
+        """Return the standard errors of a column's kept cells, (cells,), in rows; ``None`` if no histogram holds it."""
         leaves = self.leaves(column)
         if leaves is None:
             return None
@@ -256,7 +264,7 @@ class GLSEstimates:
         return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
 
     def spread(self, column: int) -> FloatArray:
-        """Return what the variance within each leaf is multiplied by, (leaves,): its rows, more where they may lie clumped.
+        """Return the effective rows of each leaf, (leaves,), for the variance of where they lie in it; more if clumped.
 
         See `effective_counts`.
         """
@@ -266,7 +274,7 @@ class GLSEstimates:
         return self._spread[column]
 
     def uneven(self, column: int) -> float:
-        """Return how unevenly the rows of a leaf of a column may lie, from 0 to 1: see `intraclass_correlation`."""
+        """Return how unevenly rows may lie within a column's leaves, from 0 to 1; see `intraclass_correlation`."""
         if column not in self._uneven:
             leaves = self.leaves(column)
             fine = self.model.refinements[column].fine
@@ -275,16 +283,16 @@ class GLSEstimates:
 
     @cached_property
     def _uneven(self) -> dict[int, float]:
-        """Return intraclass correlations by column; filled as they are asked for."""
+        """A cache of `uneven` by column."""
         return {}
 
     @cached_property
     def _spread(self) -> dict[int, FloatArray]:
-        """Return within-bin errors by column; filled as they are asked for."""
+        """A cache of `spread` by column."""
         return {}
 
     def variance_error(self, column: int) -> float:
-        """Return the standard error of a column's variance by its noisy counts, as a part of the model's; at most 1.
+        """Return the relative standard error of a column's variance due to noise in its counts; at most 1.
 
         Few rows far out are most of the variance of a column with a heavy tail, and noise may be all that is there.
         """
@@ -294,7 +302,7 @@ class GLSEstimates:
 
     @cached_property
     def _variance_errors(self) -> dict[int, float]:
-        """Return relative errors of variances by column; filled as they are asked for."""
+        """A cache of `variance_error` by column."""
         return {}
 
     def _variance_error(self, column: int) -> float:
@@ -316,10 +324,7 @@ class GLSEstimates:
         return min(error / variance, 1.0)
 
     def _least_squares(self, column: int) -> FineBinCounts | None:
-        """Return a column's fine-bin counts, of in-domain values alone where others were found.
-
-        None if unmeasured.
-        """
+        """Return a column's leaves with out-of-domain rows spread over the others; None if it was not measured."""
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
@@ -327,7 +332,7 @@ class GLSEstimates:
         return InDomainFineBins.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
     def _all_leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of all leaves of a column, its misfits' leaf among them."""
+        """Return the counts of all leaves of a column, out-of-domain values included; None if not measured."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
         histograms = self._histograms(column)
@@ -350,7 +355,7 @@ class GLSEstimates:
         return gls_fine_bins(parts)
 
     def linear(self, clique: Clique, weights: FloatArray) -> LinearEstimates:
-        """Answer linear functions of the table of a clique.
+        """Answer linear functions of the table of a clique, with exact standard errors.
 
         Parameters
         ----------
@@ -382,7 +387,10 @@ class GLSEstimates:
         return LinearEstimates(estimate, np.sqrt(variance))
 
     def _variance(self, clique: Clique, block: FloatArray, cells: int) -> FloatArray:
-        """Return the (q,) variances of weighted sums over a clique's cells, given (q, cells) weights."""
+        """Return the variances, (q,), of weighted sums over a clique's cells.
+
+        ``block`` holds the weights, (q, *shape).
+        """
         sizes = self.effects.shape
         variance = (block.reshape(len(block), -1).sum(axis=1) / cells * self.total[1]) ** 2
         for part in subsets_of(clique):
@@ -398,12 +406,12 @@ class GLSEstimates:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
-        """Return the histograms of one column alone: axis, noisy counts and stddev of each."""
+        """Return the histograms of one column alone: axis, noisy counts and standard deviation of each."""
         return self._histograms_by_name.get(self.model.domain.names[column], [])
 
     @cached_property
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
-        """Return the histograms of each column, by name: axis, noisy counts and stddev of each."""
+        """The histograms of each column, by name; histograms that divide leaves are left out."""
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
@@ -422,7 +430,7 @@ class GLSEstimates:
 
 @dataclass(frozen=True, slots=True)
 class ScreenedDistances:
-    """L1 distances from independent columns, as parts of the rows.
+    """L1 distances of pairs from independence, as fractions of the rows, from the release's noisy scores.
 
     Parameters
     ----------
@@ -439,7 +447,7 @@ class ScreenedDistances:
 def screened(
     measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
 ) -> ScreenedDistances | None:
-    """Return what the screening of a release found, None if it had none.
+    """Return what the noisy scores of a release say of distances from independence; None if it scored no pairs.
 
     Parameters
     ----------
@@ -467,7 +475,7 @@ def screened(
 
 
 def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> float:
-    """Return the distance, in rows, that the screening of many pairs leaves a pair that was not measured, in the mean."""
+    """Return the mean distance from independence, in rows and beyond chance, of scored but unmeasured pairs."""
     left, right = (columns[missed] for columns in asked.pairs)
     total = float(asked.margins[0].sum())
     roots = np.array([np.sqrt(margin / total).sum() for margin in asked.margins])
@@ -476,7 +484,7 @@ def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> fl
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Draw noisy scores towards their mean, by as much as their spread is noise (James and Stein 1961)."""
+    """Shrink noisy scores towards their mean, by the share of noise in their variance (James and Stein 1961)."""
     mean = float(scores.mean())
     signal = max(0.0, float(scores.var()) - stddev**2)
     return mean + (scores - mean) * (signal / (signal + stddev**2))

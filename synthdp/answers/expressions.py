@@ -24,11 +24,11 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 MOST_CHARACTERS = 10_000
-"""Length limit.  A safety limit."""
+"""Most characters of an expression.  A safety limit."""
 MOST_DEPTH = 50
-"""Nesting limit.  A safety limit."""
+"""Deepest nesting of parentheses and ``not`` in an expression.  A safety limit."""
 MOST_COMPARISONS = 200
-"""Comparison limit.  A safety limit."""
+"""Most comparisons in an expression.  A safety limit."""
 
 Literal: TypeAlias = str | int | float | bool | None
 Node: TypeAlias = "Comparison | Not | Both | Either"
@@ -48,18 +48,18 @@ _TOKEN = re.compile(
 HINTS = {"&": "use 'and'", "|": "use 'or'", "!": "use 'not'", "~": "use 'not'"} | dict.fromkeys(
     "'\"`", "it needs another one"
 )
-"""What is said of signs that pandas and C have, and of signs that begin a text or a name and do not end it."""
+"""What an error message suggests for signs of pandas and C that the language lacks, and for an unclosed quote."""
 
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
-"""Words of the language, in either case."""
+"""The reserved words of the language, in upper or lower case."""
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-"""What each sign of comparison does."""
+"""The function that each comparison sign stands for."""
 
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Each sign of comparison with its sides exchanged."""
+"""The sign that means the same after the two sides are exchanged, for ``30 <= age``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True where ``part`` is not."""
+    """True where ``part`` is false."""
 
     part: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """True where both parts are."""
+    """True where both parts are true (``and``)."""
 
     left: Node
     right: Node
@@ -101,17 +101,17 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """True where one part is, or both."""
+    """True where at least one part is true (``or``)."""
 
     left: Node
     right: Node
 
 
 def parse(text: str) -> Node:
-    """Return the tree of a condition.
+    """Parse a condition on rows, such as ``age >= 40 and income == '>50K'``, into a tree of comparisons.
 
-    The language has ``== != < <= > >=`` (also chained: ``30 <= age < 40``), ``in (…)``, ``not in``, ``is null``,
-    ``is not null``, ``and``, ``or``, ``not`` and parentheses.  A column with other characters than letters, digits, ``_``,
+    The language has ``== != < <= > >=`` (also chained: ``30 <= age < 40``), ``in (…)``, ``not in``, ``is null``, ``is
+    not null``, ``and``, ``or``, ``not`` and parentheses.  A column with other characters than letters, digits, ``_``,
     ``.`` and inner ``-`` stands in backticks; text and dates in quotes.  A name alone is a Boolean column.
 
     Raises
@@ -132,7 +132,7 @@ def parse(text: str) -> Node:
 
 
 def comparisons_of(node: Node) -> Iterator[Comparison]:
-    """Yield the comparisons of a tree, from left to right."""
+    """Yield the comparisons in a condition, from left to right."""
     match node:
         case Comparison():
             yield node
@@ -144,12 +144,12 @@ def comparisons_of(node: Node) -> Iterator[Comparison]:
 
 
 def columns_of(node: Node) -> set[str]:
-    """Return the names of the columns of a tree."""
+    """Return the names of the columns that a condition compares."""
     return {comparison.column for comparison in comparisons_of(node)}
 
 
 def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
-    """Return where a tree holds, from where its comparisons do; any shapes that broadcast."""
+    """Evaluate a condition, given where each of its comparisons holds; arrays of any shapes that broadcast."""
     match node:
         case Comparison():
             return np.asarray(found[node], np.bool_)
@@ -162,7 +162,7 @@ def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
 
 
 def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
-    """Return for which releasable grid points of its column a comparison holds; (releasable,).
+    """Return which releasable grid points of its column satisfy a comparison, (releasable,).
 
     A missing value holds in no comparison but ``is null``, so ``!=`` leaves it out.
 
@@ -189,7 +189,7 @@ def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
 
 
 def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> BoolArray:
-    """Return where a comparison with numbers holds of computed ones.
+    """Return where a comparison holds for computed numbers, (n,), such as means over a person's rows.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> Bo
 
 @lru_cache(maxsize=64)
 def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return the value of each grid point that a released row may have, and whether it is missing; (releasable,) each.
+    """Return the value of each releasable grid point, and whether it is missing, (releasable,) each; cached.
 
     Values are numbers (microseconds for moments and lengths of time), or positions in the list of levels.
     """
@@ -228,10 +228,10 @@ def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
 
 
 def _literal(comparison: Comparison, column: Column, value: Literal) -> int | float:
-    """Return a value of the text in the terms of `grid_values`."""
+    """Return a value from the text in the terms of `grid_values`; raise ParameterError if the column cannot hold it."""
     name, sign = comparison.column, comparison.sign
     if value is None:
-        raise _wrong(comparison, f"a missing value is asked for by `{name} is null`")
+        raise _wrong(comparison, f"to ask for missing values, write `{name} is null`")
     if has_labels(column):
         if sign not in ("==", "!=", "in") and not column.ordered:
             raise _wrong(comparison, f"the levels of column {name!r} have no order: use ==, != or in")
@@ -250,12 +250,12 @@ def _literal(comparison: Comparison, column: Column, value: Literal) -> int | fl
 
 
 def _wrong(comparison: Comparison, what: str) -> ParameterError:
-    """Return the error for a comparison; characters are counted from 1."""
+    """Return the error for a comparison, with its position in the text, counted from 1."""
     return ParameterError(f"expression, character {comparison.position}: {what}")
 
 
 SPACES = "a name with spaces goes in backticks: `two words`"
-"""What an error adds where two names follow each other."""
+"""A hint added to an error where two names follow each other."""
 
 
 class _Token(NamedTuple):
@@ -265,12 +265,12 @@ class _Token(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the token as errors quote it."""
+        """The token as error messages quote it."""
         return "the end" if self.kind == "end" else repr(self.value)
 
 
 class _Parser:
-    """Recursive descent; `or` binds least, then `and`, then `not`."""
+    """A recursive-descent parser of conditions; `or` binds least, then `and`, then `not`."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _tokens(text)
@@ -288,11 +288,11 @@ class _Parser:
 
     @property
     def next(self) -> _Token:
-        """Return the next token, which stays."""
+        """The next token, without taking it."""
         return self.tokens[self.at]
 
     def take(self, kind: str, *values: str) -> _Token | None:
-        """Take the next token and return it if it is of this kind and value, else return None."""
+        """Take and return the next token if it has this kind and one of these values; else return None."""
         token = self.next
         if token.kind != kind or (values and token.value not in values):
             return None
@@ -300,29 +300,29 @@ class _Parser:
         return token
 
     def expected(self, what: str) -> ParameterError:
-        """Return the error for another token than expected."""
+        """Return the error that another token was expected here."""
         return ParameterError(f"expression, character {self.next.position}: expected {what}, found {self.next.shown}")
 
     def either(self) -> Node:
-        """Read conditions that are joined by "or"."""
+        """Parse conditions joined by "or"."""
         node = self.both()
         while self.take("keyword", "or"):
             node = Either(node, self.both())
         return node
 
     def both(self) -> Node:
-        """Read conditions that are joined by "and"."""
+        """Parse conditions joined by "and"."""
         node = self.negated()
         while self.take("keyword", "and"):
             node = Both(node, self.negated())
         return node
 
     def negated(self) -> Node:
-        """Read one condition, negated or in parentheses; raise ParameterError if it is nested too deep."""
+        """Parse one condition, negated or in parentheses; raise ParameterError if it is nested too deep."""
         self.depth += 1
         if self.depth > MOST_DEPTH:
             raise ParameterError(
-                f"expression, character {self.next.position}: it is nested more than {MOST_DEPTH} deep"
+                f"expression, character {self.next.position}: parentheses and `not` are nested more than {MOST_DEPTH} deep"
             )
         node: Node
         if self.take("keyword", "not"):
@@ -337,7 +337,7 @@ class _Parser:
         return node
 
     def comparison(self) -> Node:
-        """Read one comparison; raise ParameterError if there are too many."""
+        """Parse one comparison; raise ParameterError if there are too many."""
         self.comparisons += 1
         if self.comparisons > MOST_COMPARISONS:
             raise ParameterError(f"an expression must have at most {MOST_COMPARISONS} comparisons")
@@ -359,7 +359,7 @@ class _Parser:
         return Comparison(name.value, "==", (True,), name.position)
 
     def flipped(self) -> Node:
-        """Read ``value sign column``, perhaps with ``sign value`` after it."""
+        """Parse ``value sign column``, perhaps continued by ``sign value``, as in ``30 <= age < 40``."""
         position = self.next.position
         first = self.literal(what="a column or a value")
         sign = self.compare_sign()
@@ -374,12 +374,12 @@ class _Parser:
         return node
 
     def compare_sign(self) -> str | None:
-        """Take a sign of comparison, and return it or None; one "=" means two."""
+        """Take a comparison sign and return it, or None if there is none; "=" means "=="."""
         token = self.take("sign", *_COMPARE, "=")
         return None if token is None else {"=": "=="}.get(token.value, token.value)
 
     def listed(self) -> tuple[Literal, ...]:
-        """Read a list of values in parentheses or brackets."""
+        """Parse a list of values in parentheses or brackets."""
         opening = self.take("sign", "(", "[")
         if opening is None:
             raise self.expected("a list in parentheses")
@@ -394,7 +394,7 @@ class _Parser:
         return tuple(values)
 
     def literal(self, what: str = "a value (text stands in quotes)") -> Literal:
-        """Read one value."""
+        """Parse one value: a number, a text, true, false or null; ``what`` is what an error expects here."""
         if token := self.take("number") or self.take("text"):
             return token.value  # type: ignore[no-any-return]
         if token := self.take("keyword", "true", "false"):
@@ -440,7 +440,7 @@ def _token(kind: str, value: str, position: int) -> _Token:
 
 
 def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
-    """Return which grid points of each column some conditions allow, for ``sample(given=...)``.
+    """Return which grid points of each column some conditions allow, as ``sample(given=...)`` takes them.
 
     Parameters
     ----------
@@ -476,7 +476,7 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the parts that ``and`` joins."""
+    """Yield the parts of a condition that ``and`` joins at the top level."""
     if isinstance(node, Both):
         yield from _parts(node.left)
         yield from _parts(node.right)

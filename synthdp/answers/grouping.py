@@ -20,15 +20,15 @@ from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
 WHOLE = 1e-9
-"""Parts of a leaf that are this near to none or all of it.  A numerical tolerance."""
+"""Fractions of a leaf this close to 0 or 1 count as none or all of it.  A numerical tolerance."""
 
 MISSING = None
-"""The label of the missing value."""
+"""The label under which answers show the missing value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionBinning:
-    """A column's grid points in groups.
+    """How a question divides one column's grid points into groups, and how these lie in the model's cells.
 
     Parameters
     ----------
@@ -76,9 +76,10 @@ class QuestionBinning:
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
 
     def heaped(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return `cell_share` were the rows of each leaf that is cut all in its larger part, and all in its smaller one.
+        """Return `cell_share` in the two extreme cases that divided leaves are point masses, for error bars.
 
-        None where no leaf is cut, or where values are summed.
+        Each divided leaf's rows are all in its larger part, or all in its smaller one.  None where no leaf is divided,
+        or where values are summed.
         """
         rows = sparse.csr_array(self.leaf_share)
         largest = np.maximum.reduceat(np.append(rows.data, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
@@ -100,7 +101,7 @@ class QuestionBinning:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return the part of each leaf's grid points in each group, or their weights' part; a sparse (axis.size, count) array.
+    """Return the fraction of each leaf's grid points (or their ``weights``) in each group, sparse (leaves, count).
 
     Leaves and groups are few runs of neighbouring grid points, with one sum each.
     """
@@ -115,7 +116,7 @@ def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | 
 
 
 def runs_of(*parts: AnyArray) -> IntArray:
-    """Return where runs of neighbouring grid points begin, from 0, within which each part, (n,), has one value."""
+    """Return the first points of runs of neighbours over which all given arrays, (n,) each, are constant."""
     changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
     return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 
@@ -129,14 +130,14 @@ def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
 
 
 def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
-    """Return one group for every grid point that a released row may have, and their labels; for columns with levels."""
+    """Return one group per releasable grid point with its label, for columns with levels."""
     releasable = grid_of(column).releasable
     levels = labels_of(column)
     return np.arange(releasable), tuple(levels[u] if u < len(levels) else MISSING for u in range(releasable))
 
 
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the coarse cells of an ordered axis as groups, special and missing values apart, with labels."""
+    """Return the model's coarse cells of an ordered column as groups with labels, special and missing values apart."""
     grid = grid_of(column)
     starts = np.union1d(axis.starts[axis.starts < grid.releasable], np.arange(grid.regular, grid.releasable))
     cells = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
@@ -145,7 +146,7 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
-    """Return cells of a column of numbers as groups: a number of equal ones, or those between given ends."""
+    """Return bins of a numeric column as groups with labels: ``bins`` equal ones, or those between given ends."""
     grid = grid_of(column)
     if isinstance(bins, int):
         starts = grid.even_starts(bins)
@@ -166,7 +167,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
-    """Return how a marginal shows a column: by level, by given bins, or by the release's own cells."""
+    """Return the groups and labels in which an answer shows a column: levels, given bins, or the release's cells."""
     if has_labels(column):
         return by_level(column)
     return by_cell(column, axis) if bins is None else by_bins(column, bins)
@@ -174,23 +175,27 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 @lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each releasable grid point's value as a float, 0 if missing, and 1 where there is one; (releasable,) each."""
+    """Return each releasable grid point's value, 0 if missing, and 1 where there is one, (releasable,) each."""
     values, missing = grid_values(column)
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 
 
 LONGEST = 2.0**62
-"""This many microseconds are beyond what a moment or a length of time can hold: what is longer, or not known, is missing.
-Derived: below the 2^63 of 64 bits."""
+"""Times of this many microseconds or more cannot be represented, and count as missing.  Derived: below the 2^63 of 64
+bits.
+"""
 
 
 def show_number(column: Column, value: float) -> object:
-    """Return a number in the terms of `grid_values` as a user writes it; NaN, where no error is known, as no time."""
+    """Return a number, in microseconds for times, as users write the column's values; NaN becomes no time."""
     return column.estimate(value)
 
 
 def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
-    """Return groups, numbers of the keys of runs by first appearance without -1, and the names of their ranges."""
+    """Return the group of each grid point, numbered by first appearance, and each group's label, a range of values.
+
+    ``key`` says which runs of grid points form one group, -1 for none.
+    """
     of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order) + 1, np.int64)
@@ -205,7 +210,7 @@ def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray
 
 
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
-    """Return keys as numbers without gaps, in their order, -1 for those below 0, and where each occurs first.
+    """Renumber keys without gaps in their order, -1 for negative ones, and return where each key first occurs.
 
     As `np.unique` does, but in linear time: keys are few, or not much larger than their number.
     """
@@ -218,7 +223,7 @@ def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _range(column: Column, first: int, last: int) -> object:
-    """Return the name of the grid points from ``first`` to ``last``."""
+    """Return the label of the values from grid point ``first`` to ``last``."""
     values, missing = grid_values(column)
     grid = grid_of(column)
     if missing[first]:
@@ -233,17 +238,17 @@ def _range(column: Column, first: int, last: int) -> object:
 
 
 def show_value(column: Column, value: AnyArray) -> object:
-    """Return one value of a column in the form in which users know it."""
+    """Return one value of a column as users write it."""
     return column.shown(value)
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
-    """Return sums over bins, (bins, ...), divided by the number of grid points of each bin; 0 for empty bins."""
+    """Return sums over cells, (cells, ...), divided by each cell's number of grid points; 0 for cells without any."""
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 
 
 def _mass(refinement: Refinement) -> FloatArray:
-    """Return the (bins, 1) weights of coarse bins; 1 for bins of weight 0, which are divided by."""
+    """Return the weight of each coarse cell, (cells, 1); 1 instead of 0, as it is a divisor."""
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

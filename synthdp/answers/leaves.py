@@ -22,11 +22,11 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.grid import has_labels
 
 _AT_ONCE = 2**22
-"""Memory block.  A safety limit."""
+"""Most entries of a weight matrix in memory at once.  A safety limit."""
 
 
 class Histogram(NamedTuple):
-    """Noisy counts of sets of leaves.
+    """A noisy histogram of one column, whose cells are sets of its leaves.
 
     Parameters
     ----------
@@ -57,11 +57,14 @@ class FineBinCounts(Protocol):
         ...
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
-        """Return the variance of the error of ``weights @ counts``, (q,); weights are (q, size), dense or sparse."""
+        """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), dense or sparse."""
         ...
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
+
+        Weights are (size,).
+        """
         ...
 
 
@@ -88,23 +91,23 @@ class FineBinEstimates:
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        """Return how many fine bins each coarse bin has."""
+        """(groups,) the number of leaves in each group."""
         return np.bincount(self.group).astype(np.float64)
 
     @cached_property
     def _mean(self) -> Sparse:
-        """The matrix that takes functions of leaves, (q, size), to their means over groups, (q, groups)."""
+        """The sparse matrix that averages functions of leaves, (q, size), over groups, (q, groups)."""
         places = (np.arange(len(self.group)), self.group)
         return sparse.csr_array((1 / self._sizes[self.group], places), shape=(len(self.group), len(self._sizes)))
 
     @cached_property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each count."""
+        """(size,) variance of the error of each leaf's count."""
         of_group = np.diag(self.sums_covariance) / self._sizes**2 + self.own_variance * (1 - 1 / self._sizes)
         return np.asarray(of_group[self.group], np.float64)
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
-        """Return the variance of the error of ``weights @ counts``, (q,); weights are (q, size), dense or sparse."""
+        """Return the error variances of ``weights @ counts``, (q,), for weights (q, size), dense or sparse."""
         mean: Any = weights @ self._mean
         mean = mean.toarray() if sparse.issparse(weights) else np.asarray(mean)
         squares = (weights * weights) @ self.own_variance[self.group]
@@ -112,7 +115,10 @@ class FineBinEstimates:
         return np.asarray(np.maximum(np.einsum("ij,ij->i", mean @ self.sums_covariance, mean) + own, 0.0))
 
     def covariances(self, weights: FloatArray) -> FloatArray:
-        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,)."""
+        """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
+
+        Weights are (size,).
+        """
         mean = np.asarray(weights @ self._mean)
         own = self.own_variance[self.group] * (weights - mean[self.group])
         return np.asarray((self.sums_covariance @ mean / self._sizes)[self.group] + own)
@@ -120,7 +126,7 @@ class FineBinEstimates:
 
 @dataclass(frozen=True, eq=False)
 class InDomainFineBins:
-    """Leaves whose misfits, counted in leaves of their own, are spread over the others in proportion.
+    """Leaf counts after out-of-domain rows, counted in leaves of their own, were spread over the others in proportion.
 
     Linear to first order: the slope is ``diag(scale) + outer(share, misfit)``.
 
@@ -142,7 +148,7 @@ class InDomainFineBins:
 
     @classmethod
     def of(cls, leaves: FineBinCounts, fits: BoolArray, *, least: float) -> InDomainFineBins:
-        """Return leaves spread over the leaves that ``fits`` marks; at least ``least`` rows are taken to fit."""
+        """Spread the rows in leaves not marked by ``fits`` over those marked, which hold at least ``least`` rows."""
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), least)
         ratio = float(leaves.counts[~fits].sum()) / fitting
@@ -151,13 +157,13 @@ class InDomainFineBins:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each count."""
+        """(size,) variance of the error of each leaf's count, to first order."""
         between = self.leaves.covariances(self.misfit)
         found = self.scale**2 * self.leaves.variance + 2 * self.scale * self.share * between
         return np.asarray(np.maximum(found + self.share**2 * float(self.misfit @ between), 0.0))
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
-        """Return the variance of the error of ``weights @ counts``, (q,)."""
+        """Return the error variances of ``weights @ counts``, (q,), to first order."""
         step = max(1, _AT_ONCE // len(self.counts))
         found = []
         for begin in range(0, weights.shape[0], step):
@@ -173,7 +179,7 @@ class InDomainFineBins:
 
 
 def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
-    """Return the leaves that explain independent noisy histograms best.
+    """Estimate a column's leaf counts from all its noisy histograms by generalised least squares.
 
     Parameters
     ----------
@@ -213,7 +219,7 @@ def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
-    """Return histograms, one for each set of cells, averaged by precision."""
+    """Average histograms that have the same cells by precision, so that each set of cells occurs once."""
     found: dict[bytes, Histogram] = {}
     for histogram in histograms:
         cells = histogram.cell.tobytes()
@@ -227,7 +233,7 @@ def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
 
 
 def _combined(key: IntArray, other: IntArray) -> IntArray:
-    """Return numbers that are equal where both keys are."""
+    """Return numbers, (n,), that are equal exactly where both keys are equal."""
     low = int(other.min())
     joint = key * (int(other.max()) - low + 1) + (other - low)
     return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)
@@ -259,7 +265,10 @@ def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
 
 
 def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
-    """Return numbers of rows as their spread within a leaf counts them: n (1 + (n - 1) k)."""
+    """Return the rows of each leaf, (leaves,), inflated for clumping: n (1 + (n - 1) k), with k = ``uneven``.
+
+    The variance of where in a leaf they lie is proportional to it.
+    """
     rows = np.maximum(counts, 0.0)
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))
 

@@ -20,12 +20,12 @@ from synthdp.schema.column import Column
 
 
 def positive(sums: FloatArray) -> FloatArray:
-    """Return numbers of rows as denominators: of no rows nothing is known."""
+    """Return numbers of rows for use as denominators, with NaN where there are none, as nothing is known then."""
     return np.where(sums > 0, sums, np.nan)
 
 
 def moment(question: Moments, sums: FloatArray) -> FloatArray:
-    """Return what is asked from the sums of the powers 0, 1 and 2, (3, q)."""
+    """Return the sum, mean or variance asked for, (q,), from sums of the powers 0, 1 and 2 of values, (3, q)."""
     rows, first, second = sums
     match question:
         case Sum():
@@ -37,7 +37,7 @@ def moment(question: Moments, sums: FloatArray) -> FloatArray:
 
 
 def pearson(sums: FloatArray) -> FloatArray:
-    """Return correlations from the sums of products of powers, (3, 3, q); 0 where a column does not vary."""
+    """Return correlations, (q,), from sums of products of powers, (3, 3, q); 0 where a column does not vary."""
     means = sums / positive(sums[0, 0])
     covariance = means[1, 1] - means[1, 0] * means[0, 1]
     variances = (means[2, 0] - means[1, 0] ** 2) * (means[0, 2] - means[0, 1] ** 2)
@@ -48,46 +48,46 @@ def pearson(sums: FloatArray) -> FloatArray:
 
 @runtime_checkable
 class FunctionFamily(Protocol):
-    """Several functions on [-1, 1] at once, such as `GaussianKernels`."""
+    """Several functions on [-1, 1]^d evaluated at once, such as `GaussianKernels`."""
 
     def averages(self, points: FloatArray) -> FloatArray:
-        """Return the average of each over points."""
+        """Return the average of each function over points, (m, d); (q,)."""
         ...
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return the values of each at points, (m, q)."""
+        """Return the values of each function at points, (m, d); (m, q)."""
         ...
 
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
-    """Draw the point of [-1, 1] of a column for rows in leaves."""
+    """Draw a point of [-1, 1] for each given leaf of a column, (n,)."""
     points: FloatArray = points_of_grid(axis.column)[axis.indices_in(leaves, rng)]
     return points
 
 
 def points_of_grid(column: Column) -> FloatArray:
-    """Return where each releasable grid point lies: the declared bounds at -1 and 1, a missing or the only value at 0."""
+    """Return the place of each releasable grid point in [-1, 1], (releasable,): bounds at the ends, missing at 0."""
     values, missing = grid_values(column)
     lower, upper = bounds_of(column)
     return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / ((upper - lower) or 1))
 
 
 def averages(function: Any, points: FloatArray) -> FloatArray:
-    """Return the average over points of a function, or of each one of a family."""
+    """Return the average over points, (m, d), of a function, (1,), or of each function of a family, (q,)."""
     if isinstance(function, FunctionFamily):
         return function.averages(points)
     return np.array([values_at(function, points).mean()])
 
 
 def values_of(function: Any, points: FloatArray) -> FloatArray:
-    """Return the values at points, (m, q), of a function, or of each one of a family."""
+    """Return the values at points, (m, d), of a function or a family; (m, q)."""
     if isinstance(function, FunctionFamily):
         return function.values(points)
     return values_at(function, points)[:, None]
 
 
 def values_at(function: Any, points: FloatArray) -> FloatArray:
-    """Return a function's values at points; ParameterError if they are not one finite number each."""
+    """Return a function's values at points, (m,); raise ParameterError unless it gives one finite number each."""
     found = np.asarray(function(points), np.float64)
     if found.shape != (len(points),) or not np.isfinite(found).all():
         raise ParameterError(f"a smooth function must return ({len(points)},) finite values, not {found.shape}")
@@ -97,12 +97,14 @@ def values_at(function: Any, points: FloatArray) -> FloatArray:
 Weighable = Count | Share | Sum | Mean
 
 EVENLY = 1 / 3
-"""Variance of a number that is uniform on [-1, 1].  Derived: 1/3, the integral of x^2 / 2."""
+"""Variance of a uniform number on [-1, 1]: of a weight within its class, in half widths.  Derived: 1/3, the integral of
+x^2 / 2.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassWeights:
-    """What is known of the weights of groups of grid points of a weight.
+    """The survey weights of groups of rows, where weights are known only by class.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ class ClassWeights:
 
     @classmethod
     def of(cls, column: Column, groups: IntArray, count: int) -> ClassWeights:
-        """Return the moments of groups of grid points; no group has points of several classes.
+        """Look up the class of each group of grid points, and the classes' mean weights, errors and widths.
 
         Parameters
         ----------
@@ -145,11 +147,11 @@ class ClassWeights:
         )  # fmt: skip
 
     def summed(self, rows: FloatArray, values: FloatArray) -> FloatArray:
-        """Return sums over classes of rows, (g, ...), times a value of each class."""
+        """Return the sum over groups of rows, (g, ...), times the value of each group's class."""
         return np.asarray(np.tensordot(self._each(values), rows, axes=(0, 0)))
 
     def error(self, slope: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the standard error, (q,), of an answer that is not in its rows but in its weights.
+        """Return the standard error of an answer, (q,), due to uncertain weights, not to uncertain rows.
 
         Parameters
         ----------
@@ -165,12 +167,12 @@ class ClassWeights:
         return np.asarray(np.sqrt(variance))
 
     def _each(self, values: FloatArray) -> FloatArray:
-        """Return a value for each code, from values by class; 0 for codes of no class."""
+        """Return each group's value, (g,), from values by class; 0 for groups without a class."""
         return np.where(self.kind >= 0, values[self.kind], 0.0)
 
 
 class Slope(NamedTuple):
-    """An answer, (q,), and what `ClassWeights.error` needs."""
+    """An answer, (q,), and its sensitivity to weights, from which `ClassWeights.error` computes the error."""
 
     estimate: FloatArray
     slope: FloatArray
@@ -182,7 +184,10 @@ Rows = Callable[[int], FloatArray]
 
 
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
-    """Answer a question from the rows of each class."""
+    """Answer a weighted question from the rows of each group of weights.
+
+    ``rows(i)`` counts the rows that meet condition i.
+    """
     sums = rows(0)
     total = partial(weights.summed, values=weights.means)
     match question:
@@ -203,5 +208,5 @@ def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
 
 
 def has_classes(column: Column) -> bool:
-    """Say whether a column is a survey weight whose classes have measured means."""
+    """Return whether a column is a survey weight whose class means were measured."""
     return bool(column.class_values())

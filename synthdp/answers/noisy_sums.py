@@ -27,15 +27,17 @@ from synthdp.queries.products import ProductSums, TellsTables
 from synthdp.schema.schema import Schema
 
 MOST_NUMBERS = 2**24
-"""Most numbers of one question, answers times cells.  Safety limit: 128 MB."""
+"""Most entries (answers times cells) of one question's weight matrix.  A safety limit: 128 MB."""
 
 EXACT = 1e-6
-"""Tolerance: a function of a column's cells that least squares reproduces this nearly is one of what was measured."""
+"""A question can be answered only if least squares on the measured functions reproduces it to this precision.  A
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """The noisy answers of a release that give tables of its columns.
+    """Noisy answers of a release without a model, from which tables of its columns can be computed.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class NoisySums:
     row_count: tuple[float, float]
 
     def sums_of(self, names: Sequence[str]) -> ProductSums:
-        """Return what is known of the table of some columns, by the measurement with the least noise.
+        """Return the noisy table of some columns from the measurement with the least noise.
 
         Raises
         ------
@@ -74,7 +76,7 @@ class NoisySums:
 
 
 def answered(source: NoisySums, question: object) -> Answers:
-    """Answer a count, a share, a sum, a mean or a marginal.
+    """Answer a count, share, sum, mean or marginal from noisy sums alone, with exact standard errors.
 
     A sum or a mean of a column that was released in cells takes the middle of each; half its width is the bias.
 
@@ -100,14 +102,14 @@ def answered(source: NoisySums, question: object) -> Answers:
 
 
 def missing_rows(sums: ProductSums, rows: float) -> float:
-    """Return how many rows are missing from a table of one column, by noisy sums."""
+    """Return the number of rows not counted in a one-column table (out of its domain), by noisy sums."""
     basis = _Basis.of(sums.features[0], sums.axes[0])
     counted = basis.solved[sums.axes[0].releasable].sum(axis=0) @ sums.values
     return rows - float(counted)
 
 
 class _Asked(NamedTuple):
-    """The columns of a question, and which rows go to which answer."""
+    """A question resolved to noisy sums: its columns, groups, labels and condition."""
 
     sums: ProductSums
     names: tuple[str, ...]
@@ -121,7 +123,7 @@ class _Asked(NamedTuple):
 def _asked(
     source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any], *, more: Sequence[str] = ()
 ) -> _Asked:
-    """Return the released sums that a question needs, with the groups and labels of its answer.
+    """Find the noisy sums that a question needs, and its groups, labels and condition.
 
     Raise ParameterError if there are none.
     """
@@ -145,14 +147,14 @@ def _asked(
 
 
 def _counts(source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any]) -> Answers:
-    """Return the answers of a count or marginal, with error bars from noise alone."""
+    """Answer a count or marginal, with error bars from noise alone."""
     asked = _asked(source, by, where, bins)
     estimate, stddev = _linear(asked, asked.inside)
     return with_intervals(asked.labels, estimate, stddev, [MEASURED] * len(estimate), lowest=0.0)
 
 
 def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
-    """Return the answers of a share, a sum or a mean; a ratio has the error of its linear expansion."""
+    """Answer a share, sum or mean; a ratio has the error of its linear expansion."""
     if isinstance(question, Share):
         more: tuple[str, ...] = tuple(sorted(columns_of(question.condition)))
         asked = _asked(source, question.by, question.where, {}, more=more)
@@ -192,7 +194,7 @@ def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
 
 
 def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the sums over the cells of each answer of what a row in them counts, and their standard deviations.
+    """Return weighted sums over the cells of each answer's group, and their standard deviations, (answers,) each.
 
     Parameters
     ----------
@@ -223,8 +225,8 @@ def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = Non
     cells = math.prod(axis.size for axis in sums.axes)
     if math.prod(shape) * cells > MOST_NUMBERS:
         raise ParameterError(
-            f"this question has {math.prod(shape)} answers from {cells} cells each: name fewer columns, or ask without "
-            "a condition"
+            f"this question has {math.prod(shape)} answers, each a sum over {cells} cells, which is too many: name fewer "
+            "columns, or ask without a condition"
         )
     table = np.asarray(weights, np.float64)[None]
     for j, group in enumerate(groups):  # (answers so far, cells_1, ..., cells_d)
@@ -240,7 +242,7 @@ def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = Non
 
 
 def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
-    """Return what is lost of a function of the cells if one column is only known by what was measured of it."""
+    """Return what is lost of a weighting of cells if a column is known only through the measured functions."""
     place = next(i for i, one in enumerate(asked.sums.axes) if one is axis)
     basis = _Basis.of(asked.sums.features[place], axis)
     kept = np.moveaxis(np.asarray(weights, np.float64), place, -1) * axis.releasable
@@ -249,7 +251,7 @@ def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
 
 
 class _Basis(NamedTuple):
-    """How functions of a column's cells are combinations of what was measured."""
+    """How functions of a column's cells are expressed by the functions that were measured."""
 
     solved: FloatArray
     """(cells, f) each cell's indicator as a combination of the functions, by least squares."""
@@ -258,9 +260,9 @@ class _Basis(NamedTuple):
 
     @classmethod
     def of(cls, features: FloatArray, axis: Axis) -> _Basis:
-        """Return the matrix that turns released features of a column into counts of its cells.
+        """Compute the matrix that turns measured functions into counts of cells, and what it cannot recover.
 
-        And what it cannot recover.
+        ``features``, (f, cells), are the functions' values.
         """
         solved = np.zeros((axis.size, len(features)))
         if features.shape[0] == features.shape[1] and np.array_equal(features, np.eye(len(features))):
@@ -273,7 +275,10 @@ class _Basis(NamedTuple):
         return cls(solved, None if np.abs(projection - exact).max() < EXACT else projection)
 
     def of_functions(self, functions: FloatArray, axis: Axis) -> FloatArray:
-        """Return functions of the cells, (q, cells), as combinations of what was measured, (q, f), or refuse them."""
+        """Express functions of cells, (q, cells), by the measured ones, (q, f).
+
+        Raise ParameterError if that loses something.
+        """
         kept = functions * axis.releasable
         if self.projection is not None and np.abs(kept @ self.projection - kept).max() > EXACT:
             raise _undecided(axis)
@@ -281,14 +286,14 @@ class _Basis(NamedTuple):
 
 
 def _undecided(axis: Axis) -> ParameterError:
-    """Return the error for a question that cuts what was released of a column."""
+    """Return the error for a question that distinguishes values which the release does not."""
     return ParameterError(
         f"what was released of column {axis.name!r} does not tell apart the values that the question tells apart"
     )
 
 
 def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: Node) -> FloatArray:
-    """Return which cells meet a condition, (cells_1, ..., cells_d)."""
+    """Return which combinations of cells meet a condition, 1 or 0, (cells_1, ..., cells_d)."""
     found: dict[Any, BoolArray] = {}
     for comparison in comparisons_of(where):
         place = names.index(comparison.column)
@@ -296,7 +301,9 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
         found[comparison] = of_cell.reshape([-1 if i == place else 1 for i in range(len(names))])
     shape = [axis.size for axis in sums.axes]
     if math.prod(shape) > MOST_NUMBERS:
-        raise ParameterError(f"this condition splits the columns into {math.prod(shape)} cells: name fewer columns")
+        raise ParameterError(
+            f"the columns of this condition have {math.prod(shape)} cells together, too many: name fewer columns"
+        )
     allowed = [
         axis.releasable.reshape([-1 if i == j else 1 for i in range(len(shape))]) for j, axis in enumerate(sums.axes)
     ]
@@ -305,18 +312,24 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
 
 
 def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
-    """Return a whole number of each cell, where all its grid points have the same; -1 in cells that are never released."""
+    """Return a whole number per cell from one per grid point; -1 in never-released cells.
+
+    Raises ParameterError if a cell's points differ.
+    """
     low, high = _ends(axis, of_point.astype(np.float64))
     if (low[axis.releasable] != high[axis.releasable]).any():
         raise ParameterError(
-            f"column {axis.name!r} was released in {int(axis.releasable.sum())} cells, and the question takes "
-            "only a part of one cell: ask about whole cells"
+            f"column {axis.name!r} was counted in {int(axis.releasable.sum())} bins, and the question cuts a bin in two: "
+            "ask about whole bins"
         )
     return np.asarray(np.where(axis.releasable, low, -1)).astype(np.int64)
 
 
 def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest number of the grid points of each cell; infinite in cells without any."""
+    """Return the least and the largest number among each cell's grid points, (cells,) each.
+
+    Infinite in cells without any.
+    """
     there = axis.starts < len(of_point)
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
     np.minimum.at(low, axis.cells[there], np.minimum.reduceat(of_point, axis.starts[there]))
@@ -325,7 +338,7 @@ def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _numbers(axis: Axis) -> tuple[FloatArray, FloatArray, float]:
-    """Return the middle of each cell's numbers, 1 where there are numbers, and how far any is from its middle."""
+    """Return the middle of each cell's numbers, 1 or 0 for whether it has any, and the largest half width of a cell."""
     values, present = numbers_of(axis.column)
     there = _of_cells(axis, present)
     low, high = _ends(axis, values)

@@ -17,16 +17,16 @@ from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 
 INSIDE = 1e-9
-"""Part of a leaf's rows that is left for its last value.  A numerical tolerance."""
+"""Fraction of a leaf's rows left for its last value when an interval ends in it.  A numerical tolerance."""
 
 
 def quantile_intervals(
     leaves: FineBinCounts, axis: Axis, shares: FloatArray, inside: BoolArray, *, spread: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Return quantiles and the ends of their intervals: the quantiles of q -/+ 1.96 standard errors of F(quantile).
+    """Return quantiles of a column and the ends of their 95 % intervals, (q,) each.
 
-    Woodruff (1952).  A quantile is a value that rows may have; so are the ends, so that intervals of columns of few values
-    hold the truth more often than they say.
+    The ends are the quantiles of q -/+ 1.96 standard errors of F(quantile): Woodruff (1952). A quantile is a value that
+    rows may have; so are the ends, so that intervals of columns of few values hold the truth more often than they say.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def quantile_intervals(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedSupport:
-    """The values of a column's grid points, group after group.
+    """The values of a column's grid points sorted by group and value, to look up quantiles.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SortedSupport:
 
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
-        """Return the places of grid points in groups, -1 for a point in none."""
+        """Sort the values of grid points by their group; points with group -1 are left out."""
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
@@ -103,7 +103,7 @@ class SortedSupport:
         return cls(found, values[points], np.append(0, np.cumsum(sizes)))
 
     def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:
-        """Return the values up to which shares of the rows lie, which are spread evenly over the grid points of each group.
+        """Return the values at given shares of the rows, where rows are spread evenly over each group's grid points.
 
         Parameters
         ----------
@@ -118,18 +118,18 @@ class SortedSupport:
 
 
 def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
-    """Return units by their values; most columns have them so already."""
+    """Return positions ``units`` sorted by their values; fast where they are sorted already, as in most columns."""
     key = values if len(units) == len(values) else values[units]
     return units if _rises(key) else units[np.argsort(key, kind="stable")]
 
 
 def _rises(values: AnyArray) -> bool:
-    """Say whether values never fall."""
+    """Return whether values never decrease."""
     return bool((values[1:] >= values[:-1]).all())
 
 
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return in which step of a distribution function each share lies, and how far within it, from 0 to 1."""
+    """Return the step of a distribution function in which each share lies, and how far within it, from 0 to 1."""
     after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
     low, high = cumulative[after - 1], cumulative[after]
     return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
@@ -138,7 +138,7 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
 def _errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
 ) -> FloatArray:
-    """Return the standard error of the distribution function at some of its steps, (len(at),): a ratio of sums."""
+    """Return the standard error of an estimated distribution function, a ratio of sums, at steps ``at``, (len(at),)."""
     rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
     weights, squares = (np.zeros((len(at), len(leaves.counts))) for _ in range(2))
@@ -150,7 +150,7 @@ def _errors(
 
 
 def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the leaf of each grid point, leaves with special values between their numbers in parts below and above these.
+    """Return each grid point's leaf, with leaves divided where special values lie between their numbers.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Interpolate ``values`` at ``x`` as `np.interp` does, but find them at the steps around each x only."""
+    """Interpolate ``values`` at ``x`` as `np.interp` does, but compute them only at the steps around each x."""
     left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
     low, high = values(left), values(left + 1)
     part = np.clip((x - steps[left]) / np.maximum(steps[left + 1] - steps[left], 1e-300), 0.0, 1.0)
@@ -175,14 +175,16 @@ def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], Floa
 
 
 def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
-    """Answer numbers of rows by one column with leaves; (q, leaves) parts of them are counted.
+    """Return counts, (q,), and standard errors, from one column's leaves.
+
+    ``shares``, (q, leaves), says which part counts.
 
     Where rows lie at point masses, the error of a fine bin that is cut is added to the noise's, not its square: see
     `cut_point_mass_errors`.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:
-        raise ParameterError("the release keeps no noisy marginal of this column")
+        raise ParameterError("the release has no noisy marginal of this column: ask about another column")
     counts = effective_counts(leaves.counts, uneven * (1 - uneven))
     spread = np.maximum(shares @ counts - (shares * shares) @ counts, 0.0)
     heaps = cut_point_mass_errors(shares, leaves.counts, uneven) / NORMAL
@@ -190,15 +192,15 @@ def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[Fl
 
 
 def summed(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Answer the sum of a function of one column over some grid points."""
+    """Return the sum of a function of one column over some of its grid points, and its standard error, (1,) each."""
     axis, some = direct.model.refinements[column].fine, np.where(inside, values, 0.0)
     return one_way(direct, column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
 
 def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Answer the mean of a function of one column over some grid points: a ratio, with its first-order error.
+    """Return the mean of a function of one column over some of its grid points, and its standard error, (1,) each.
 
-    Of no grid points it is NaN.
+    A ratio, with its first-order error; NaN over no grid points.
     """
     if not inside.any():
         return np.full(1, np.nan), np.full(1, np.nan)
@@ -216,10 +218,10 @@ def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatA
 
 
 def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
-    """Answer sums over rows of functions of one column's grid points.
+    """Return sums over rows of functions of one column, and their standard errors, (q,) each.
 
-    Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled evenly,
-    is part of the error.
+    Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled
+    evenly, is part of the error.
 
     Parameters
     ----------
@@ -230,7 +232,7 @@ def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArra
     """
     leaves = direct.leaves(column)
     if leaves is None:
-        raise ParameterError("the release keeps no noisy marginal of this column")
+        raise ParameterError("the release has no noisy marginal of this column: ask about another column")
     counts = direct.spread(column)
     spread = np.maximum(squares @ counts - (means * means) @ counts, 0.0)
     return np.asarray(means @ leaves.counts), np.sqrt(leaves.variances(means) + spread)

@@ -19,8 +19,9 @@ from synthdp.randomness import generator
 from synthdp.tables.results import dataframe
 
 DRAWS = 40_000
-"""Draws of the largest of some correlated errors; the width of a band is then right to about half a per cent.  A numerical
-tolerance."""
+"""Random draws from which the width of a simultaneous band is computed, right to about half a per cent.  A numerical
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +48,12 @@ class OverTime:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def of_single_periods(self) -> OverTime:
-        """Return the estimates of single periods, where these are of all rows up to each."""
+        """Turn estimates for all rows up to each period into estimates for the single periods: differences."""
         steps = np.eye(len(self.estimates)) - np.eye(len(self.estimates), k=-1)
         return OverTime(self.names, steps @ self.estimates, steps @ self.covariance @ steps.T)
 
     def band(self) -> float:
-        """Return how many standard errors all estimates lie within together, with probability 95 %."""
+        """Return the half width of a simultaneous 95 % band for all periods, in standard errors."""
         errors = self.standard_errors
         known = errors > 0
         if not known.any():
@@ -64,14 +65,14 @@ class OverTime:
         return float(np.quantile(np.abs(draws).max(axis=0), LEVEL))
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
-        """Return how much larger the second period's number is than the first's, and the standard error of that."""
+        """Return the second period's estimate minus the first's, and its standard error."""
         weights = np.zeros(len(self.estimates))
         weights[second] += 1.0
         weights[first] -= 1.0
         return self.linear(weights)
 
     def trend(self) -> tuple[float, float]:
-        """Return the change from one period to the next by generalised least squares, and its standard error.
+        """Return the mean change per period by generalised least squares, and its standard error.
 
         Raises
         ------
@@ -92,7 +93,7 @@ class OverTime:
         return float(weights @ self.estimates), math.sqrt(max(variance, 0.0))
 
     def to_frame(self, *, least: float = -np.inf, most: float = np.inf) -> Any:
-        """Return a DataFrame with one row a period.
+        """Return a DataFrame with one row a period: estimate, standard error, interval and band.
 
         Each interval holds in 95 of 100 releases; the band holds in all periods at once in as many.
         """

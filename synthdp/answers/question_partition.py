@@ -47,7 +47,7 @@ from synthdp.schema.schema import Schema
 
 
 def about_modelled_columns(question: Question, schema: Schema) -> Question:
-    """Return a question whose condition names modelled columns only.
+    """Return a question in which conditions on derived columns are replaced by ones on modelled columns.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def about_modelled_columns(question: Question, schema: Schema) -> Question:
 
 
 def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
-    """Return the position and the declaration of a modelled column that is no identifier.
+    """Return the position and declaration of a modelled column; raise an error for identifiers and derived columns.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
 
 
 def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
-    """Return the groups in which a marginal shows a column, which may be derived from a modelled one.
+    """Return the groups in which a marginal shows a column, which may be looked up from a modelled one.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Question
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
-    """Return a condition in which derived columns are replaced by conditions on the columns that they come from."""
+    """Replace derived columns in a condition by equivalent conditions on the columns they are looked up from."""
     match node:
         case Not(part):
             return Not(_modelled(part, schema))
@@ -115,7 +115,7 @@ def _modelled(node: Node, schema: Schema) -> Node:
 
 
 def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
-    """Return the values of some grid points of a column of levels or whole numbers, ``None`` for a missing one."""
+    """Return the values of the chosen grid points of a column of levels or whole numbers; ``None`` for missing."""
     raw = decode(column, np.flatnonzero(chosen).astype(np.uint32))
     if isinstance(raw, Numbers):
         gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -124,12 +124,12 @@ def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
 
 
 MOST_CELLS = 1_000_000
-"""Cap on cells of a question.  A safety limit."""
+"""Most cells of the table that a question needs.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionPartition:
-    """A table of groups of several columns, and what becomes of its cells.
+    """How a question divides the rows: a table of groups of its columns, and the answer that each cell belongs to.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class QuestionPartition:
     size: int
 
     def sums(self, table: FloatArray, condition: int = 0) -> FloatArray:
-        """Return the sums of a table of groups over the cells of each answer where a condition holds.
+        """Sum a table of groups over the cells of each answer in which one of the conditions holds.
 
         Returns
         -------
@@ -177,7 +177,7 @@ def partition_for(
     leaves_of: int | None = None,
     by: Sequence[str] = (),
 ) -> QuestionPartition:
-    """Return the division of a model's rows that a question needs.
+    """Divide the rows by a question's conditions and groups into the coarsest table that answers it.
 
     Parameters
     ----------

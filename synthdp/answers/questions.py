@@ -19,17 +19,17 @@ from synthdp.checks import check_whole
 from synthdp.errors import ParameterError
 
 MOST_TERMS = 30
-"""Terms of a formula.  A safety limit."""
+"""Most terms of a regression formula.  A safety limit."""
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
-"""One piece of a formula: a name in backticks, a plain name, or a sign."""
+"""One piece of a regression formula: a name in backticks, a plain name, or a sign."""
 
 NO_MORE = "only names, ~ and + can stand in a formula: an intercept is always there, interactions are not offered"
-"""What a formula may hold, for errors."""
+"""What an error says that a formula may contain."""
 
 
 class Formula(NamedTuple):
-    """What is explained, and by which columns."""
+    """A parsed regression formula: the response column and the explaining columns."""
 
     response: str
     terms: tuple[str, ...]
@@ -74,18 +74,18 @@ def parse_formula(text: str) -> Formula:
 
 
 def _wrong(text: str, at: int, what: str) -> ParameterError:
-    """Return the error for a place in a formula; characters are counted from 1."""
+    """Return the error for a place in a formula, whose characters are counted from 1."""
     at += len(text[at:]) - len(text[at:].lstrip())
     return ParameterError(f"formula, character {at + 1}: {what}")
 
 
 MOST_COLUMNS = 6
-"""Columns of a marginal.  A safety limit."""
+"""Most columns of a marginal, and of groups.  A safety limit."""
 
 Bins: TypeAlias = int | tuple[float, ...]
 
 By: TypeAlias = str | Sequence[str]
-"""Columns by which rows are grouped."""
+"""Names of the columns by which rows are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,12 +400,12 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
 
 
 def _parsed(where: str | None) -> Node | None:
-    """Return the parsed condition, or None where there is none."""
+    """Parse a condition; None where there is none."""
     return None if where is None else parse(where)
 
 
 def _names(by: By) -> tuple[str, ...]:
-    """Return the names of grouping columns; raise ParameterError for too many, or one twice."""
+    """Return the names of grouping columns as a tuple; raise ParameterError for too many, or one twice."""
     if not isinstance(by, Iterable):
         raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)
@@ -415,19 +415,19 @@ def _names(by: By) -> tuple[str, ...]:
 
 
 def _name(column: object) -> str:
-    """Return a column's name; raise ParameterError unless it is a text."""
+    """Return a column's name unchanged; raise ParameterError unless it is a text."""
     if not isinstance(column, str):
         raise ParameterError("a column must be given by name")
     return column
 
 
 def _weight(column: object) -> str | None:
-    """Return the name of a weight's column, or None."""
+    """Return the name of the weight column, or None if there is none; raise ParameterError for anything else."""
     return None if column is None else _name(column)
 
 
 def _bins(value: Any) -> Bins:
-    """Return a number of bins, or their increasing ends as floats; raise ParameterError for anything else."""
+    """Return a number of bins, or increasing ends as floats; raise ParameterError for anything else."""
     if isinstance(value, int) and not isinstance(value, bool):
         check_whole("bins", value)
         return value

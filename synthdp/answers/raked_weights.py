@@ -1,4 +1,4 @@
-"""Survey weights of a synthetic table: raked to public totals of a population, or drawn towards their mean.
+"""Survey weights of a synthetic table: raked to public totals of a population.
 
 Post-processing of what a release published.
 """
@@ -6,22 +6,21 @@ Post-processing of what a release published.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from synthdp.answers.questions import Mean, Share
 from synthdp.arrays import FloatArray, IntArray
 from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
-"""Rounds over all totals at most, a safety limit of time; by which part of a total the last round may miss one; and by which
-part sums of several totals may differ.  Numerical tolerances."""
+"""Most rounds of raking over all totals (a safety limit of time); relative error of a total at which it ends; and
+relative difference by which sums of the totals may differ.  The latter two are numerical tolerances.
+"""
 
 LEAST = 1e-300
-"""Stands for 0 where a positive divisor is needed.  A numerical tolerance."""
+"""Replaces 0 where a positive divisor is needed.  A numerical tolerance."""
 
 
 def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArray:
@@ -79,60 +78,16 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
     if missed > ALIKE:
         raise ParameterError(
             "no weights of these rows meet all totals, because some combinations of groups have no row: draw "
-            "more rows, or join groups"
+            "more rows, or merge groups"
         )
     return weights
 
 
-def weight_shrinkage(release: Any, weight: str, questions: Sequence[Any]) -> float:
-    """Return how much of the differences between survey weights is worth its noise, 0 to 1, for some questions.
-
-    Weights w in a synthetic table may be replaced by ``part * w + (1 - part) * w.mean()``, with the same sum.  A weighted
-    share or mean then is ``part`` times the weighted one plus the rest times the unweighted one: this has a bias b, that one
-    more noise.  With their variances v and u the squared error is least at ``(b^2 + u) / (b^2 + u + v)``, where b^2 is told
-    from the squared difference of both answers less v and u.  Questions are pooled, each in parts of its v; errors of both
-    answers are taken to be independent, which leaves more of the weights.  It costs nothing.
-
-    Parameters
-    ----------
-    release
-        Of a table with that weight.
-    weight
-        The column.
-    questions
-        One or more `share` or `mean` without a weight, those that the table is made for.
-
-    Raises
-    ------
-    ParameterError
-        If a question is none of these, or is weighted already.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import synthdp as sd
-    >>> table = pd.DataFrame({"old": [True, False, False] * 500, "perwt": [90.0, 10.0, 10.0] * 500})
-    >>> known = sd.Schema({"old": sd.Boolean()})
-    >>> release = sd.SyntheticRelease(schema=known, weight="perwt", weight_bounds=(1, 100)).fit(table).release_
-    >>> sd.weight_shrinkage(release, "perwt", [sd.share("old")]) > 0.9
-    True
-    """
-    if not questions:
-        raise ParameterError("questions must be one or more shares or means")
-    real = noise = 0.0
-    for question in questions:
-        if not isinstance(question, Share | Mean) or question.weight is not None:
-            raise ParameterError("questions must be shares or means, and none may have a weight of its own")
-        plain, weighted = release.answer(question), release.answer(replace(question, weight=weight))
-        u, v = (np.maximum(np.asarray(one["standard_error"], np.float64) ** 2, LEAST) for one in (plain, weighted))
-        apart = np.asarray(plain["estimate"], np.float64) - np.asarray(weighted["estimate"], np.float64)
-        real += float(((np.maximum(apart**2 - u - v, 0.0) + u) / v).sum())
-        noise += len(v)
-    return real / (real + noise)
-
-
 def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, FloatArray]:
-    """Return the group of every row and the total of each; raise ParameterError unless each row and total has its other."""
+    """Return each row's group and each group's total.
+
+    Raise ParameterError for a row without a total, or a total without rows.
+    """
     if not hasattr(given, "items"):
         raise ParameterError(f"totals of {names} must map values to numbers, as a Series does")
     known = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
@@ -149,5 +104,5 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
     if len(place_of) < len(known):
         raise ParameterError(f"totals of {names} list a value twice")
     if len(empty):
-        raise ParameterError(f"no row has {known[int(empty[0])][0]} in {names}: draw more rows, or join groups")
+        raise ParameterError(f"no row has {known[int(empty[0])][0]} in {names}: draw more rows, or merge groups")
     return place, wanted

@@ -33,27 +33,30 @@ from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POINTS = 60_000
-"""Rows drawn from a model to estimate coefficients; what their number leaves open is part of the error.
-Tuned; not measured."""
+"""Rows drawn from a model to estimate regression coefficients; the error of drawing them is part of the standard error.
+Tuned; not measured.
+"""
 
 MOST_COEFFICIENTS = 80
-"""Cap on coefficients.  A safety limit."""
+"""Most coefficients of one regression.  A safety limit."""
 
 _AT_ONCE = 2**20
-"""Memory block.  A safety limit."""
+"""Most products of columns held in memory at once.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""Of correlations that are changed at random; a change that leads below is halved, so often at most.
-`LEAST_EIGENVALUE`: numerical tolerance.  `HALVINGS`: safety limit."""
+"""When correlations are changed at random, the matrix must keep this least eigenvalue; else the change is halved, at
+most HALVINGS times.  `LEAST_EIGENVALUE`: numerical tolerance.  `HALVINGS`: safety limit.
+"""
 
 COLLINEAR = 1e-7
-"""A column whose variance that earlier columns do not explain is below this part of it has no coefficient.
-A numerical tolerance."""
+"""A column gets no coefficient if earlier columns leave less than this fraction of its variance unexplained.  A
+numerical tolerance.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows drawn from a model as grid indices of its columns, each column when it is first needed.
+    """Rows drawn from a model as grid indices, computed column by column when needed.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ class Points:
     seed: int
 
     def indices(self, column: int) -> IntArray:
-        """Return the grid index of each row in a column."""
+        """Return the grid index of each row in a column, (m,)."""
         if column not in self._indices:
             leaves, rng = self.leaves_of(column), generator(self.seed + column)
             self._indices[column] = self.model.refinements[column].fine.indices_in(leaves, rng).astype(np.int64)
@@ -78,24 +81,24 @@ class Points:
 
     @cached_property
     def _indices(self) -> dict[int, IntArray]:
-        """Return the rows of the design by response column; filled as they are asked for."""
+        """A cache of `indices` by column."""
         return {}
 
     @classmethod
     def of_model(cls, model: SyntheticModel, seed: int) -> Points:
-        """Return rows that have the model's law."""
+        """Draw `POINTS` rows from the model."""
         codes: Codes = model.distribution.sample(POINTS, generator(seed))
         return cls(model, lambda j: draw_leaves(model.refinements[j], codes[:, j], generator(seed + j)), seed)
 
     @classmethod
     def of_pool(cls, model: SyntheticModel, bootstrap: Bootstrap, seed: int) -> Points:
-        """Return the points that the replicates of a bootstrap share."""
+        """Return the points that all replicates of a bootstrap share."""
         return cls(model, bootstrap.leaves, seed)
 
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """Answers questions about the coefficients of regressions.
+    """Answers regression questions about one release.
 
     Parameters
     ----------
@@ -118,22 +121,22 @@ class Regressions:
 
     @cached_property
     def drawn(self) -> Points:
-        """Rows of the model."""
+        """Rows drawn from the model, for the estimates."""
         return Points.of_model(self.model, self.seed)
 
     def pool(self, bootstrap: Bootstrap) -> Points:
-        """Return the points of a bootstrap; the last one's are kept."""
+        """Return the points of a bootstrap, for the errors; the points of the last one are kept."""
         if not self._pool or self._pool[0][0] is not bootstrap:
             self._pool[:] = [(bootstrap, Points.of_pool(self.model, bootstrap, self.seed))]
         return self._pool[0][1]
 
     @cached_property
     def _pool(self) -> list[tuple[Bootstrap, Points]]:
-        """Return the replicates and their points; filled at the first question."""
+        """A cache with the last bootstrap and its points."""
         return []
 
     def answer(self, question: Regression) -> Answers:
-        """Return the coefficients, group after group."""
+        """Return the coefficients of a regression with standard errors, group after group."""
         response, terms = question.formula
         columns = [self._column(name, response=name == response) for name in (response, *terms)]
         names = ["intercept", *(label for name in terms for label in self._labels(name))]
@@ -170,13 +173,13 @@ class Regressions:
     def _errors(
         self, question: Regression, bootstrap: Bootstrap, inside: BoolArray, columns: list[int]
     ) -> Iterator[FloatArray]:
-        """Yield for each replicate how far the coefficients of its fit are from its table's."""
+        """Yield, for each bootstrap replicate, its fit's coefficients minus its table's, (p,)."""
         design = self._design(self.pool(bootstrap), question, inside)
         fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
         yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
 
     def _straight(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
-        """Return by what correlations may differ from a drawn table's, (p + 1, p + 1), as `Design` has its columns."""
+        """Return the standard deviations of unmeasured correlations, (p + 1, p + 1), in the order of `Design`."""
         names, places, at = (*question.formula.terms, question.formula.response), {}, 1
         for name in names:
             j, column = modelled_column(self.model, name)
@@ -188,7 +191,7 @@ class Regressions:
         return found
 
     def _of_variances(self, terms: Sequence[str], coefficients: FloatArray, design: Design) -> FloatArray:
-        """Return what noise in the variances of terms leaves open in the coefficients, each over its term's variance."""
+        """Return the standard errors of coefficients, (p,), due to noise in the variance of their terms."""
         errors = np.zeros(len(coefficients))
         at = 1
         for name in terms:
@@ -214,12 +217,12 @@ class Regressions:
         return j
 
     def _labels(self, name: str) -> list[str]:
-        """Return the names of a column's coefficients: one a level but the first, or one for a number."""
+        """Return the names of a column's coefficients: one for each level but the first, or one for a number."""
         column = self.model.schema[name]
         return [f"{name}[{level}]" for level in labels_of(column)[1:]] if column.quantity == "label" else [name]
 
     def _inside(self, points: Points, question: Regression, columns: list[int]) -> BoolArray:
-        """Return which points have no missing value in a column of the formula and meet the condition."""
+        """Return which points, (m,), have no missing value in the formula's columns and meet the condition."""
         schema, names = self.model.schema, self.model.domain.names
         inside = np.logical_and.reduce([numbers_of(schema[names[j]])[1][points.indices(j)] > 0 for j in columns])
         if question.where is not None:
@@ -229,7 +232,7 @@ class Regressions:
         return np.asarray(inside, np.bool_)
 
     def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
-        """Return the intercept, the terms and the response of some points."""
+        """Return the design matrix of some points: intercept, terms and response, standardised."""
         parts = [np.ones((1, int(inside.sum())))]
         for name in (*question.formula.terms, question.formula.response):
             j, column = modelled_column(self.model, name)
@@ -240,7 +243,7 @@ class Regressions:
 
 
 def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int, ...]) -> BoolArray | bool:
-    """Return which points are in one group of each column that a question groups by."""
+    """Return which points, (m,), lie in given groups of the columns that a question groups by; True without any."""
     found: BoolArray | bool = True
     for grouping, group in zip(grouped, cell, strict=True):
         found = found & (grouping.groups[points.indices(grouping.column)] == group)
@@ -249,7 +252,7 @@ def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The intercept, the terms and the response of some points, shifted and scaled.
+    """The design matrix of a regression: intercept, terms and response, shifted and scaled for numerical accuracy.
 
     Parameters
     ----------
@@ -265,7 +268,7 @@ class Design:
 
     @classmethod
     def of(cls, columns: FloatArray) -> Design:
-        """Return columns shifted and scaled; the first is the intercept."""
+        """Standardise columns, (m, p + 1), the first of which is the intercept."""
         centre = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
         centre[0] = 0.0
         scaled = columns - centre
@@ -274,13 +277,14 @@ class Design:
         return cls(scaled / scale, centre, scale)
 
     def fit(self) -> FloatArray:
-        """Return the coefficients of least squares, (p,); NaN for what earlier columns explain already."""
+        """Return the least-squares coefficients, (p,); NaN for a term that earlier ones explain."""
         return self._solution.coefficients
 
     def fits(self, weights: FloatArray, open_to: FloatArray | None = None) -> FloatArray:
-        """Return the coefficients of weighted least squares for each column of weights, (m, r); (r, p).
+        """Return the weighted least-squares coefficients, (r, p), for each column of weights, (m, r).
 
-        Correlations are changed at random, by standard deviations (p + 1, p + 1), while they remain correlations.
+        With ``open_to``, correlations are changed at random by these standard deviations, (p + 1, p + 1), while they
+        remain correlations.
         """
         grams = self._products(weights)
         if open_to is not None and open_to.any():
@@ -289,7 +293,10 @@ class Design:
         return np.array([self._solved(gram).coefficients for gram in grams])
 
     def errors(self) -> FloatArray:
-        """Return the standard errors of the coefficients were the rows a random sample, (p,)."""
+        """Return the coefficients' standard errors, (p,), if the points are a random sample.
+
+        They are robust to unequal variance.
+        """
         found = self._solution
         errors = np.full(self.columns.shape[1] - 1, np.nan)
         terms = self.columns[:, found.kept]
@@ -300,11 +307,11 @@ class Design:
 
     @cached_property
     def _solution(self) -> _Solution:
-        """Return the solution of the normal equations of the estimate."""
+        """The solution of the unweighted normal equations."""
         return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
 
     def _products(self, weights: FloatArray) -> FloatArray:
-        """Return the mean products of every two columns by each column of weights, (r, p + 1, p + 1)."""
+        """Return the weighted mean products of every two columns, (r, p + 1, p + 1), for each column of weights."""
         left, right = np.triu_indices(self.columns.shape[1])
         sums = np.zeros((len(left), weights.shape[1]))
         step = max(1, _AT_ONCE // len(left))
@@ -316,7 +323,7 @@ class Design:
         return found
 
     def _solved(self, gram: FloatArray) -> _Solution:
-        """Solve the normal equations of mean products, (p + 1, p + 1)."""
+        """Solve the normal equations given mean products of columns, (p + 1, p + 1)."""
         p = len(gram) - 1
         kept = _independent(gram[:p, :p])
         inverse = np.asarray(np.linalg.inv(gram[np.ix_(kept, kept)]), np.float64)
@@ -329,7 +336,7 @@ class Design:
 
 
 class _Solution(NamedTuple):
-    """Coefficients, which columns have one, the inverse of their products, scaled coefficients, and how to scale back."""
+    """The solution of normal equations, in original and scaled units, with which columns were kept."""
 
     coefficients: FloatArray
     kept: IntArray
@@ -339,7 +346,7 @@ class _Solution(NamedTuple):
 
 
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
-    """Return mean products of columns whose correlations are changed, by less where no columns could have them."""
+    """Return mean products after correlations are changed, the change being halved until the matrix is valid."""
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     upper = np.triu(change, 1)
     change = (upper + upper.T) * np.outer(scale, scale)
@@ -352,7 +359,7 @@ def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
 
 
 def _independent(gram: FloatArray) -> IntArray:
-    """Return the columns that earlier ones do not explain, from their products."""
+    """Return the positions of columns that earlier ones do not explain, from their mean products."""
     kept: list[int] = []
     for j in range(len(gram)):
         left = gram[j, j]

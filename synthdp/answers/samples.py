@@ -27,16 +27,18 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.results import dataframe
 
 FEWEST = 2
-"""Tables that a spread takes.  Derived: a variance needs two."""
+"""Fewest synthetic tables that can be combined.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
-"""Part of the mean weight of a point below which a fit's weight of it is not taken to be.  Tuned on six columns of Adult:
-with 1e-6 a few points have all the weight of a table (an effective 1 to 300 of 12 000), with .1 a quarter of them has it."""
+"""Weights of points in a fit are floored at this fraction of their mean before dividing by them.  Tuned on six columns
+of Adult: with 1e-6 a few points have all the weight of a table (an effective 1 to 300 of 12 000), with .1 a quarter of
+them has it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replicate:
-    """Two models that one replicate of the bootstrap gives.
+    """Two models from one bootstrap replicate: a possible private table, and a possible release of a synthetic one.
 
     Parameters
     ----------
@@ -53,12 +55,12 @@ class Replicate:
 def replicates_of(
     model: SyntheticModel, measurements: Sequence[Measurements], m: int, *, random_state: RandomState = None
 ) -> Iterator[Replicate]:
-    """Yield replicates of the bootstrap of a release.
+    """Yield ``m`` bootstrap replicates of a release, from which tables are drawn that differ as much as is uncertain.
 
-    Each is a table drawn from the model and what a release of that table would have been fitted to.  As the fit is to its
-    table, so the released model is taken to be to the private one: each point of the model counts as often as the table
-    has it for every time that the fit has it.  The table is the one that was fitted: what error bars put in beside it
-    because no fit finds it, such as cells that noise may hide, the ratio tells already.
+    Each is a table drawn from the model and what a release of that table would have been fitted to.  As the fit is to
+    its table, so the released model is taken to be to the private one: each point of the model counts as often as the
+    table has it for every time that the fit has it.  The table is the one that was fitted: what error bars put in
+    beside it because no fit finds it, such as cells that noise may hide, the ratio tells already.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def replicates_of(
 
 
 def _drawn(direct: GLSEstimates, column: int, rng: Generator) -> Refinement:
-    """Return a column's refinement with counts of leaves that the noisy ones leave possible."""
+    """Return a column's refinement with leaf counts drawn at random around the noisy ones, by their errors."""
     refinement, leaves = direct.model.refinements[column], direct.leaves(column)
     if leaves is None:
         return refinement
@@ -170,7 +172,7 @@ def combine(
 
 
 def _missing(population: bool, n: float | None, rows: int | None) -> float:
-    """Return by how many times u the variance is below ``(1 + 1/m) b``."""
+    """Return the factor c in the combined variance ``(1 + 1/m) b - c u``: 1 for private rows alone."""
     if not population:
         if n is not None or rows is not None:
             raise ParameterError("n and rows apply with population=True only: leave n and rows out")
@@ -195,10 +197,10 @@ class Combined:
 
 
 def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: float) -> Combined:
-    """Return the combination of (m, q) estimates and their variances, with error variance ``(1 + 1/m) b - missing u``.
+    """Combine (m, q) estimates and their variances, with error variance ``(1 + 1/m) b - missing u``.
 
-    Its degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``: u is taken as known.  Where chance makes the
-    variance negative, ``(1 + 1/m) b`` is taken with the normal law.
+    Its degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``: u is taken as known.  Where chance
+    makes the variance negative, ``(1 + 1/m) b`` is taken with the normal law.
     """
     m = len(values)
     between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), missing * within.mean(axis=0)
@@ -212,7 +214,7 @@ def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: 
 
 
 def _numbers(name: str, given: Any) -> FloatArray:
-    """Return (m, q) finite numbers, one row a table; raise ParameterError for anything else."""
+    """Return finite numbers as (m, q), one row per table; raise ParameterError for anything else."""
     try:
         found = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -223,18 +225,18 @@ def _numbers(name: str, given: Any) -> FloatArray:
 
 
 MEDIAN = math.pi / 2
-"""Derived: the variance of a median of normal numbers, as a multiple of their mean's."""
+"""Variance of the median of normal numbers, as a multiple of their mean's: π / 2. Derived."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
     "linear model of scikit-learn"
 )
-"""What the function of an analysis may return, for errors."""
+"""What the function of an analysis may return, as error messages list it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """What an analysis found in one table.
+    """The estimates, names and variances that an analysis found in one table.
 
     Parameters
     ----------
@@ -282,7 +284,7 @@ class Analysis:
 
     @property
     def table(self) -> Any:
-        """A pandas DataFrame, one row for each estimate: estimate, standard_error, t, p_value, lower, upper.
+        """A DataFrame with one row per estimate: estimate, standard_error, t, p_value, lower, upper.
 
         The p-value is for the hypothesis that the true value is 0.
         """
@@ -313,7 +315,7 @@ class Analysis:
         return f"{self.table.to_string(float_format=lambda value: f'{value:.4g}')}\n{self.covers}"
 
     def _repr_html_(self) -> str:
-        """Return the table with what it covers, for a notebook."""
+        """Return the table and what it covers as HTML, for notebooks."""
         return f"{self.table.to_html(float_format=lambda value: f'{value:.4g}')}<p>{self.covers}</p>"
 
 
@@ -328,12 +330,12 @@ def analysed(
     population: bool,
     level: float,
 ) -> Analysis:
-    """Return what a function finds in several synthetic tables of one release, combined.
+    """Run an analysis on several synthetic tables of one release, and combine the results with standard errors.
 
-    The spread of the estimates in tables that are likely as the private one is the error.  What a fit makes of its table is
-    what the release has made of the private rows: the median of the estimates in fitted tables lies as far from the
-    released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap).  The correction is
-    itself an error of its own size: it was found in a world that is as simple as the model.
+    The spread of the estimates in tables that are likely as the private one is the error.  What a fit makes of its
+    table is what the release has made of the private rows: the median of the estimates in fitted tables lies as far
+    from the released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap). The
+    correction is itself an error of its own size: it was found in a world that is as simple as the model.
 
     Parameters
     ----------
@@ -394,7 +396,7 @@ def analysed(
 
 
 def estimates_of(result: Any) -> Estimates:
-    """Return what an analysis returned as estimates; nothing is imported for it.
+    """Read the estimates from whatever an analysis returned, without importing its library.
 
     Raises
     ------
@@ -424,7 +426,7 @@ def estimates_of(result: Any) -> Estimates:
 
 
 def _named(given: Any, kind: str, names: Any) -> Estimates:
-    """Return numbers with names: their own, the given ones if there are as many, else counted ones."""
+    """Return numbers with names: their own, the given ones if as many, else numbered ones."""
     if isinstance(given, Mapping):
         own, values = [str(name) for name in given], _as_floats(list(given.values()))
     else:

@@ -268,19 +268,19 @@ def release(
     if dataset is not None and ledger is None:
         raise ParameterError("--dataset names the table in a ledger: give --ledger too, or leave --dataset out")
     if out is None and (is_database(schema_path) or yields_tables(mechanism, solver)):
-        raise click.UsageError("Missing option '--out': the synthetic table.")
+        raise click.UsageError("Missing option '--out': the file for the synthetic table.")
     if out is not None and is_database(schema_path):
         unsupported = {
             "--target": target is not None, "--mechanism": mechanism != "auto",
             "--solver": solver != "auto", "--option": bool(options), "--privacy-unit": privacy_unit is not None,
             "--escape-formulas": escape_formulas, "--weight": weight is not None,
             "--weight-bounds": weight_bounds is not None, "--public": public is not None,
-            "--public-totals": bool(totals), "--places": places is not None,
+            "--public-totals": bool(totals), "--places": places is not None, "--undiscovered": undiscovered != "leave_out",
         }  # fmt: skip
         release_database(
             table, schema_path, out=out, save=folder, receipt=receipt, report=page, rows=rows, seed=seed, told=told,
             as_json=as_json, unsupported=unsupported, epsilon=epsilon, delta=delta, neighbors=neighbors, ledger=ledger,
-            dataset=dataset,
+            dataset=dataset, domain_budget=domain_budget,
         )  # fmt: skip
         return
     declared = synthdp.Schema.read(schema_path)

@@ -57,17 +57,20 @@ def plan(
         click.echo(_statements(schema_path, sql, privacy_unit, max_rows_per_unit))
         return
     if privacy_unit is not None:
-        raise click.UsageError("--privacy-unit goes with --sql: a plan counts units as it does rows.")
+        raise click.UsageError("--privacy-unit works with --sql only: leave it out.")
     if rows is None:
         raise click.UsageError("Missing option '--rows'.")
-    from synthdp.estimators.synthetic_release import SyntheticRelease
+    # Not by the estimator: scikit-learn takes longer to load than half of the dry run.
+    from synthdp.mechanisms.named import UNSET, table_mechanism_named
     from synthdp.nonprivate.draft import Draft
+    from synthdp.planning.dry_run import plan as dry_run
     from synthdp.planning.plan import Plan, curve
 
-    planned = SyntheticRelease(
-        schema=Draft.read(schema_path), delta=delta, neighbors=neighbors, target=target, mechanism=mechanism,
-        weight=weight, weight_bounds=weight_bounds,
-    ).plan(rows=rows, epsilon=list(epsilon) or [1.0])  # fmt: skip
+    planned = dry_run(
+        Draft.read(schema_path), rows=rows, epsilon=list(epsilon) or [1.0], delta=delta, neighbors=neighbors,
+        mechanism=table_mechanism_named(mechanism, **{**UNSET, "target": target}), weight=weight,
+        weight_bounds=weight_bounds,
+    )  # fmt: skip
     plans = [planned] if isinstance(planned, Plan) else planned
     if as_json:
         click.echo(json.dumps([one.to_document() for one in plans], ensure_ascii=False))

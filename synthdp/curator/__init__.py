@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from synthdp.curator.curator import Curator
 from synthdp.curator.ledger import DEFAULT_DATASET, Ledger
-from synthdp.privacy.loss import ApproxDP
+from synthdp.privacy.loss import ApproxDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency, Neighbors
 from synthdp.schema.schema import Schema
 
-if TYPE_CHECKING:  # what only some questions and series need is loaded by them
+if TYPE_CHECKING:  # what reads rows is loaded where it is first used: the server of the page never does
+    from synthdp.curator.curator import Curator
     from synthdp.curator.discovery import Discovered as Discovered
     from synthdp.curator.panel_room import PanelRoom as PanelRoom
     from synthdp.curator.series_room import SeriesRoom as SeriesRoom
     from synthdp.curator.sparse_vector import SparseVector as SparseVector
 
-__all__ = ["Curator", "Ledger", "open_panel", "open_series"]
+__all__ = ["Curator", "Ledger", "forecast_tables", "open_panel", "open_series"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the curator, when it is first asked for."""
+    if name != "Curator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from synthdp.curator.curator import Curator
+
+    globals()[name] = Curator
+    return Curator
+
+
+def forecast_tables(
+    tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
+) -> dict[str, Discovered]:
+    """Return how much noise will hide where `Curator.discover_tables` is asked for a loss, by table with open columns.
+
+    Costs nothing: it is arithmetic of public numbers.
+
+    Parameters
+    ----------
+    tables
+        Those with open columns.
+    adjacency
+        The neighbours of the database.
+    loss
+        Of the account, such as Gaussian DP.
+    rows
+        About how many rows each table has, as somebody assumes.
+
+    Raises
+    ------
+    SchemaError
+        If levels are open and the loss has no delta.
+    """
+    from synthdp.curator.discovery_forecast import of_tables
+
+    return of_tables(tables, adjacency, loss, rows=rows)
 
 
 def open_series(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +110,30 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
 
     For values that have no units yet. Removing one unit changes at most ``rows`` rows.
     """
+    return np.asarray(_places(unit, {}, seen)[1] < rows)
+
+
+def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[object, int]) -> BoolArray:
+    """Return which rows are looked at where it is one of each unit, counting those ``seen`` in earlier blocks.
+
+    It is the n-th of a unit's ``many`` rows, by a hash of the unit: as likely a late one as an early one.  Removing one unit
+    changes at most one row, whatever ``many`` says.
+    """
     position: dict[str, int] = {}
+    owner, place = _places(unit, position, seen)
+    wanted = np.zeros(len(position) + len(owner), np.int64)  # and 0 for each row without a unit
+    for identity, number in position.items():
+        digest = hashlib.sha256(_bytes(identity)).digest()[:8]
+        wanted[number] = int.from_bytes(digest, "big") % max(1, many.get(identity, 0))
+    return np.asarray(place == wanted[owner])
+
+
+def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) -> tuple[IntArray, IntArray]:
+    """Return the number of each row's unit, as in ``position``, and the row's place among the unit's rows, from 0.
+
+    Rows ``seen`` in earlier blocks come first, and those of this one are added to them.  A row without a unit is one of its
+    own.
+    """
     owner = _owners(unit, position)
     known = owner >= 0
     before = np.array([*(seen.get(identity, 0) for identity in position), 0])[owner]
@@ -121,7 +144,7 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
     order = np.argsort(owner, kind="stable")
     place = np.empty(len(owner), np.int64)
     place[order] = place_in_run(np.diff(owner[order]) != 0)
-    return np.asarray(place + before < rows)
+    return owner, place + before
 
 
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:

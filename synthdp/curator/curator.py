@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -136,7 +137,9 @@ class Curator:
         return f"Curator({len(self.schema)} columns, budget {self.budget}, left {left or 'nothing'})"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("a curator holds private rows and cannot be pickled or copied")
+        raise PrivacyError(
+            "a curator holds private rows and cannot be pickled or copied: make another Curator, or pass on its releases"
+        )
 
     def __enter__(self) -> Curator:
         return self
@@ -162,6 +165,8 @@ class Curator:
     @property
     def layout(self) -> Layout:
         """The record of a person, which the questions to a curator of several tables are about.
+
+        Columns that are still open are in it as if nothing had been found of them.
 
         Raises
         ------
@@ -205,7 +210,9 @@ class Curator:
             Under ``add_remove``, where the number of rows is private.
         """
         if not self.adjacency.rows_are_public:
-            raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
+            raise PrivacyError(
+                "the number of rows is private with neighbors='add_remove': measure it, or use 'replace_one'"
+            )
         with self._vault.turn() as table:
             self._vault.rows = float(table.rows())
             return int(self._vault.rows)
@@ -513,6 +520,78 @@ class Curator:
             table.schema, self._vault.rows = found.schema, found.rows
             return found
 
+    def discover_tables(
+        self, *, spend: Spend, takes: Callable[[str, Schema], bool] = lambda *_: True
+    ) -> dict[str, Discovered]:
+        """Find undeclared bounds and levels of several tables under noise, and complete their schemas with them.
+
+        Each table with open columns is asked as `discover` asks one table, in one row of each person.  A person may be in
+        all tables at once: so the losses of the tables add up.
+
+        Costs at most ``spend`` for this curator's neighbours, each table in proportion to its open columns.
+
+        Parameters
+        ----------
+        spend
+            What it may cost.
+        takes
+            Whether what follows can do with a table's schema from which a column is left out.
+
+        Returns
+        -------
+        By table, for those with open columns.
+
+        Raises
+        ------
+        SchemaError
+            As `discover` raises it.
+        """
+        self._vault.answering.allow_others()
+        from synthdp.curator.discovery import check_discoverable, discover, divided, nothing_found
+        from synthdp.curator.private_database import PrivateDatabase, without_open_columns
+
+        loss = self.cost(spend)
+        with self._vault.turn() as table:
+            if not isinstance(table, PrivateDatabase) or table.declared is None:
+                raise ParameterError(
+                    "discover_tables() needs several tables with undeclared columns: for one table use discover()"
+                )
+            declared = table.declared
+            opened = {name: one for name, one in declared.tables.items() if one.undeclared}
+            for one in opened.values():
+                check_discoverable(one, loss)
+            account = self
+            if isinstance(loss, ApproxDP):
+                account = self.open_account(loss, thresholds=THRESHOLDS_SHARE)
+                loss = account.budget
+            found: dict[str, Discovered] = {}
+            charges = account.charges
+            for name, part in divided(opened, loss).items():
+                takes_one = partial(takes, name)
+                try:
+                    ask = partial(account._of_table, name, table.open_table(name))  # noqa: SLF001 - its own account
+                    found[name] = discover(opened[name], table.adjacency.of_one_row(), part, spend=ask, takes=takes_one)
+                except Exception as error:
+                    if account.charges == charges:  # nothing is spent yet
+                        raise
+                    why = (
+                        f"SALVAGED: the discovery failed ({type(error).__name__}); columns are as if nothing was found"
+                    )
+                    found[name] = nothing_found(opened[name], why, takes_one)
+            try:
+                table.complete(declared.completed({name: one.schema for name, one in found.items()}))
+            except Exception as error:  # noqa: BLE001 - what was answered is paid for
+                why = f"SALVAGED: the discovery failed ({type(error).__name__}); columns are as if nothing was found"
+                table.complete(without_open_columns(declared))
+                found = {name: nothing_found(one, why, lambda _: False) for name, one in opened.items()}
+            self._vault.rows = found[declared.root].rows if declared.root in found else 0.0
+            return found
+
+    def _of_table(self, name: str, private: PrivateTable, item: Item, answer: Callable[[PrivateTable], T]) -> T:
+        """Spend on a question about one of several tables, whose name stands on the receipt."""
+        step = item.step.replace(": ", f": {name}.", 1)  # "discovered range: visits.cost"
+        return self._spend(replace(item, step=step), lambda _: answer(private))
+
     def skip_discovery(self, why: str, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
         """Complete the schema without a question, as if nothing had been found: for what a failed discovery leaves.
 
@@ -682,13 +761,20 @@ class Curator:
             total=self._vault.terms.total,
             adjacency=self.adjacency,
             items=tuple(self._vault.items),
-            assumptions=assumptions(self._vault.terms.schema, self.schema, self.adjacency),
+            assumptions=assumptions(self._vault.terms.schema, self._complete, self.adjacency),
             notes=notes,
             versions=noise_versions(),
             ledger=self._vault.terms.ledger,
             dataset=self._vault.terms.dataset,
             entries=tuple(self._vault.entries),
         )
+
+    @property
+    def _complete(self) -> Schema | DatabaseSchema:
+        """What is known by now: the schema, or that of several tables."""
+        if isinstance(self._vault.terms.schema, Schema):
+            return self.schema
+        return self.layout.schema
 
     def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
         """Book a loss in the account and the ledger, before anything is read."""
@@ -773,15 +859,13 @@ def _guarded(
     if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
     from synthdp.curator.private_database import private_database
-    from synthdp.domain.histories import Layout
 
     if unit is not None or rows != 1:
         raise ParameterError(
             "with several tables, every row of the schema's root table is a privacy unit: leave privacy_unit "
             "and max_rows_per_unit out"
         )
-    layout = Layout(schema)
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
         raise ParameterError("this schema has one table only: give a Schema, not a DatabaseSchema")
-    return private_database(table, layout, Adjacency(neighbors, schema.key, 1, bounds))
+    return private_database(table, schema, Adjacency(neighbors, schema.key, 1, bounds))

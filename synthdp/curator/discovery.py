@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -160,6 +160,24 @@ def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
     weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in schema.undeclared}
     whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
     return {name: whole.fraction(weight / sum(weights.values())) for name, weight in weights.items()}
+
+
+def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
+    """Return the part of a loss for each of several tables with open columns, such that equal columns get equal parts.
+
+    A delta for thresholds goes to the tables with open levels, in proportion to these.
+    """
+    labelled = {name: len(_labelled(one)) for name, one in tables.items()}
+    weights = {name: len(one.undeclared) + (LEVELS_WEIGHT - 1) * labelled[name] for name, one in tables.items()}
+    whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
+    found = {name: whole.fraction(weight / sum(weights.values())) for name, weight in weights.items()}
+    if not isinstance(loss, GaussianDP):
+        return found
+    every = max(1, sum(labelled.values()))
+    return {
+        name: GaussianDP(part.mu, loss.delta * labelled[name] / every)
+        for name, part in found.items() if isinstance(part, GaussianDP)
+    }  # fmt: skip
 
 
 def plan_levels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from synthdp.curator.discovery import (
     Discovered,
     PaidRead,
     check_discoverable,
+    divided,
     histogram_plan,
     noisy_histogram,
     parts_of,
@@ -58,8 +60,31 @@ def forecast(
         name = schema.undeclared[0]
         found = noisy_histogram(adjacency, name, _one_bin, 1, part, spend, step="discovered number of rows")
         count = max(0.0, float(found.rows[0]))
-    least = [_least(schema, name, part, rest, adjacency) for name, part in parts_of(schema, rest).items()]
-    return Discovered(schema, (), rows=count, least=float(np.mean(least))), rest
+    return expected(schema, adjacency, rest, rows=count), rest
+
+
+def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
+    """Return how much the noise of a discovery of a given loss would hide of so many rows; it asks nothing."""
+    least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]
+    return Discovered(schema, (), rows=rows, least=float(np.mean(least)))
+
+
+def of_tables(
+    tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
+) -> dict[str, Discovered]:
+    """Return the same for several tables with open columns, as `Curator.discover_tables` divides the loss.
+
+    Raises
+    ------
+    SchemaError
+        As `check_discoverable` does.
+    """
+    for one in tables.values():
+        check_discoverable(one, loss)
+    return {
+        name: expected(tables[name], adjacency.of_one_row(), part, rows=rows[name])
+        for name, part in divided(tables, loss).items()
+    }
 
 
 def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency) -> float:

@@ -434,7 +434,8 @@ class Ledger:
     def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
         """Return the error for a spend that the cap's currency cannot state."""
         return LedgerError(
-            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be stated"
+            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be "
+            "stated: state each spend in it, or use another data set name"
         )
 
     def _loss(self, text: str) -> PrivacyLoss:
@@ -442,7 +443,7 @@ class Ledger:
         try:
             return from_document(json.loads(text))
         except (ValueError, TypeError, AttributeError):
-            raise LedgerError(f"ledger '{self.path}' is damaged: it holds a loss that cannot be read") from None
+            raise LedgerError(f"ledger '{self.path}' is damaged: a loss in it cannot be read: restore a copy") from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
         """Return the neighbours of a JSON text, or None; raise LedgerError if it is damaged."""
@@ -452,7 +453,9 @@ class Ledger:
             told = json.loads(text)
             return Adjacency(Neighbors(told["neighbors"]), told["privacy_unit"], told["max_rows_per_unit"])
         except (ValueError, TypeError, KeyError):
-            raise LedgerError(f"ledger '{self.path}' is damaged: it holds neighbours that cannot be read") from None
+            raise LedgerError(
+                f"ledger '{self.path}' is damaged: neighbours in it cannot be read: restore a copy"
+            ) from None
 
 
 def _text(adjacency: Adjacency) -> str:

@@ -83,7 +83,9 @@ class PanelRoom:
         return f"PanelRoom({self.terms.periods} periods, {self.terms.loss})"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("the open state of a panel holds private rows and cannot be pickled or copied")
+        raise PrivacyError(
+            "an open panel holds private rows and cannot be pickled or copied: open its folder with PanelSeries(path=...)"
+        )
 
     @property
     def entry(self) -> int | None:

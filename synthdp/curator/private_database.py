@@ -6,22 +6,23 @@ nothing else, so that all of them together are one record: adding, removing or r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, narrow
-from synthdp.curator.contribution import Bounding, mixed, place_in_run
+from synthdp.curator.contribution import Bounding, mixed, one_row_of_each, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.differences import Difference
-from synthdp.domain.encoder import encode
+from synthdp.domain.encoder import RawColumn, encode, rows_of
 from synthdp.domain.grid import grid_of
 from synthdp.domain.histories import NO_PARENT_ROW, REPEATED_ROW, STATE, Layout, Order, TableLayout
 from synthdp.errors import DataError, InternalError
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.protocol import Statistic
+from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
@@ -38,11 +39,14 @@ class PrivateDatabase(PrivateTable):
     sources
         Where the rows of each table are.
     layout
-        The record of a person.
+        The record of a person; of open columns as if nothing had been found, until `complete` is called.
+    declared
+        The tables with columns that are still open; ``None`` if there is none.
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
     layout: Layout | None = None
+    declared: DatabaseSchema | None = None
 
     def close(self) -> None:
         """Forget the rows; every later read raises."""
@@ -51,6 +55,21 @@ class PrivateDatabase(PrivateTable):
             if isinstance(source, SummingSource):
                 source.forget()
         self.sources = {}
+
+    def open_table(self, name: str) -> PrivateTable:
+        """Return one table with open columns, of which one row of each person is read.
+
+        Only a statistic of its values may leave that is noised for `Adjacency.of_one_row`.
+        """
+        if self.declared is None:
+            raise InternalError("no column of the database is open")
+        self.open()
+        return _OneRowEach(self.sources[name], self.declared.tables[name], Adjacency(unit=self.adjacency.unit))
+
+    def complete(self, schema: DatabaseSchema) -> None:
+        """Take the record of a person from a schema without open columns."""
+        self.layout, self.declared = Layout(schema), None
+        self.schema = self.layout.wide
 
     def _grid_indices(self) -> SpillBuffer:
         """Return all persons as grid indices of the record's columns, in blocks, read and joined once."""
@@ -91,7 +110,7 @@ class PrivateDatabase(PrivateTable):
 
     def _layout(self) -> Layout:
         """Return how a person's rows become one record; raise InternalError if there is none."""
-        if self.layout is None:
+        if self.layout is None or self.declared is not None:
             raise InternalError("a private database needs a layout")
         return self.layout
 
@@ -107,15 +126,41 @@ class PrivateDatabase(PrivateTable):
             _scatter([*indices, *digests[1:]], digests[0], stores)
 
 
-def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tuple[PrivateDatabase, tuple[str, ...]]:
+@dataclass(slots=True, repr=False)
+class _OneRowEach(PrivateTable):
+    """One table of several, of which one row of each person is read: more rows of one add more noise than they tell."""
+
+    many: dict[object, int] | None = None
+
+    def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
+        """Yield raw values of columns that are not declared yet, in one row of each person."""
+        source, unit = self.open(), str(self.adjacency.unit)
+        if self.many is None:
+            self.reads += 1
+            many: dict[object, int] = {}
+            for raw in source.blocks({}, extra=(unit,)):
+                one_row_of_each(raw[unit], many={}, seen=many)
+            self.many = many
+        self.reads += 1
+        seen: dict[object, int] = {}
+        for raw in source.blocks({name: self.schema[name] for name in names}, extra=(unit,)):
+            kept = one_row_of_each(raw[unit], many=self.many, seen=seen)
+            yield {name: rows_of(raw[name], kept) for name in names}
+
+
+def private_database(
+    tables: object, schema: DatabaseSchema, adjacency: Adjacency
+) -> tuple[PrivateDatabase, tuple[str, ...]]:
     """Return the persons of several tables, and the columns beyond the schema, after a look at the names alone.
 
     Raises
     ------
     DataError
         If a table or a column is missing, or a source gives counts only: rows of a person are joined here.
+    SchemaError
+        If a column is open that orders rows.
     """
-    schema = layout.schema
+    layout = Layout(without_open_columns(schema))
     if not isinstance(tables, Mapping):
         raise DataError(f"the tables must be a dict by name, not {type(tables).__name__}")
     missing = [name for name in schema.tables if name not in tables]
@@ -140,8 +185,28 @@ def private_database(tables: object, layout: Layout, adjacency: Adjacency) -> tu
         known = {*schema.keys_of(name), *schema.computed_in(name)}
         extra += [f"{name}.{column}" for column in found if column not in known]
     first = sources[schema.root]
-    made = PrivateDatabase(first, layout.wide, adjacency, sources=sources, layout=layout)
+    declared = schema if schema.undeclared else None
+    made = PrivateDatabase(first, layout.wide, adjacency, sources=sources, layout=layout, declared=declared)
     return made, tuple(extra)
+
+
+def without_open_columns(schema: DatabaseSchema) -> DatabaseSchema:
+    """Return a schema whose open columns are as if nothing had been found of them.
+
+    Raises
+    ------
+    SchemaError
+        If such a column orders rows: how many periods there are decides what can be asked.
+    """
+    if not schema.undeclared:
+        return schema
+    from synthdp.curator.discovery import nothing_found
+
+    schema.check_open()
+    found = {
+        name: nothing_found(one, "", lambda _: False).schema for name, one in schema.tables.items() if one.undeclared
+    }
+    return schema.completed(found)
 
 
 def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:

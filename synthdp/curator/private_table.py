@@ -19,11 +19,11 @@ from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.domain import Domain, domain_of
 from synthdp.domain.encoder import Labels, Numbers, RawColumn, encode, rows_of
 from synthdp.errors import DataError, InternalError, ParameterError, RoomClosedError, SchemaError
-from synthdp.parallel import WORKERS, in_order
+from synthdp.parallel import in_order, workers_for
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, OfTables
-from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, check_overflow
+from synthdp.queries.protocol import AddingStatistic, KeyStatistic, Statistic, about_keys, check_overflow
 from synthdp.schema.columns import Column, Identifier
 from synthdp.schema.schema import Schema
 from synthdp.tables.source import CheckedSource, EncodingSource, Source, SummingSource
@@ -39,9 +39,6 @@ KEPT_CELLS = 1 << 22
 SLAB_ROWS = 1 << 19
 """Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells.
 A safety limit."""
-
-FEW_ROWS = 1 << 14
-"""Rows of a table for whose columns or units threads would take longer to start than to work.  A safety limit."""
 
 BUCKETS = 64
 """Parts that rows are divided into by their unit, so that a part and not the table must fit in memory.  A safety limit."""
@@ -134,7 +131,7 @@ class PrivateTable:
 
         Only `Curator` may call it, for what `check_question` lets pass, and only to add noise.
         """
-        if isinstance(statistic, KeyStatistic):
+        if about_keys(statistic):
             values = statistic.key_totals(self.key_counts(statistic.columns))
         else:
             values = self._cell_totals(statistic)
@@ -234,7 +231,7 @@ class PrivateTable:
                         rows += len(digests)
                 if bound is not None:
                     filled = [bucket for bucket in buckets if not bucket.empty]
-                    for kept in in_order(partial(_kept, bound, self.schema.names), filled, workers=_workers(rows)):
+                    for kept in in_order(partial(_kept, bound, self.schema.names), filled, workers=workers_for(rows)):
                         store.add(kept)
             except BaseException:
                 for left in (store, *buckets):
@@ -349,7 +346,7 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
         If it may overflow an integer sum.
     """
     check_overflow(statistic)
-    if isinstance(statistic, KeyStatistic):
+    if about_keys(statistic):
         check_key_columns(table, statistic.columns)
         return
     table.open()
@@ -395,7 +392,7 @@ def blocks_of_indices(
         return
     if isinstance(source, FrameSource):  # one block: column after column, so that few columns' values are held at once
         columns = ((kind, block[name]) for name, kind in schema.items() for block in source.blocks({name: kind}))
-        indices = list(in_order(lambda pair: encode(*pair), columns, workers=_workers(source.rows)))
+        indices = list(in_order(lambda pair: encode(*pair), columns, workers=workers_for(source.rows)))
         for block in source.blocks({}, extra=extra):
             yield indices, owners(block)
         return
@@ -403,11 +400,6 @@ def blocks_of_indices(
         lambda raw: ([encode(column, raw[name]) for name, column in schema.items()], owners(raw)),
         source.blocks(schema, extra=extra),
     )
-
-
-def _workers(rows: int) -> int:
-    """Return how many threads encode a table: one if it has few rows."""
-    return WORKERS if rows >= FEW_ROWS else 1
 
 
 def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:

@@ -180,7 +180,9 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 def _continued(folder: Path) -> PrivacyError:
     """Return the error for a session that was continued before."""
-    return PrivacyError(f"the session in '{folder}' was continued already: its budget would be spent twice")
+    return PrivacyError(
+        f"the session in '{folder}' was continued already, and its budget is spent only once: open a new session"
+    )
 
 
 def _write(file: IO[bytes], content: bytes) -> None:

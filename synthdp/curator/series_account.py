@@ -65,8 +65,7 @@ class SeriesAccount:
             first, now = json.loads(str(record["terms"])), json.loads(text)
             changed = ", ".join(name for name in {**first, **now} if first.get(name) != now.get(name))
             raise PrivacyError(
-                f"the settings of a series cannot change ({changed}): pass the settings of its start again, or start a new "
-                "series"
+                f"not as at the start of this series: {changed}; pass the values of the start again, or start a new series"
             )
         return record["secret"].tobytes()
 

@@ -21,7 +21,7 @@ from synthdp.privacy.calibration import FINEST, LEAST_SIGMA, Calibration, calibr
 from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, root_up
-from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic
+from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic, about_keys
 
 
 class Journal(Answering):
@@ -37,14 +37,10 @@ class Journal(Answering):
         self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
     ) -> Calibration:
         """Return the noise of a question: on the lattice of the factor if it is asked again later, else less of it."""
-        if (
-            not isinstance(loss, GaussianDP)
-            or isinstance(queries, KeyStatistic)
-            or law not in (None, NoiseLaw.GAUSSIAN)
-        ):
+        if not isinstance(loss, GaussianDP) or about_keys(queries) or law not in (None, NoiseLaw.GAUSSIAN):
             raise ParameterError(
-                "a series needs a budget in Gaussian DP, Gaussian noise, and queries that count over cells of "
-                "declared columns"
+                "a series takes only queries that count over declared columns, Gaussian noise, and a budget in "
+                "GaussianDP"
             )
         norms = adjacency.sensitivity(queries).times(self._weight)
         if isinstance(queries, LinearQueries):
@@ -100,7 +96,8 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
     sigma = max(float(LEAST_SIGMA), discrete_gaussian_sigma(resolution * l2, mu=mu))
     if sigma > noise.LARGEST_SCALE:
         raise ParameterError(
-            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution"
+            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution (whole "
+            "steps per unit)"
         )
     return RepeatedNoise(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 

@@ -86,7 +86,9 @@ class SeriesRoom:
         return f"SeriesRoom({self.terms.periods} periods, {self.terms.loss})"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("the open state of a series holds private sums and cannot be pickled or copied")
+        raise PrivacyError(
+            "an open series holds private sums and cannot be pickled or copied: open its folder with ReleaseSeries(path=...)"
+        )
 
     @contextmanager
     def adding(
@@ -144,7 +146,9 @@ class SeriesRoom:
             Under ``add_remove``, where the number of rows is private.
         """
         if not self.terms.adjacency.rows_are_public:
-            raise PrivacyError("the number of rows is private under add_remove: measure it, or use replace_one")
+            raise PrivacyError(
+                "the number of rows is private with neighbors='add_remove': measure it, or use 'replace_one'"
+            )
         return sum(len(block[0]) for block in self._stores[-1].rows.blocks())
 
     def open_plan(self, factor: IntArray, *, last: int, mu: float, weight: int = 1) -> Any:
@@ -284,7 +288,7 @@ class SeriesRoom:
             start = int(plan["start"])
             if self._period == start:
                 raise PrivacyError(
-                    "the first period of a plan was answered when the plan was made, so it has no further answers"
+                    "the first period of a plan was answered when the plan was made: ask again from the next period on"
                 )
             kept = self._kept(plan)
             row = plan["factor"][self._period - start]
@@ -420,7 +424,7 @@ class SeriesRoom:
         costs = self.costs(before=start) + self._cost(plan)
         if worst_cost(costs, terms.most_periods) > terms.mu**2 * (1 + ROUNDING):
             raise BudgetExceededError(
-                f"a plan of mu = {mu:.6g} costs more than the earlier plans left of the budget of {terms.loss}"
+                f"a plan of mu = {mu:.6g} is above what earlier plans left of the budget of {terms.loss}: take a smaller mu"
             )
         self._state.write(name, plan)
 

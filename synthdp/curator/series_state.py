@@ -76,7 +76,9 @@ class PrivateState:
             with np.load(io.BytesIO(self._opened(sealed)), allow_pickle=False) as arrays:
                 return {one: arrays[one] for one in arrays.files if one.startswith(starting)}
         except (*NO_ARRAYS, zipfile.BadZipFile):
-            raise FormatError("a record of the series' private state is damaged") from None
+            raise FormatError(
+                "a record of the series' private state is damaged: restore the folder from a copy"
+            ) from None
 
     def write(self, name: str, arrays: Mapping[str, AnyArray]) -> None:
         """Write a record whole or not at all, and wait until it is on the disk.

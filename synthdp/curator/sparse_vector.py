@@ -100,7 +100,9 @@ class SparseVector:
         return f"SparseVector({self.alarms} of {self.plan.max_alarms} alarms)"
 
     def __reduce__(self) -> str:
-        raise PrivacyError("a sparse-vector session holds private rows and cannot be pickled or copied")
+        raise PrivacyError(
+            "a sparse-vector session holds private rows and cannot be pickled or copied: write it with its method save()"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class Product:
         object.__setattr__(self, "margins", margins)
 
     def marginal(self, clique: Clique) -> Table:
-        """Return the outer product of the columns' margins; see `Distribution.marginal`."""
+        """Return the table of ``clique`` as the outer product of its columns' margins; see `Distribution.marginal`."""
         check_clique(clique, self.shape)
         table = np.ones(1)
         for j in clique:
@@ -64,7 +64,10 @@ class Product:
         return table
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Draw each column systematically and shuffle it; see `Distribution.sample`."""
+        """Draw each column on its own, with counts near their expectations, in random order.
+
+        See `Distribution.sample`.
+        """
         check_rows(rows)
         likelihoods = check_evidence(given, self.shape)
         codes = np.empty((rows, len(self.shape)), codes_dtype(self.shape), order="F")
@@ -121,7 +124,9 @@ class Components:
         if sorted(j for clique in columns for j in clique) != list(range(len(shape))):
             raise ParameterError(f"columns must name each of the {len(shape)} columns exactly once")
         if len(columns) != len(self.parts):
-            raise ParameterError(f"parts ({len(self.parts)}) must be as many as columns ({len(columns)})")
+            raise ParameterError(
+                f"parts must hold one part for each of the {len(columns)} groups of columns, not {len(self.parts)}"
+            )
         for clique, part in zip(columns, self.parts, strict=True):
             check_clique(clique, shape)
             if tuple(part.shape) != tuple(shape[j] for j in clique):
@@ -131,7 +136,7 @@ class Components:
         object.__setattr__(self, "parts", tuple(self.parts))
 
     def marginal(self, clique: Clique) -> Table:
-        """Multiply the marginals of the parts; see `Distribution.marginal`."""
+        """Return the product of the parts' marginals; see `Distribution.marginal`."""
         check_clique(clique, self.shape)
         wanted, order, table = set(clique), [], np.ones(1)
         for columns, part in zip(self.columns, self.parts, strict=True):
@@ -143,7 +148,7 @@ class Components:
         return np.ascontiguousarray(shaped.transpose(np.argsort(order, kind="stable"))).ravel()
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Draw the rows of every part; their order carries nothing, so that parts are independent."""
+        """Draw rows from every part and put them side by side in random order; see `Distribution.sample`."""
         check_rows(rows)
         check_evidence(given, self.shape)
         codes = np.empty((rows, len(self.shape)), codes_dtype(self.shape), order="F")
@@ -158,7 +163,7 @@ class Components:
         return codes
 
     def part_of(self, column: int) -> tuple[int, int]:
-        """Return which part has a column, and its place in it."""
+        """Return the position of the part that has a column, and the column's position within the part."""
         return next((p, columns.index(column)) for p, columns in enumerate(self.columns) if column in columns)
 
     def with_part(self, p: int, part: Distribution) -> Components:

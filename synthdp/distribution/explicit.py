@@ -68,7 +68,7 @@ class Explicit:
         object.__setattr__(self, "weights", frozen(normalised(weights)))
 
     def marginal(self, clique: Clique) -> Table:
-        """Sum the weights in every cell of ``clique``; see `Distribution.marginal`."""
+        """Return the summed weight in every cell of ``clique``; see `Distribution.marginal`."""
         check_clique(clique, self.shape)
         return contingency(self.codes, self.shape, clique, self.weights)
 
@@ -105,7 +105,10 @@ class Explicit:
 
 
 def _lexicographic(codes: Codes, shape: Shape) -> AnyArray:
-    """Order rows by their codes, first column first; columns are packed into few 64-bit keys."""
+    """Return the order that sorts rows by their codes, first column first.
+
+    Codes are packed into few 64-bit keys for speed.
+    """
     keys: list[AnyArray] = []
     packed: list[int] = []
     size = 1

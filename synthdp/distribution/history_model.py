@@ -8,11 +8,12 @@ is exact, needs no junction tree, and a person's history may be as long as its c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.distribution.days_to_heaps import DaysToHeaps, days_to_heaps
 from synthdp.distribution.protocol import ImpossibleEvidenceError
 from synthdp.domain.grid_rules_across import Barrier, barriers_of, open_cells
 from synthdp.domain.histories import Layout, Order
@@ -24,13 +25,15 @@ from synthdp.queries.related.siblings import MOST_SIBLINGS, pair_shares
 from synthdp.randomness import Generator
 
 IMPOSSIBLE = -1e9
-"""The logarithm that stands for probability zero.  A convention."""
+"""The logarithm that stands for probability 0; finite, so that sums never give NaN. A convention."""
 
 Allowed = Mapping[tuple[int, str, int], BoolArray | FloatArray]
 """By table, attribute and place of the row among its parent's, the share of each cell that is allowed."""
 
 PROPOSALS = 8
-"""Persons that are drawn for each one that is kept, where not all are allowed.  Tuned; not measured."""
+"""Persons drawn for each one kept when drawing under conditions; those kept are chosen by how likely they meet them.
+Tuned; not measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +74,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expectations:
-    """What a pass expects of one-way tables and of factors, in persons; filled as rows are drawn.
+    """Expected one-way tables and factors' tables, in persons; sums of probabilities, filled as rows are drawn.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ class Expectations:
 
     @classmethod
     def of(cls, model: Histories) -> Expectations:
-        """Return nothing yet."""
+        """Return expectations of the right shapes, all 0, for a model's tables."""
         return cls(
             {key: np.zeros(one.base.shape) for key, one in model.conditionals.items()},
             {key: [np.zeros(f.theta.shape) for f in one.factors] for key, one in model.conditionals.items()},
@@ -95,7 +98,7 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histories:
-    """Persons with all their rows.
+    """The distribution of persons with all their rows, as one conditional law per attribute.
 
     Parameters
     ----------
@@ -110,16 +113,27 @@ class Histories:
         What the rules on two columns forbid.
     possible
         By table and attribute, where rules leave some out, which cells some row may have.
+    heaps
+        By table and days, the single days that many rows have to which they lead.
     """
 
     layout: Layout
     conditionals: Mapping[tuple[int, str], Conditional]
     barriers: tuple[Barrier, ...] = field(init=False)
     possible: Mapping[tuple[int, str], BoolArray] = field(init=False)
+    heaps: Mapping[tuple[int, str], DaysToHeaps] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "barriers", barriers_of(self.layout))
         object.__setattr__(self, "possible", open_cells(self.layout))
+        object.__setattr__(self, "heaps", days_to_heaps(self.layout, self.barriers))
+
+    def together(self, key: tuple[int, str]) -> tuple[tuple[int, str], ...]:
+        """Return the attributes that are drawn by one law with one, itself included: days and the day that they lead to."""
+        for one in self.heaps.values():
+            if key in (one.days, one.second):
+                return one.days, one.second
+        return (key,)
 
     def draw(
         self,
@@ -129,7 +143,7 @@ class Histories:
         expected: Expectations | None = None,
         allowed: Allowed | None = None,
     ) -> Persons:
-        """Draw persons.
+        """Draw persons with all their rows, perhaps under conditions on some attributes.
 
         Parameters
         ----------
@@ -170,7 +184,7 @@ class Histories:
         return Persons(self.layout, tuple(tables), np.zeros(persons, np.int64))
 
     def _with_next(self, tables: list[Rows]) -> list[Rows]:
-        """Add the rows of the next table, without their values."""
+        """Append the rows of the next table, as many for each parent as its count says, with no values yet."""
         i = len(tables)
         table = self.layout.tables[i]
         pattern = tables[table.parent].values[table.count]
@@ -182,14 +196,14 @@ class Histories:
         return tables
 
     def _run(self, tables: list[Rows], rng: Generator, expected: Expectations | None, allowed: Allowed) -> FloatArray:
-        """Draw the values of the last table's rows; return how likely each was to be allowed."""
+        """Draw all values of the last table's rows; return the probability of each row to be allowed, (rows,)."""
         persons = Persons(self.layout, tuple(tables), np.zeros(len(tables[0]), np.int64))
         return _Pass(self, persons, len(tables) - 1, rng, expected, allowed).run()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Law:
-    """The conditional law of one attribute, with the groupings that drawing needs.
+    """The conditional law of one attribute, prepared for drawing.
 
     Parameters
     ----------
@@ -224,7 +238,7 @@ class _Law:
 
 @dataclass(slots=True, eq=False)
 class _Pass:
-    """The state while the rows of one table are drawn, column by column."""
+    """The state while the rows of one table are drawn, attribute by attribute."""
 
     model: Histories
     persons: Persons
@@ -234,7 +248,10 @@ class _Pass:
     allowed: Allowed
 
     def run(self) -> FloatArray:
-        """Draw all attributes of all rows, the first rows of all parents first; return how likely each was to be allowed."""
+        """Draw all attributes of all rows, first the first row of each parent.
+
+        Return each row's probability to be allowed.
+        """
         rows = self.persons.tables[self.table]
         weights = np.ones(len(rows))
         shares, laws, sums = self._shares(), self._laws(), self._sums()
@@ -246,7 +263,10 @@ class _Pass:
                     for k, f in enumerate(law.of.factors)
                     for back in _looks_back(f, rank)
                 ]
-                probability = _softmax(self._logarithms(law, rank, index, given))
+                z = self._logarithms(law, rank, index, given)
+                if (self.table, law.of.attribute) in self.model.heaps:
+                    z += self._to_heaps(self.model.heaps[self.table, law.of.attribute], laws, rank, index, sums)
+                probability = _softmax(z)
                 mask = self.allowed.get((self.table, law.of.attribute, rank))
                 if mask is not None:
                     weights[index] *= _masked(probability, mask)
@@ -257,7 +277,7 @@ class _Pass:
         return weights
 
     def _shares(self) -> Mapping[Kind, FloatArray]:
-        """Return for each kind of table the (rows,) weights of its rows, in persons."""
+        """Return the weights of rows, (rows,), in persons, for each kind of table."""
         i, persons = self.table, self.persons
         layout, one = persons.layout.tables[i], persons.whole(i)
         share = persons.shares(i) / one
@@ -272,7 +292,7 @@ class _Pass:
         return found
 
     def _laws(self) -> list[_Law]:
-        """Return the conditionals of the table, in the order in which they are drawn; all values are 0 until then."""
+        """Return the laws of the table's attributes in drawing order; sets all their values to 0 first."""
         model, i, rows = self.model, self.table, self.persons.tables[self.table]
         parents, found = int(rows.parent.max(initial=-1)) + 1, []
         for key, one in model.conditionals.items():
@@ -293,14 +313,20 @@ class _Pass:
         return found
 
     def _sums(self) -> dict[str, IntArray]:
-        """Return by attribute, for what looks at the mean rank of earlier rows, (2, rows) no ranks yet."""
+        """Return zeros, (2, rows), for each attribute whose mean rank over earlier rows is needed.
+
+        They hold the sum and the number of ranks so far.
+        """
         many = len(self.persons.tables[self.table])
         factors = (f for (i, _), one in self.model.conditionals.items() if i == self.table for f in one.factors)
         looked = {f.table.other for f in factors if f.table.kind is Kind.BEFORE and _ranks(f.table)}
         return {name: np.zeros((2, many), np.int64) for name in sorted(looked)}
 
     def _logarithms(self, law: _Law, rank: int, index: IntArray, given: Sequence[tuple[int, IntArray]]) -> FloatArray:
-        """Return (rows, cells) logarithms, except for a constant a row; `IMPOSSIBLE` where a rule leaves no such cell."""
+        """Return unnormalised log-probabilities, (rows, cells), of an attribute in some rows.
+
+        `IMPOSSIBLE` where rules forbid.
+        """
         rows, layout, of = self.persons.tables[self.table], self.model.layout.tables[self.table], law.of
         z: FloatArray = of.base[rows.group[index]] if len(of.base) > 1 else np.repeat(of.base, len(index), axis=0)
         pushed: dict[int, FloatArray] = {}  # by grouping, what factors say of its groups
@@ -327,8 +353,35 @@ class _Pass:
             _obey(z, possible, None)
         return z
 
+    def _to_heaps(
+        self, heaps: DaysToHeaps, laws: Sequence[_Law], rank: int, index: IntArray, sums: Mapping[str, IntArray]
+    ) -> FloatArray:
+        """Return (rows, cells of days) what single second days add to the logarithms of the days."""
+        names = [law.of.attribute for law in laws]
+        law, rows = laws[names.index(heaps.barrier.attribute)], self.persons.tables[self.table]
+        later = {*names[names.index(heaps.barrier.days) :]}
+        known = [k for k, f in enumerate(law.of.factors) if not later & _of_same_row(f.table)]
+        given = [
+            (k, self._given(law, k, index, sums, back=back))
+            for k in known for back in _looks_back(law.of.factors[k], rank)
+        ]  # fmt: skip
+        barriers = tuple(
+            one for one in law.barriers if not one.days and (one.above != one.table or one.other not in later)
+        )
+        likely = _softmax(self._logarithms(replace(law, barriers=barriers), rank, index, given))
+        both = [f for f in law.of.factors if f.table.kind is Kind.ROW and f.table.other == heaps.barrier.days]
+        related = np.zeros((self.model.layout.tables[self.table].groups, *heaps.possible.shape[1:]))
+        for f in both:
+            first, second = (
+                np.broadcast_to(one.groups, (len(related), one.groups.shape[1]))
+                for one in (_grouping(f.table), f.table.grouping)
+            )
+            related += f.theta[first[:, :, None], second[:, None, :]]
+        first_day = self._drawn_before(replace(heaps.barrier, days=""), index)
+        return heaps.logarithms(likely, first_day, rows.group[index], np.exp(related))
+
     def _take(self, law: _Law, index: IntArray, cells: IntArray) -> None:
-        """Give some rows the cells that were drawn."""
+        """Store the cells drawn for some rows, and what later rules need to know of them."""
         rows, layout = self.persons.tables[self.table], self.model.layout.tables[self.table]
         rows.values[law.of.attribute][index] = cells
         law.among.drawn(rows.parent[index], cells)
@@ -344,7 +397,7 @@ class _Pass:
         probability: FloatArray,
         shares: Mapping[Kind, FloatArray],
     ) -> None:
-        """Add what some rows were likely to be to what is expected."""
+        """Add the probabilities of some rows' cells to the expected tables, from which a fit computes its next step."""
         if law.expected is None:
             return
         rows, one = self.persons.tables[self.table], law.of
@@ -365,7 +418,7 @@ class _Pass:
             into += _summed_by(groups, grouped[place] * weight[:, None], len(into))
 
     def _drawn_before(self, barrier: Barrier, index: IntArray) -> IntArray:
-        """Return the cell that a barrier looks at, for some rows."""
+        """Return, for some rows, the earlier drawn cell on which a rule's restriction depends."""
         rows_above, layout = self.persons.tables[barrier.above], self.model.layout.tables[barrier.above]
         in_pattern = barrier.other == layout.period and layout.order is Order.PATTERN
         above = rows_above.period if in_pattern else rows_above.values[barrier.other]
@@ -377,13 +430,16 @@ class _Pass:
         return above[index] * days + self.persons.tables[self.table].values[barrier.days][index]
 
     def _of_parent(self, table: PersonTable) -> IntArray:
-        """Return the (rows,) groups of an attribute of the row above."""
+        """Return, for each row, the group of an ancestor row's attribute, (rows,)."""
         above = self.persons.tables[table.above]
         grouping = _grouping(table)
         return grouping.of(above[table.other], above.group)[self.persons.ancestor(table.table, table.above)]
 
     def _given(self, law: _Law, k: int, index: IntArray, sums: Mapping[str, IntArray], *, back: int) -> IntArray:
-        """Return the cell of the first axis for some rows; where it is an earlier row's, of the one so far before."""
+        """Return, for some rows, the index on a factor's first axis: what the attribute's law is conditioned on.
+
+        ``back`` says how many rows earlier to look.
+        """
         table = law.of.factors[k].table
         if table.kind is not Kind.TRIPLE:
             return self._given_one(table, law.above.get((k, 0)), index, sums, back=back)
@@ -395,7 +451,7 @@ class _Pass:
     def _given_one(
         self, table: PersonTable, above: IntArray | None, index: IntArray, sums: Mapping[str, IntArray], *, back: int
     ) -> IntArray:
-        """Return the cell of a table's first axis for some rows."""
+        """Return, for some rows, the group of the conditioning attribute of a two-attribute table."""
         rows = self.persons.tables[self.table]
         if above is not None:
             return above[index]
@@ -419,7 +475,10 @@ class _Pass:
 
 
 def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ...]]:
-    """Return the different groupings of an attribute's cells, and which of them each factor has; -1 for single cells."""
+    """Return the distinct groupings of an attribute's cells among its factors, and which one each uses.
+
+    -1 for single cells.  So each is applied only once.
+    """
     different: list[Grouping] = []
     which = []
     for f in one.factors:
@@ -434,7 +493,7 @@ def _groupings_of(one: Conditional) -> tuple[tuple[Grouping, ...], tuple[int, ..
 
 
 def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> FloatArray:
-    """Return (rows, groups) how likely the groups of cells are."""
+    """Return the probability of each group of cells, (rows, groups), from the probabilities of cells."""
     found = np.empty((len(index), grouping.size))
     for g, here in _periods(grouping, rows, index):
         found[here] = probability[here] @ (grouping.groups[g][:, None] == np.arange(grouping.size)).astype(np.float64)
@@ -442,13 +501,13 @@ def _by_group(probability: FloatArray, grouping: Grouping, rows: Rows, index: In
 
 
 def _spread_cells(z: FloatArray, said: FloatArray, grouping: Grouping, rows: Rows, index: IntArray) -> None:
-    """Add what factors say of groups to the logarithms of their cells."""
+    """Add log-factors by group, (rows, groups), to the log-probabilities of cells, (rows, cells), in place."""
     for g, here in _periods(grouping, rows, index):
         z[here] += said[here][:, grouping.groups[g]]
 
 
 def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[int, slice | BoolArray]]:
-    """Yield the groups of periods that a grouping tells apart, and which of some rows are of them."""
+    """Yield each group of periods that a grouping distinguishes, with the rows that belong to it."""
     if len(grouping.groups) == 1:
         yield 0, slice(None)
         return
@@ -457,7 +516,7 @@ def _periods(grouping: Grouping, rows: Rows, index: IntArray) -> Iterator[tuple[
 
 
 def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray:
-    """Leave only cells that are allowed, in place; return how likely these were."""
+    """Keep only allowed cells of probabilities, (rows, cells), in place; return the mass that they had, (rows,)."""
     probability *= mask
     inside = np.asarray(probability.sum(axis=1), np.float64)
     probability /= np.maximum(inside, 1e-300)[:, None]
@@ -465,7 +524,7 @@ def _masked(probability: FloatArray, mask: BoolArray | FloatArray) -> FloatArray
 
 
 def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]:
-    """Return the rows of some persons, who may come more than once."""
+    """Return the rows of chosen persons in all tables, renumbered; a person may be chosen more than once."""
     found: list[Rows] = []
     chosen: list[IntArray] = []
     for i, rows in enumerate(tables):
@@ -483,7 +542,7 @@ def _chosen(layout: Layout, tables: list[Rows], persons: IntArray) -> list[Rows]
 
 
 def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
-    """Return (size, columns) sums of rows by a number that each has."""
+    """Return the sums of rows of ``weighted``, (n, columns), by their index ``given``, (n,); (size, columns)."""
     columns = weighted.shape[1]
     places = (given[:, None] * columns + np.arange(columns)).ravel()
     found = np.bincount(places, weighted.ravel(), size * columns).reshape(size, columns)
@@ -491,21 +550,21 @@ def _summed_by(given: IntArray, weighted: FloatArray, size: int) -> FloatArray:
 
 
 def _grouping(table: PersonTable) -> Grouping:
-    """Return the grouping of a table's second attribute; raise InternalError if there is none."""
+    """Return the grouping of a table's conditioning attribute; raise InternalError if it has none."""
     if table.other_grouping is None:
         raise InternalError("a table of two attributes needs a grouping of each")
     return table.other_grouping
 
 
 def _ranks(table: PersonTable) -> bool:
-    """Say whether a table's second attribute has an order."""
+    """Return whether a table's conditioning attribute is ordered, so that ranks of it can be averaged."""
     return table.other_grouping is not None and table.other_grouping.ranks is not None
 
 
 def _looks_back(f: Factor, rank: int) -> Sequence[int]:
-    """Return how many rows before a row of some rank are the rows that a factor looks at, one after the other.
+    """Return how many rows back a factor looks from a row of this rank; several numbers if at several rows.
 
-    None where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
+    Empty where the factor says nothing of such rows; 0 where it looks at no earlier row or finds it itself.
     """
     match f.table.weighs_as:
         case Kind.SIBLING | Kind.ALIKE:
@@ -518,7 +577,10 @@ def _looks_back(f: Factor, rank: int) -> Sequence[int]:
 
 
 def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, values: IntArray, *, unique: bool) -> None:
-    """Make periods go upwards; where they differ, leave room for the rows that follow."""
+    """Forbid periods before the previous row's, in place.
+
+    With ``unique`` periods, leave enough later ones for further rows.
+    """
     cells = np.arange(z.shape[1])
     if rank:
         before = values[index - 1] + unique
@@ -530,7 +592,7 @@ def _forbid_periods(z: FloatArray, rows: Rows, index: IntArray, rank: int, value
 
 
 def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
-    """Forbid cells in place, except in rows that would have none left: those break a rule and are left out later.
+    """Forbid cells that are not allowed, in place, except in rows that would have none left; these are rejected later.
 
     ``follow`` says how many rows of later periods must find room.
     """
@@ -542,7 +604,7 @@ def _obey(z: FloatArray, allowed: BoolArray, follow: IntArray | None) -> None:
 
 
 def _softmax(z: FloatArray) -> FloatArray:
-    """Return exp(z) with rows that sum to 1, (n, k), in place of z."""
+    """Turn log-probabilities, (n, k), into probabilities whose rows sum to 1, in place."""
     z -= z.max(axis=1, keepdims=True)
     np.exp(z, out=z)
     z /= z.sum(axis=1, keepdims=True)
@@ -550,7 +612,7 @@ def _softmax(z: FloatArray) -> FloatArray:
 
 
 def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
-    """Draw a cell of positive probability for every row."""
+    """Draw one cell per row from probabilities, (rows, cells); returns (rows,)."""
     cumulated = probability.cumsum(axis=1)
     wanted = rng.random(len(probability)) * cumulated[:, -1]
     found = (cumulated <= wanted[:, None]).sum(axis=1)
@@ -558,7 +620,7 @@ def _drawn(probability: FloatArray, rng: Generator) -> IntArray:
 
 
 def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, index: IntArray) -> None:
-    """Carry the sum of the ranks so far, and how many there are, to the next row of the parent."""
+    """Pass the sum and the number of ranks so far on to the next row of the same parent, in place."""
     grouping = next(
         f.table.other_grouping for c in mine for f in c.factors if f.table.kind is Kind.BEFORE and f.table.other == name
     )
@@ -570,3 +632,8 @@ def _add_ranks(both: IntArray, mine: list[Conditional], name: str, rows: Rows, i
     after = index[going] + 1
     both[0, after] = both[0, index[going]] + np.maximum(ranks, 0)[going]
     both[1, after] = both[1, index[going]] + (ranks >= 0)[going]
+
+
+def _of_same_row(table: PersonTable) -> set[str]:
+    """Return the attributes of its own row that a table looks at besides the one that is drawn."""
+    return {part.other for part in table.parts or (table,) if part.kind is Kind.ROW}

@@ -46,7 +46,7 @@ class SubTable:
     def of(
         cls, shape: Sequence[int], node: Clique, columns: Iterable[int], *, merged: IntArray | None = None
     ) -> SubTable:
-        """Embed ``columns`` in ``node``."""
+        """Return how the table of ``columns`` sits inside the table of ``node``, a larger set of columns."""
         kept = set(columns)
         return cls(
             tuple(axis for axis, a in enumerate(node) if a not in kept),
@@ -66,7 +66,7 @@ class SubTable:
         return flat if self.merged is None else np.bincount(self.merged, weights=flat).astype(np.float64, copy=False)
 
     def spread(self, flat: FloatArray) -> FloatArray:
-        """Shape the flat sub-table so that it broadcasts against the node's table."""
+        """Reshape the flat sub-table so that it broadcasts against the node's table; merged codes are spread out."""
         return (flat if self.merged is None else flat[self.merged]).reshape(self.shape)
 
 
@@ -102,12 +102,12 @@ class JunctionTree:
 
     @cached_property
     def in_node(self) -> tuple[SubTable, ...]:
-        """Each node's separator inside the node."""
+        """For each node, how its separator's table sits inside the node's table."""
         return tuple(SubTable.of(self.shape, n, s) for n, s in zip(self.nodes, self.separators, strict=True))
 
     @cached_property
     def in_parent(self) -> tuple[SubTable, ...]:
-        """Each node's separator inside its parent (for a root: inside itself)."""
+        """For each node, how its separator's table sits inside its parent's table (for a root: its own)."""
         return tuple(
             SubTable.of(self.shape, self.nodes[p if p >= 0 else i], s)
             for i, (p, s) in enumerate(zip(self.parents, self.separators, strict=True))
@@ -115,7 +115,7 @@ class JunctionTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The children of each node."""
+        """For each node, the positions of its children."""
         found: list[list[int]] = [[] for _ in self.nodes]
         for i, parent in enumerate(self.parents):
             if parent >= 0:
@@ -124,12 +124,12 @@ class JunctionTree:
 
     @property
     def roots(self) -> tuple[int, ...]:
-        """The root of each tree of the forest."""
+        """The position of the root of each tree of the forest."""
         return tuple(i for i, parent in enumerate(self.parents) if parent < 0)
 
     @property
     def cells(self) -> int:
-        """The number of cells of all nodes."""
+        """The total number of cells of all nodes' tables: the memory that the tree needs."""
         return sum(table_size(self.shape, node) for node in self.nodes)
 
     def node_shape(self, i: int) -> Shape:
@@ -137,7 +137,7 @@ class JunctionTree:
         return table_shape(self.shape, self.nodes[i])
 
     def home(self, clique: Clique) -> int | None:
-        """Return the smallest node that holds ``clique``, or None."""
+        """Return the position of the smallest node that contains ``clique``, or None if none does."""
         if clique not in self._homes:
             columns = set(clique)
             holders = [i for i, node in enumerate(self.nodes) if columns.issubset(node)]
@@ -146,7 +146,7 @@ class JunctionTree:
         return self._homes[clique]
 
     def place(self, clique: Clique, *, merged: IntArray | None = None) -> tuple[int, SubTable]:
-        """Return the home of ``clique`` and how its table, perhaps of merged codes, sits inside.
+        """Return the home node of ``clique``, and how its table (perhaps of merged codes) sits inside.
 
         Raises
         ------
@@ -159,7 +159,9 @@ class JunctionTree:
         return home, SubTable.of(self.shape, self.nodes[home], clique, merged=merged)
 
     def sweep(self, root: int) -> Iterator[Step]:
-        """Walk depth first around the tree of ``root``; a parent is visited before and after its children.
+        """Walk depth first around one tree, yielding visits and messages.
+
+        A node is visited before and after its children.
 
         ``("down", j)`` comes before the visit of child ``j``, ``("up", j)`` after its descendants'.
         """
@@ -221,7 +223,10 @@ class TreePlanner:
         return JunctionTree(self.shape, tuple(nodes), tuple(parents))
 
     def _components(self, cliques: Iterable[Clique]) -> Iterator[_Component]:
-        """Split the graph in which the columns of each clique are joined; components by their first column."""
+        """Yield the connected components of columns joined by cliques, each with its columns' neighbours.
+
+        They are ordered by first column.
+        """
         neighbours = [0] * len(self.shape)
         for clique in cliques:
             mask = self._masks.get(clique)
@@ -243,13 +248,13 @@ class TreePlanner:
             yield tuple((a, neighbours[a] & ~(1 << a)) for a in _columns(reached))
 
     def _eliminated(self, part: _Component) -> tuple[tuple[int, ...], int]:
-        """Return the order of elimination of a component, and its cost in cells; each is found once."""
+        """Return a component's maximal cliques after triangulation, as bit masks, and their number of cells; cached."""
         if part not in self._known:
             self._known[part] = _eliminate(self.shape, part)
         return self._known[part]
 
     def _root(self, masks: Sequence[int]) -> int:
-        """Return the largest node: sampling controls the counts of a root's whole table."""
+        """Return the position of the largest node: it is made the root, as sampling controls a root's whole table."""
         return max(range(len(masks)), key=lambda i: (table_size(self.shape, _columns(masks[i])), -i))
 
 
@@ -275,11 +280,11 @@ def _columns(mask: int) -> Clique:
 
 
 def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
-    """Triangulate one component; its maximal cliques as bit masks, and their cells.
+    """Triangulate one component; return its maximal cliques as bit masks, and their number of cells.
 
-    Greedy: always the column whose neighbourhood has the smallest table, of equal ones the one that joins
-    the fewest new pairs, of equal ones the first.  Sizes are exact integers: rounded logarithms would make
-    ties depend on the platform.
+    Greedy: always the column whose neighbourhood has the smallest table, of equal ones the one that joins the fewest
+    new pairs, of equal ones the first.  Sizes are exact integers: rounded logarithms would make ties depend on the
+    platform.
     """
     neighbours = dict(part)
     sizes = {a: shape[a] * table_size(shape, _columns(near)) for a, near in part}
@@ -288,17 +293,28 @@ def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
         near = neighbours[a]
         return sum((near & ~neighbours[b] & ~(1 << b)).bit_count() for b in _columns(near))
 
+    def fewest(ties: Sequence[int]) -> int:
+        joined = len(ties) * [0]
+        for place, a in enumerate(ties):
+            joined[place] = new_pairs(a)
+            if joined[place] == 0:  # no other joins fewer
+                return a
+        return ties[joined.index(min(joined))]
+
     maximal: list[int] = []
+    having: dict[int, list[int]] = {a: [] for a in sizes}  # of each column the maximal cliques that it is in
     cells = 0
     while sizes:
         smallest = min(sizes.values())
         ties = [a for a, size in sizes.items() if size == smallest]
-        column = ties[0] if len(ties) == 1 else min(ties, key=new_pairs)
+        column = ties[0] if len(ties) == 1 else fewest(ties)
         near, bit = neighbours.pop(column), 1 << column
         clique = near | bit
-        if all(clique & ~other for other in maximal):
+        if all(clique & ~other for other in having[column]):
             maximal.append(clique)
             cells += smallest
+            for b in _columns(clique):
+                having[b].append(clique)
         del sizes[column]
         for b in _columns(near):
             joined = near & ~neighbours[b] & ~(1 << b)
@@ -310,11 +326,10 @@ def _eliminate(shape: Shape, part: _Component) -> tuple[tuple[int, ...], int]:
 
 
 def _maximum_spanning_tree(masks: Sequence[int], root: int) -> tuple[list[int], list[int]]:
-    """Join the nodes by the largest separators (Prim).
+    """Join the nodes to a tree by the largest separators (Prim's algorithm).
 
-    For the maximal cliques of a triangulated graph such a tree has the running intersection property
-    (Jensen and Jensen 1994, theorem 1).  Returns the order, and for each position in it the position of the
-    parent.
+    For the maximal cliques of a triangulated graph such a tree has the running intersection property (Jensen and Jensen
+    1994, theorem 1). Returns the order, and for each position in it the position of the parent.
     """
     order, parents = [root], [-1]
     best = {j: ((masks[root] & masks[j]).bit_count(), 0) for j in range(len(masks)) if j != root}

@@ -28,13 +28,18 @@ from synthdp.errors import InternalError, ParameterError
 from synthdp.queries.contingency import Shape, cell_index, check_clique, table_size
 from synthdp.randomness import Generator
 
-_SAFE_MASS = 1e-250  # a separator cell above it loses at most 1e-58 of its mass to underflow
+_SAFE_MASS = 1e-250
+"""If a separator cell has less mass than this, logarithms are shifted cell by cell instead of once a node.  A numerical
+tolerance: above it at most 1e-58 of the mass is lost to underflow.
+"""
 MAX_CELLS = 10_000_000
-"""The largest table that `Graphical.marginal` makes on the way to a clique outside the nodes.  A safety limit."""
+"""Largest table that `Graphical.marginal` makes while computing a clique that no node contains.  A safety limit of
+memory.
+"""
 
 
 class CalibratedTree(NamedTuple):
-    """What message passing computes: P(node), P(node given separator), and log Z.
+    """The result of message passing: P(node), P(node given its separator), and log Z.
 
     The tables are shaped like their nodes.  If log Z is -inf, the tables mean nothing.
     """
@@ -103,7 +108,7 @@ class Graphical:
         )
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return what the law is calibrated from."""
+        """Return the tree and the potentials, from which a file can restore the distribution."""
         return {
             "shape": store.write(self.tree.shape),
             "nodes": store.write(self.tree.nodes),
@@ -113,7 +118,7 @@ class Graphical:
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> Graphical:
-        """Return the law, calibrated again."""
+        """Restore a distribution from a file by calibrating its potentials again."""
         shape, parents = (source.read(document[name], tuple[int, ...]) for name in ("shape", "parents"))
         tree = JunctionTree(shape, source.read(document["nodes"], tuple[Clique, ...]), parents)
         return cls.calibrated(tree, source.read(document["potentials"], Mapping[Clique, FloatArray]))
@@ -194,11 +199,11 @@ class Graphical:
 
 
 def calibrate_tree(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
-    """Pass messages to the roots and back.
+    """Compute all nodes' probabilities from log-potentials by passing messages to the roots and back.
 
     The upward pass adds logarithms, shifted by one number a node, or a separator cell where that would underflow;
-    distributing multiplies conditionals by margins, so that nothing is divided by a small number (Lauritzen
-    and Spiegelhalter 1988).
+    distributing multiplies conditionals by margins, so that nothing is divided by a small number (Lauritzen and
+    Spiegelhalter 1988).
     """
     logs = _node_logarithms(tree, potentials)
     conditionals: list[FloatArray] = [np.empty(0)] * len(logs)
@@ -233,7 +238,7 @@ def _check_potential(tree: JunctionTree, clique: Clique, theta: FloatArray) -> N
 
 
 def _node_logarithms(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]) -> list[FloatArray]:
-    """Return for each node of the tree the sum of its cliques' potentials, on the node's cells."""
+    """Return for each node the sum of the log-potentials of the cliques it holds, shaped like the node."""
     logs = [np.zeros(tree.node_shape(i)) for i in range(len(tree.nodes))]
     for clique, theta in potentials.items():
         home, inside = tree.place(clique)
@@ -242,7 +247,10 @@ def _node_logarithms(tree: JunctionTree, potentials: Mapping[Clique, FloatArray]
 
 
 def _conditional(log: FloatArray, separator: SubTable) -> tuple[FloatArray, FloatArray]:
-    """Normalise exp(``log``) in every separator cell; also the flat logarithms of the divisors."""
+    """Normalise exp(``log``) within every separator cell.
+
+    Also return the log of the divisors, flat: the upward message.
+    """
     shift = np.full(1, log.max())
     if shift[0] > -np.inf:
         table = np.exp(log - shift[0])
@@ -259,7 +267,7 @@ def _conditional(log: FloatArray, separator: SubTable) -> tuple[FloatArray, Floa
 
 
 def _eliminated_marginal(model: Graphical, clique: Clique, max_cells: int) -> Table:
-    """Multiply the marginals of the trees of the forest, each by elimination within its tree."""
+    """Return the table of a clique that no node contains, by eliminating columns within each tree."""
     tree, queried = model.tree, set(clique)
     _check_cells(tree.shape, queried, clique, max_cells)
     below = [queried.intersection(node) for node in tree.nodes]
@@ -280,7 +288,7 @@ def _eliminated_marginal(model: Graphical, clique: Clique, max_cells: int) -> Ta
 
 
 def _lowest(tree: JunctionTree, below: Sequence[set[int]], root: int) -> int:
-    """Return the lowest node whose subtree holds every queried column of its tree."""
+    """Return the lowest node whose subtree holds all queried columns of its tree, where elimination can end."""
     top = root
     while True:
         lower = [j for j in tree.children[top] if below[j] == below[root]]
@@ -292,7 +300,9 @@ def _lowest(tree: JunctionTree, below: Sequence[set[int]], root: int) -> int:
 def _eliminate_upwards(
     model: Graphical, queried: set[int], below: Sequence[set[int]], nodes: range, max_cells: int
 ) -> tuple[list[int], FloatArray]:
-    """Sum the nodes of one subtree into its top, ``nodes[0]``, keeping the queried columns.
+    """Sum the nodes of a subtree into its top node, ``nodes[0]``, keeping the queried columns.
+
+    Return columns and table.
 
     A node whose subtree holds no queried column beyond its separator sums to one and is skipped.
     """

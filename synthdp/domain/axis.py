@@ -60,39 +60,45 @@ class Axis:
 
     @classmethod
     def of_file(cls, name: str, column: Column, starts: AnyArray, cells: AnyArray, points: object) -> Axis:
-        """Return the axis of a file, which says how many grid points the column had: none said, all were of one width."""
+        """Restore an axis from a file, where ``points`` is the column's number of grid points, if the file says it.
+
+        In older files all grid points were of one width, and starts are converted.
+        """
         known = points == grid_of(column).size
         return cls(name, column, starts if known else points_of_today(column, starts), np.asarray(cells))
 
     @property
     def points_in_file(self) -> dict[str, int]:
-        """The number of grid points, as a file says it: where they are not all of one width."""
+        """The number of grid points, for a file; stored only where their widths differ."""
         return {"points": self.grid.size} if self.grid.runs else {}
 
     def __repr__(self) -> str:
         return f"Axis({self.name!r}, {type(self.column).__name__}, {self.size} cells)"
 
     def named(self, name: str) -> Axis:
-        """Return the same cells of another column of the same declaration."""
+        """Return the same cells for another column with the same declaration."""
         found = copy(self)
         object.__setattr__(found, "name", name)
         return found
 
     def cells_of(self, indices: GridIndices) -> GridIndices:
-        """Return the cell of every grid point, (n,) in the narrowest unsigned type."""
+        """Return the cell of each grid index, (n,), in the narrowest unsigned type."""
         if len(indices) < self.grid.size // 8:
             return narrow(self.cells, self.size)[np.searchsorted(self.starts, indices, side="right") - 1]
         return np.repeat(narrow(self.cells, self.size), self._lengths(self.grid.size)).take(indices)
 
     def cell_of_alone(self, index: int) -> int | None:
-        """Return the cell that holds one grid point and no other, if there is one."""
+        """Return the cell that holds this grid point and no other; ``None`` if it shares a cell."""
         cell = int(self.cells[np.searchsorted(self.starts, index, side="right") - 1])
         run = np.flatnonzero(self.cells == cell)
         alone = len(run) == 1 and self.starts[run[0]] == index and self._lengths(self.grid.size)[run[0]] == 1
         return cell if alone else None
 
     def groups_of(self, finer: Axis) -> IntArray | None:
-        """Return the cell that each cell of another axis of the column lies in; ``None`` if one lies in several."""
+        """Return, for each cell of a finer axis of the column, the cell of this one that holds it.
+
+        ``None`` if one is divided.
+        """
         starts = np.union1d(self.starts, finer.starts)
         inside = finer.cells[np.searchsorted(finer.starts, starts, side="right") - 1]
         mine = self.cells[np.searchsorted(self.starts, starts, side="right") - 1]
@@ -100,14 +106,21 @@ class Axis:
         groups[inside] = mine
         return groups if (groups[inside] == mine).all() else None
 
+    def merged(self, groups: IntArray) -> Axis:
+        """Return the axis whose cells are merged: ``groups``, (size,), is the new cell of each."""
+        return Axis(self.name, self.column, self.starts, groups[self.cells])
+
     @property
     def regular(self) -> int:
-        """Return how many cells hold regular values; they come before the cells of special and missing values."""
+        """The number of cells of regular values, which come before the cells of special and missing values."""
         return int(self.cells[np.searchsorted(self.starts, self.grid.regular - 1, side="right") - 1]) + 1
 
     @property
     def releasable(self) -> BoolArray:
-        """(size,) whether a released row may lie in the cell."""
+        """(size,) whether a released row may lie in the cell.
+
+        Cells of values outside of the domain are never released.
+        """
         return np.asarray(self.width > 0)
 
     @property
@@ -159,5 +172,5 @@ class Axis:
         return narrow(starts[run] + place - before, self.grid.size)
 
     def _lengths(self, stop: int) -> IntArray:
-        """Return how many grid points each bin has, (bins,)."""
+        """Return the number of grid points of each run, (runs,); ``stop`` is the end of the last one."""
         return np.maximum(np.append(self.starts[1:], stop) - self.starts, 0)

@@ -17,7 +17,7 @@ from synthdp.schema.schema import Schema
 
 
 def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawColumn:
-    """Return a derived column.
+    """Compute a derived column from the columns it depends on, by its rule.
 
     Parameters
     ----------
@@ -39,9 +39,10 @@ def derive(schema: Schema, rule: Derived, raw: Mapping[str, RawColumn]) -> RawCo
 
 
 def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
-    """Return the modelled column by which a column is looked up, and which grid point of the latter each of its own has.
+    """Return the modelled column that a looked-up column depends on, and the grid index each point leads to.
 
-    A modelled column is looked up by itself.  Only releasable grid points are meant; (releasable,).
+    So conditions on derived columns become conditions on modelled ones.  A modelled column is looked up by itself.
+    Only releasable grid points are meant; (releasable,).
 
     Raises
     ------
@@ -64,7 +65,7 @@ def followed(schema: Schema, name: str) -> tuple[str, GridIndices]:
 
 
 def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
-    """Return which grid points of a modelled column lead to some of a column that is looked up by it; see `followed`.
+    """Return which grid points of the modelled column lead to wanted ones of a column looked up by it; see `followed`.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def leading_to(schema: Schema, name: str, wanted: BoolArray) -> BoolArray:
 
 
 def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
-    """Return the values of a derived column, looked up by its source's."""
+    """Return a derived column's values, looked up in its rule's table by the values of its source."""
     if isinstance(source, Labels):
         given, codes = source.levels, source.codes
     else:
@@ -96,7 +97,7 @@ def _looked_up(rule: Derived, column: Column, source: RawColumn) -> RawColumn:
 
 
 def _missing(raw: RawColumn) -> BoolArray:
-    """Return a (rows,) mask of missing values."""
+    """Return a (rows,) mask of the missing values of a raw column."""
     if isinstance(raw, Labels):
         return np.asarray(raw.codes < 0)
     missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)

@@ -22,7 +22,7 @@ from synthdp.schema.rules_across import Condition, Place
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The days between two columns.
+    """The number of days between two date columns, modelled as a column since relations often depend on it.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class Difference:
 
     @property
     def name(self) -> str:
-        """The attribute of the second day's row."""
+        """The name of the difference as an attribute of the second day's row."""
         first = self.first[1] if self.first[0] == self.second[0] else ".".join(self.first)
         return f"#{self.second[1]} - {first}" if self.sign > 0 else f"#{first} - {self.second[1]}"
 
     def points(self, first: AnyArray, second: AnyArray, columns: tuple[Column, Column]) -> IntArray:
-        """Return the grid points of the differences of some rows, from both days' grid points; (n,)."""
+        """Return the grid points of the differences of two days' grid points; all (n,)."""
         grids = tuple(grid_of(one) for one in columns)
         mine = grid_of(self.column)
         a, b = (one.astype(np.int64) for one in (first, second))
@@ -63,12 +63,20 @@ class Difference:
         return found
 
     def second_day(self, first: IntArray, days: IntArray) -> IntArray:
-        """Return the grid points of the second day, from the first's and the days between; they may lie beyond it."""
+        """Return the grid points of the second day, (n,), from the first's and the difference in days.
+
+        They may be out of range.
+        """
         return first - self.shift + self.sign * days
 
 
 def differences_of(schema: DatabaseSchema) -> dict[Place, Difference]:
-    """Return the differences that are drawn, by the place of the second day: one a column, of its own row if it can."""
+    """Return the differences that a database's model draws, by the second day's table and column.
+
+    One for each column at most.
+
+    A difference to a day of the same row is preferred.
+    """
     found: dict[Place, Difference] = {}
     if not schema.relations:
         return found
@@ -81,7 +89,7 @@ def differences_of(schema: DatabaseSchema) -> dict[Place, Difference]:
 
 
 def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bool:
-    """Whether a day follows from another one, by differences that are drawn."""
+    """Return whether a day at ``place`` follows, by chosen differences, from the day at ``end``; prevents cycles."""
     while place in found:
         place = found[place].first
         if place == end:
@@ -90,6 +98,7 @@ def _leads_to(found: Mapping[Place, Difference], place: Place, end: Place) -> bo
 
 
 def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | None:
+    """Return the difference that a rule "one day is at most another" suggests; ``None`` if it is not of that kind."""
     first, second = condition.above, condition.below
     period = _period(schema, second[0])
     if first[0] == second[0] and second[1] == period:  # periods are drawn before all columns of their row
@@ -112,12 +121,13 @@ def _difference(schema: DatabaseSchema, condition: Condition) -> Difference | No
 
 
 def _period(schema: DatabaseSchema, table: str) -> str | None:
+    """Return the column that orders a table's rows; ``None`` if there is none."""
     relation = schema.relation_to(table)
     return None if relation is None else relation.order
 
 
 def _days(column: Column) -> Steps | None:
-    """Return the days of a column of dates that has a grid point for each."""
+    """Return the days of a date column with one grid point per day; ``None`` for any other column."""
     if not isinstance(column, Date) or not column.is_complete:
         return None
     support = column.support()

@@ -54,7 +54,7 @@ class Domain:
         return math.prod(self.shape)
 
     def index(self, *names: str) -> tuple[int, ...]:
-        """Return the positions of columns.
+        """Return the positions of named columns, in the order given.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Domain:
         return Domain(tuple(self.axes[i] for i in self.index(*names)))
 
     def codes(self, indices: Mapping[str, GridIndices]) -> Codes:
-        """Return in which bin of each column rows are, from their grid indices; (n, d) in Fortran order."""
+        """Return each row's cells as (n, d) codes, Fortran order, from grid indices by column."""
         rows = len(indices[self.names[0]])
         codes = np.empty((rows, len(self)), np.min_scalar_type(max(self.shape) - 1), order="F")
         for j, axis in enumerate(self.axes):
@@ -87,12 +87,12 @@ class Domain:
         return flat
 
     def points(self, codes: Codes) -> FloatArray:
-        """Return the representative point in [-1, 1]^d of each row's cells, (n, d); NaN where an axis has none."""
+        """Return the middle of each row's cells in [-1, 1]^d, (n, d); NaN where an axis has none."""
         return np.column_stack([axis.points[codes[:, j]] for j, axis in enumerate(self.axes)])
 
 
 def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
-    """Return the standard domain of a schema.
+    """Return the standard domain of a schema: equal cells for ordered columns, one cell per level for others.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def domain_of(schema: Schema, *, bins: int = 32) -> Domain:
 
 
 def axis_of(name: str, column: Column, *, bins: int = 32) -> Axis:
-    """Return an axis with equal cells over an ordered column, and a cell for every level or class of any other.
+    """Return the standard axis of a column: equal cells if ordered, else one per level or class.
 
     Special values, the missing value and "other" have cells of their own.
     """
@@ -125,11 +125,11 @@ def finest_axis(name: str, column: Column) -> Axis:
 
 
 MAX_CELLS = 2**22
-"""Most cells that are listed.  A safety limit."""
+"""Most cells of a domain that are listed one by one.  A safety limit of memory."""
 
 
 def universe_size(domain: Domain) -> int:
-    """Return the number of cells in which a released row may lie, exact however large."""
+    """Return the number of cells of a domain in which a released row may lie, exactly."""
     size = 1
     for axis in domain.axes:
         size *= int(axis.releasable.sum())
@@ -137,7 +137,7 @@ def universe_size(domain: Domain) -> int:
 
 
 def check_size(domain: Domain, *, limit: int = MAX_CELLS) -> int:
-    """Return the number of cells in which a released row may lie, or refuse to list them; errors as in `universe`."""
+    """Return the number of cells in which a released row may lie; raise an error if there are too many to list."""
     size = universe_size(domain)
     if size > limit:
         raise ParameterError(
@@ -148,7 +148,7 @@ def check_size(domain: Domain, *, limit: int = MAX_CELLS) -> int:
 
 
 def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
-    """Return the cells in which a released row may lie, (m, d) in C order.
+    """List the cells in which a released row may lie, (m, d) codes in C order.
 
     Raises
     ------
@@ -164,9 +164,9 @@ def universe(domain: Domain, *, limit: int = MAX_CELLS) -> Codes:
 
 
 def releasable_axis(axis: Axis) -> Axis:
-    """Return the axis whose never-released cells are joined to its first released one.
+    """Return the axis with its never-released cells merged into its first released one.
 
-    A public rule: unforeseen values are then counted in that cell.
+    A public rule: values outside of the domain are then counted in that cell.
     """
     first = int(np.flatnonzero(axis.releasable)[0])
     merged = np.where(axis.releasable[axis.cells], axis.cells, first)
@@ -174,12 +174,12 @@ def releasable_axis(axis: Axis) -> Axis:
 
 
 def releasable_domain(domain: Domain) -> Domain:
-    """Return the domain without never-released cells; see `releasable_axis`."""
+    """Return the domain with never-released cells merged into others; see `releasable_axis`."""
     return Domain(tuple(releasable_axis(axis) for axis in domain.axes))
 
 
 def axis_with_misfits(axis: Axis) -> Axis:
-    """Return the axis on which values that do not fit the schema have a cell of their own: the last one, if it is new."""
+    """Return the axis with a cell of its own for values outside of the domain: the last one, if it is new."""
     hidden = axis.grid.hidden
     if hidden is None or axis.cell_of_alone(hidden) is not None:
         return axis
@@ -190,6 +190,9 @@ def axis_with_misfits(axis: Axis) -> Axis:
 
 
 def domain_with_misfits(domain: Domain) -> Domain:
-    """Return the domain on which misfits are apart, the same one if they are; see `axis_with_misfits`."""
+    """Return the domain whose axes count values outside of the domain apart; unchanged if they do.
+
+    See `axis_with_misfits`.
+    """
     axes = tuple(axis_with_misfits(axis) for axis in domain.axes)
     return domain if all(new is old for new, old in zip(axes, domain.axes, strict=True)) else Domain(axes)

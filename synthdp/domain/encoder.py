@@ -68,7 +68,7 @@ def rows_of(raw: RawColumn, rows: AnyArray) -> RawColumn:
 
 
 def together(parts: Sequence[RawColumn]) -> RawColumn:
-    """Return raw values one after the other."""
+    """Concatenate raw columns; labels with different levels get a common list of levels."""
     if len(parts) == 1:
         return parts[0]
     labels = [one for one in parts if isinstance(one, Labels)]
@@ -89,7 +89,7 @@ def together(parts: Sequence[RawColumn]) -> RawColumn:
 
 @np.errstate(all="ignore")  # a floating-point warning would tell of one value, an error where those are errors the more
 def encode(column: Column, raw: RawColumn) -> GridIndices:
-    """Return the grid index of every value, (n,) in the narrowest unsigned type."""
+    """Return the grid index of every value, (n,) in the narrowest unsigned type; never raises on a value."""
     grid = grid_of(column)
     match column.support():
         case Fresh():
@@ -137,7 +137,7 @@ def decode(column: Column, indices: GridIndices, *, rng: Generator | None = None
 
 
 def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray:
-    """Return (rows,) grid indices of labels; an unknown label is the grid's point for others."""
+    """Return the (rows,) grid indices of labels; unknown labels get the grid point "other"."""
     position = {level: i for i, level in enumerate(levels)}
     null = grid.other if grid.null is None else grid.null
     of_level = np.array([_position(position, level, grid.other, null) for level in raw.levels] + [null], np.int64)
@@ -145,7 +145,7 @@ def _encode_labels(levels: Sequence[Level], grid: Grid, raw: Labels) -> IntArray
 
 
 def _position(position: dict[Any, int], level: object, other: int, null: int) -> int:
-    """Return the grid index of one label; one that cannot be compared is taken for an unknown one."""
+    """Return the grid index of one label; a label that cannot be compared counts as unknown."""
     try:
         if level is None or (isinstance(level, float) and math.isnan(level)):
             return null
@@ -179,7 +179,7 @@ def _encode_numbers(support: Interval | Steps, grid: Grid, raw: Numbers) -> IntA
 
 
 def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
-    """Return the (rows,) parts of an interval that numbers lie in; a number on an edge is in the upper part."""
+    """Return the part of an interval that each number lies in, (rows,); a number on an edge is in the upper part."""
     lower, upper = interval.lower, interval.upper
     indices = np.clip(np.floor((x - lower) / (upper - lower) * regular), 0, regular - 1).astype(np.int64)
     indices -= (x < edges_of(interval, indices)) & (indices > 0)  # rounding above may miss by one
@@ -188,7 +188,7 @@ def _cell_of(interval: Interval, x: FloatArray, regular: int) -> IntArray:
 
 
 def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
-    """Return the number of steps of each value, those beyond the bounds on any side of them."""
+    """Return each value as a number of steps, (n,), rounded; values beyond the bounds stay beyond them."""
     size, offset = steps.size, steps.offset
     if steps.denominator is not None:
         return np.asarray(np.rint((values.astype(np.float64) * steps.denominator - offset) / size))
@@ -202,7 +202,10 @@ def _steps_of(steps: Steps, values: AnyArray) -> AnyArray:
 
 
 def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
-    """Return the steps above ``first`` of whole numbers clipped to first <= x <= last."""
+    """Clip whole numbers of steps to first..last, and return their distance from ``first``.
+
+    It may be up to 2^63, so it is unsigned.
+    """
     if values.dtype.kind == "f":
         values = np.clip(values, -float(LARGEST_WHOLE), float(LARGEST_WHOLE))
     inside = np.clip(values.astype(np.int64), first, last)
@@ -210,7 +213,7 @@ def _whole(values: AnyArray, first: int, last: int) -> AnyArray:
 
 
 def labels_of_numbers(raw: Numbers) -> Labels:
-    """Return numbers as labels, each different number a level."""
+    """Return a numeric column as labels, with each distinct number as a level, for columns declared by levels."""
     missing = np.isnan(raw.values) if raw.values.dtype.kind == "f" else np.zeros(len(raw.values), np.bool_)
     if raw.missing is not None:
         missing |= raw.missing
@@ -219,13 +222,13 @@ def labels_of_numbers(raw: Numbers) -> Labels:
 
 
 def numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as real numbers; other labels become missing."""
+    """Return a column of labels as real numbers; labels that are no numbers become missing."""
     of_level: FloatArray = np.array([*(_number(level) for level in raw.levels), math.nan], np.float64)
     return Numbers(np.asarray(of_level[raw.codes]))
 
 
 def whole_numbers_of_labels(raw: Labels) -> Numbers:
-    """Return labels as the nearest whole numbers, exact within ±2^62; other labels become missing."""
+    """Return labels as the nearest whole numbers, exact within ±2^62; labels that are no numbers become missing."""
     found = [*(_whole_number(level) for level in raw.levels), None]
     values = np.array([0 if number is None else number for number in found], np.int64)
     missing = np.array([number is None for number in found])[raw.codes]
@@ -233,7 +236,7 @@ def whole_numbers_of_labels(raw: Labels) -> Numbers:
 
 
 def _number(level: object) -> float:
-    """Return a label as a float: infinite if too large for one, nan if it is no number."""
+    """Return a label as a float: infinite if too large, NaN if it is no number; never raises."""
     try:
         return float(level)  # type: ignore[arg-type]
     except OverflowError:
@@ -261,7 +264,12 @@ def _whole_number(level: object) -> int | None:
 
 
 def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatArray:
-    """Return the value at each regular grid point: the bounds at the ends, else the shortest decimal; none is special."""
+    """Return the value of each regular grid point of an interval.
+
+    The bounds at the ends, else the shortest decimal inside.
+
+    A special value is never returned.
+    """
     different, place = _different(indices, grid.regular)
     low, high = edges_of(interval, different), edges_of(interval, different + 1)
     values = shortest_decimals(low, high)
@@ -274,7 +282,10 @@ def _decimal_values(interval: Interval, grid: Grid, indices: IntArray) -> FloatA
 
 
 def _class_values(column: Column, indices: IntArray) -> FloatArray:
-    """Return the number that stands for the class of each regular grid point; none where each stands for itself."""
+    """Return the number that stands for the class of each regular grid point, (n,).
+
+    Empty if the column has no classes.
+    """
     of_class = np.array(column.class_values(), np.float64)
     if not len(of_class):
         return of_class
@@ -282,7 +293,10 @@ def _class_values(column: Column, indices: IntArray) -> FloatArray:
 
 
 def _different(indices: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return the different grid points in order, and the place of every grid point among them."""
+    """Return the distinct grid indices, sorted, and the position of each index among them.
+
+    Where many are given this is faster than ``np.unique``.
+    """
     if len(indices) < size // 8:
         different, place = np.unique(indices, return_inverse=True)
         return different, place
@@ -313,7 +327,7 @@ def shortest_decimals(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntArray:
-    """Draw a step of each regular grid point, uniformly, none that is special."""
+    """Draw a step uniformly from each regular grid point, (n,); none is a special value."""
     if grid.width == 1:
         return steps.first + indices
     low, high = (steps.first + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
@@ -324,11 +338,11 @@ def _spread(steps: Steps, grid: Grid, indices: IntArray, rng: Generator) -> IntA
 
 
 def _roundest(steps: Steps, grid: Grid, indices: IntArray) -> IntArray:
-    """Return a step of each regular grid point: the bounds at the ends, else the roundest; none is special."""
+    """Return the roundest step in each regular grid point, (n,), the bounds at the ends; none is a special value."""
     lower, upper = steps.first, steps.last
-    low, high = (lower + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
     if grid.width == 1:
-        return low
+        return lower + indices
+    low, high = (lower + grid.first_steps(indices + end).view(np.int64) for end in (0, 1))
     values, open_ = low.copy(), np.ones(len(low), np.bool_)
     for step in _round_steps(steps, grid.width):
         rounded = -(-low // step) * step
@@ -351,7 +365,7 @@ def _round_steps(steps: Steps, width: int) -> list[int]:
 
 
 def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
-    """Return meaningless labels of an identifier for rows that follow on ``first`` others."""
+    """Return meaningless identifiers for ``rows`` new rows, the first of which is number ``first``."""
     if labels.pattern is not None:
         return Labels(keys_of_pattern(labels.pattern, first, rows), np.arange(rows))
     numbers = np.arange(first + 1, first + rows + 1, dtype=np.int64)
@@ -361,7 +375,7 @@ def fresh_labels(labels: Fresh, rows: int, *, first: int = 0) -> RawColumn:
 
 
 def conform(column: Column, raw: RawColumn) -> RawColumn:
-    """Return values that the column may hold: numbers clipped, unforeseen labels made missing or "other".
+    """Return values as the schema allows them: numbers clipped, unforeseen labels made missing or "other".
 
     Identifiers, and columns without declared bounds or levels, are left unchanged.
     """

@@ -11,17 +11,19 @@ from synthdp.schema.labels import alphabets_of, size_of
 from synthdp.schema.schema import Schema
 
 ROUNDS = 6
-"""Rounds of the Feistel network that scatters keys; four make a random-looking permutation of random functions."""
+"""Rounds of the Feistel network that scatters keys; four already make a permutation look random.  A convention with
+some margin.
+"""
 
 _STEP, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-"""Odd multipliers that mix the bits of a number, from the generator SplitMix64."""
+"""Odd multipliers that mix the bits of a number, from the generator SplitMix64. A convention."""
 
 _ALL_BITS = 2**64 - 1
-"""The largest number of 64 bits."""
+"""The largest 64-bit number, a mask to keep arithmetic within 64 bits."""
 
 
 def check_enough_keys(schema: Schema, rows: int) -> None:
-    """Refuse more rows than an identifier's pattern has keys.
+    """Raise an error if more rows are asked for than an identifier's pattern has different keys.
 
     Raises
     ------
@@ -38,10 +40,10 @@ def check_enough_keys(schema: Schema, rows: int) -> None:
 
 
 def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
-    """Return the keys of rows ``first <= i < first + rows``, counted from 0: different ones for different rows.
+    """Return unique, random-looking keys for rows first..first + rows - 1, always the same for the same rows.
 
-    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on twice as many bits as
-    half of the number of keys has, walked until it is back among them.
+    Row i has key number p(i), where p is a permutation that is always the same: a Feistel network on twice as many bits
+    as half of the number of keys has, walked until it is back among them.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def keys_of_pattern(pattern: str, first: int, rows: int) -> list[str]:
 
 
 def scattered(numbers: AnyArray, size: int) -> AnyArray:
-    """Return the image of numbers 0 <= i < size under a fixed permutation of all of them, (n,) uint64."""
+    """Permute the numbers 0..size - 1 by a fixed, random-looking permutation; returns the images, (n,) uint64."""
     half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
     image, walking = _feistel(numbers, half), np.arange(len(numbers))
     walking = walking[image >= np.uint64(size)]
@@ -79,7 +81,7 @@ def scattered(numbers: AnyArray, size: int) -> AnyArray:
 
 
 def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
-    """Return a permutation of numbers of two halves of ``half`` bits: `ROUNDS` rounds of a Feistel network."""
+    """Permute numbers of two halves of ``half`` bits each by `ROUNDS` rounds of a Feistel network."""
     mask = (np.uint64(1) << half) - np.uint64(1)
     left, right = numbers >> half, numbers & mask
     for number in range(ROUNDS):
@@ -88,7 +90,7 @@ def _feistel(numbers: AnyArray, half: np.uint64) -> AnyArray:
 
 
 def _mixed(numbers: AnyArray, key: int) -> AnyArray:
-    """Return 64 bits that all bits of a number decide."""
+    """Return a 64-bit hash of each number in which every input bit matters; ``key`` selects the hash."""
     mixed = numbers + np.uint64((key + 1) * _STEP & _ALL_BITS)
     for _ in range(2):
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_MIX)

@@ -18,13 +18,14 @@ from synthdp.errors import SchemaError
 from synthdp.schema.column import Column, Fresh, Interval, Level, Levels, Steps
 
 MAX_POINTS = 32**4
-"""Regular grid points of a column of very many values, the finer ones near 0 aside: four levels of 32 parts.
-A safety limit."""
+"""Most regular grid points of a column with very many values, finer ones near 0 not counted: four levels of splitting
+into 32 parts.  A safety limit.
+"""
 
 NEAR = 32**3
-"""Numbers nearer to 0 than this many grid points have grid points of half the width, and so on down to single steps.
-
-Derived: a part in 32 of an even grid, so that one whose bounds are far too wide for its values still tells them apart."""
+"""Numbers within this many grid points of 0 have grid points of half the width, and so on down to single steps.
+Derived: a part in 32 of an even grid, so that one whose bounds are far too wide for its values still tells them apart.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,10 @@ class Grid:
 
     @property
     def hidden(self) -> int | None:
-        """The grid point that is never released: "other", always the last one, unless it has a declared label."""
+        """The grid point of values that the schema does not foresee, never released.
+
+        ``None`` if it has a declared label.
+        """
         return self.other if self.other == self.size - 1 and self.other >= self.regular else None
 
     @property
@@ -97,7 +101,9 @@ class Grid:
         return self.size if self.hidden is None else self.size - 1
 
     def first_steps(self, points: AnyArray) -> AnyArray:
-        """Return the first step of each regular grid point, counted from the lower bound; of the one after the last, all.
+        """Return the first step of each regular grid point, counted from the lower bound.
+
+        All steps for the point after the last.
 
         They may be up to 2^63, so they are unsigned.
         """
@@ -112,7 +118,7 @@ class Grid:
         return np.asarray(np.minimum(first + (found - ends[at]) * width, last))
 
     def points_of(self, steps: AnyArray) -> IntArray:
-        """Return the regular grid point of each step, counted from the lower bound."""
+        """Return the regular grid point that holds each step, counted from the lower bound, (n,)."""
         if not self.runs:
             return np.asarray(steps // self.width)
         found = np.asarray(steps, np.uint64)
@@ -124,20 +130,20 @@ class Grid:
         return np.asarray((point + (found - first[at]) // width).astype(np.int64))
 
     def even_starts(self, count: int) -> IntArray:
-        """Return the first grid points of a number of equal parts of the range, at most as many as there are grid points."""
+        """Return the first grid points of ``count`` equal parts of the range; fewer if there are fewer grid points."""
         if not self.runs:
             return np.asarray(-(-np.arange(count) * self.regular // count))
         return np.unique(self.points_of(np.array([part * self.steps // count for part in range(count)], np.uint64)))
 
     def parts_of(self, points: AnyArray, count: int) -> IntArray:
-        """Return in which of a number of equal parts of the range each regular grid point begins."""
+        """Return which of ``count`` equal parts of the range each regular grid point begins in, (n,)."""
         if not self.runs:
             return np.asarray(points * count // self.regular)
         return np.asarray(np.searchsorted(self.even_starts(count), points, side="right") - 1)
 
 
 def grid_of(column: Column) -> Grid:
-    """Return the grid of a declared column.
+    """Return the finest public grid of a declared column, which depends on its declaration alone.
 
     Raises
     ------
@@ -175,7 +181,7 @@ def grid_of(column: Column) -> Grid:
 
 
 def points_of_today(column: Column, points: AnyArray) -> IntArray:
-    """Return the grid points of an old file, when all had the same width, as points of today that hold their first steps.
+    """Convert grid points of an old file, where all had the same width, to those of today that hold their first steps.
 
     Parameters
     ----------
@@ -194,7 +200,7 @@ def points_of_today(column: Column, points: AnyArray) -> IntArray:
 
 
 def labels_of(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a column that has some, in grid point order; the label for "other" comes last."""
+    """Return the levels of a labelled column in grid point order; the label for "other" comes last."""
     support = column.support()
     if not isinstance(support, Levels):
         raise SchemaError(f"a column of type {type(column).__name__} has no levels")
@@ -202,17 +208,17 @@ def labels_of(column: Column) -> tuple[Level, ...]:
 
 
 def has_labels(column: Column) -> bool:
-    """Say whether the column's grid points are levels rather than intervals of numbers."""
+    """Return whether the column's grid points are levels rather than intervals of numbers."""
     return column.labelled
 
 
 def has_order(column: Column) -> bool:
-    """Say whether the column's regular grid points have an order, as numbers, moments and ordered levels do."""
+    """Return whether the column's regular grid points are ordered, as for numbers, moments and ordered levels."""
     return column.ordered
 
 
 def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the least and the greatest number that stand for a regular value of a column without levels."""
+    """Return the least and the greatest number that stand for a regular value; raise SchemaError for levels."""
     match column.support():
         case Interval(lower, upper):
             return lower, upper
@@ -223,7 +229,9 @@ def bounds_of(column: Column) -> tuple[float, float]:
 
 
 def starts_of_classes(column: Column) -> np.ndarray:
-    """Return the first regular grid point of each class that a column's values are always counted in; none for equal bins.
+    """Return the first regular grid point of each class in which a column is always counted.
+
+    Empty if it has no classes.
 
     A class that is narrower than a grid point is part of the one below.
     """
@@ -235,12 +243,15 @@ def starts_of_classes(column: Column) -> np.ndarray:
 
 
 def edges_of(interval: Interval, indices: np.ndarray) -> np.ndarray:
-    """Lower ends of regular grid points of an interval: grid point u holds edge(u) <= x < edge(u + 1)."""
+    """Return the lower end of each regular grid point of an interval: point u holds edge(u) <= x < edge(u + 1)."""
     return interval.lower + (interval.upper - interval.lower) * (indices / _parts(interval))
 
 
 def _runs(count: int, steps: Steps, width: int) -> tuple[Run, ...]:
-    """Return the grid points of a number of steps: of one width, and nearer to 0 of half of it, and so on."""
+    """Return the runs of grid points for ``count`` steps.
+
+    Of one width far from 0, of half of it nearer to 0, and so on.
+    """
     zero = -(steps.offset // steps.size) - steps.first
     inner: list[tuple[int, int, int]] = []  # how far from 0 grid points of a width begin and end, in steps
     outer, wide = count + abs(zero), width
@@ -263,7 +274,7 @@ def _layout(
     regular: int, *, nullable: bool, special: tuple[float, ...] = (), width: int = 1, steps: int = 0,
     runs: tuple[Run, ...] = (), ordered: bool = True,
 ) -> Grid:  # fmt: skip
-    """Return a grid of regular points, then special codes, then null, then the point for others."""
+    """Return a grid with its points numbered in order: regular, special, missing, "other"."""
     after = regular + len(special)
     return Grid(
         regular=regular,
@@ -279,6 +290,6 @@ def _layout(
 
 
 def _parts(interval: Interval) -> int:
-    """Return how many parts an interval is cut into: at most `MAX_POINTS`, none narrower than four floats."""
+    """Return how many grid points an interval has: at most `MAX_POINTS`, each at least four floats wide."""
     spacing = math.ulp(max(abs(interval.lower), abs(interval.upper)))
     return int(max(1, min(MAX_POINTS, (interval.upper - interval.lower) / (4 * spacing))))

@@ -43,14 +43,17 @@ class Barrier:
 
 @lru_cache(maxsize=4)
 def barriers_of(layout: Layout) -> tuple[Barrier, ...]:
-    """Return what the rules on two columns forbid, cell by cell, in the order in which histories are drawn."""
+    """Return the cells that rules on two columns forbid, in the order in which a person's attributes are drawn."""
     found = [_barrier(layout, one) for one in layout.schema.conditions]
     return (*found, *(one for between in layout.differences.values() for one in _of_days(layout, between)))
 
 
 @lru_cache(maxsize=4)
 def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
-    """Return for columns with rules within a row which cells some row may have that obeys all of them two by two."""
+    """Return, for columns with rules within a row, the cells that some row can have that obeys all rules pairwise.
+
+    So that no value is drawn which leaves no value for a later column.
+    """
     inside = [one for one in layout.schema.conditions if one.above[0] == one.below[0]]
     found = {
         place: np.ones(axis_at(layout, place).size, np.bool_) for one in inside for place in (one.above, one.below)
@@ -64,7 +67,7 @@ def open_cells(layout: Layout) -> dict[tuple[int, str], BoolArray]:
 
 
 def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
-    """Return the axis of a column, of the period of a table too."""
+    """Return the axis of the column at (table, column), which may be the column that orders the table's rows."""
     table, column = layout.position(place[0]), place[1]
     periods = layout.tables[table].periods
     if column == layout.tables[table].period and periods is not None:
@@ -73,16 +76,13 @@ def axis_at(layout: Layout, place: tuple[str, str]) -> Axis:
 
 
 def broken(condition: Condition, above: GridIndices, below: GridIndices) -> BoolArray:
-    """Return which rows break a rule, from the grid points of both columns in each row of the lower table, (n,)."""
+    """Return which rows of the lower table break a rule, (n,), from the grid points of both columns."""
     indices: Mapping[str, GridIndices] = dict(zip(condition.names, (above, below), strict=True))
     return np.asarray(np.logical_or.reduce([rule.broken(indices) for rule in rules_of(condition.both)]))
 
 
 def _barrier(layout: Layout, condition: Condition) -> Barrier:
-    """Return the bins that a condition between two rows leaves possible.
-
-    For the later of its two columns given the other.
-    """
+    """Return a condition as a restriction of the later drawn of its two columns, given the earlier one."""
     above, below = layout.position(condition.above[0]), layout.position(condition.below[0])
     possible = _possible(layout, condition)
     table = layout.tables[below]
@@ -104,7 +104,10 @@ def _barrier(layout: Layout, condition: Condition) -> Barrier:
 
 
 def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
-    """Yield which days may lie between, given the first day, and which second days are possible, given both."""
+    """Yield the restrictions for a difference of days.
+
+    Which differences fit the first day, which second days fit both.
+    """
     (above, other), (table, attribute) = between.first, between.second
     axes = [axis_at(layout, (above, other)), layout.axis(layout.position(table), between.name)]
     axes.append(axis_at(layout, between.second))
@@ -122,7 +125,7 @@ def _of_days(layout: Layout, between: Difference) -> Iterator[Barrier]:
 
 
 def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and the last regular grid point of each cell, (cells,); (0, -1) where it has none."""
+    """Return the first and last regular grid point of each cell, (cells,) each; (0, -1) where it has none."""
     first, last = np.full(axis.size, axis.grid.size), np.full(axis.size, -1)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
     stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
@@ -132,7 +135,7 @@ def ends_of_points(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _possible(layout: Layout, condition: Condition) -> BoolArray:
-    """Return (cells above, cells below) whether some row with both obeys all that the rule means."""
+    """Return which pairs of cells, (cells above, cells below), some row can have that obeys a condition."""
     axes = {condition.name(place): axis_at(layout, place) for place in (condition.above, condition.below)}
     found = np.ones([axis.size for axis in axes.values()], np.bool_)
     for rule in rules_of(condition.both):
@@ -141,6 +144,6 @@ def _possible(layout: Layout, condition: Condition) -> BoolArray:
 
 
 def _oriented(rule: Rule, axes: Mapping[str, Axis]) -> BoolArray:
-    """Return a rule's (bins, bins) mask of what is possible, its axes in the order of ``axes``."""
+    """Return which pairs of cells a rule allows, with its axes in the order of ``axes``."""
     possible = rule.possible([axes[name] for name in rule.names])
     return possible if list(rule.names) == list(axes) else possible.T

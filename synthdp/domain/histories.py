@@ -24,22 +24,27 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.schema.schema import Schema
 
 BINS = 24
-"""Most bins of an ordered column.  Tuned; not measured."""
+"""Most cells of an ordered column in the model of persons.  Tuned; not measured."""
 
 MOST_PATTERN = 8
-"""Most periods whose subsets are counted one by one: 256 of them.  A safety limit."""
+"""With at most this many periods, the set of a person's periods is modelled as one value, of 2^8 = 256. A safety limit.
+"""
 
 MOST_PERIODS = 64
-"""Most values of an order that a parent row may have once each.  A safety limit."""
+"""Most values of an ordering column of which a parent row has at most one row each.  A safety limit."""
 
 MOST_GROUPS = 5
-"""Periods, or groups of them, by which the attributes of rows are measured."""
+"""Most groups of periods by which attributes of rows are counted; each further group would divide the counts more
+thinly.
+"""
 
 NO_PARENT_ROW, REPEATED_ROW = 1, 2
-"""What is unusual in a person, as bits of `STATE`: no row in the root table; more than one, and one is used."""
+"""Bits of `STATE` for unusual persons: no row in the root table; several rows there, of which one is used.  A
+convention.
+"""
 
 STATE = "#state"
-"""The attribute of a person that holds the bits of its record status, such as `NO_PARENT_ROW`."""
+"""Name of the attribute that holds the bits of a person's record status, such as `NO_PARENT_ROW`."""
 
 
 class Order(StrEnum):
@@ -53,7 +58,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableLayout:
-    """What is known of one table of a person.
+    """How the rows of one table are stored in a person's record.
 
     Parameters
     ----------
@@ -93,24 +98,24 @@ class TableLayout:
 
     @property
     def count(self) -> str:
-        """The attribute of the parent table that says how many rows there are, or which periods have one."""
+        """The parent's attribute that says how many rows there are, or which periods have one."""
         return f"#{self.name}"
 
     @property
     def left_out(self) -> str:
-        """The attribute of a person that says whether rows were left out."""
+        """The person's attribute that says whether rows of this table were left out."""
         return f"#left out of {self.name}"
 
     @property
     def groups(self) -> int:
-        """Number of groups of periods."""
+        """Number of groups of periods by which attributes are counted."""
         return 1 if self.periods is None else min(self.periods.grid.regular, MOST_GROUPS)
 
     @property
     def group_of_period(self) -> IntArray:
-        """(periods,) group of each period; one that does not fit counts as the last.
+        """(periods,) the group of each period; one outside of the domain counts as the last.
 
-        Cells that cut through the standard ones have one-way tables alone, and all are in the first group.
+        All are in one group if the periods' cells cut through the standard ones.
         """
         if self.periods is None or self.standard_periods is None:
             return np.zeros(1, np.int64)
@@ -121,13 +126,13 @@ class TableLayout:
 
     @property
     def regular_periods(self) -> int:
-        """Number of cells of periods that are neither missing nor unforeseen."""
+        """Number of cells of periods, without missing ones and ones outside of the domain."""
         return 1 if self.periods is None else self.periods.regular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """The record of a person.
+    """How a person with all rows of all tables is stored as one record: a fixed number of columns.
 
     Parameters
     ----------
@@ -169,8 +174,8 @@ class Layout:
         if self.schema.undeclared:
             name, column = self.schema.undeclared[0]
             raise SchemaError(
-                f"column {column!r} of table {name!r} must have declared bounds or levels: a release of several "
-                "tables discovers none"
+                f"column {column!r} of table {name!r} must have declared bounds or levels here: only a release discovers "
+                "what is open"
             )
         differences = differences_of(self.schema) if self.with_differences else {}
         tables = tuple(_table(self.schema, name, self.cells, differences) for name in self.schema.names)
@@ -193,7 +198,7 @@ class Layout:
         object.__setattr__(self, "differences", differences)
 
     def with_cells(self, cells: Mapping[tuple[str, str], Axis]) -> Layout:
-        """Return the record with other cells in some columns, by table and column."""
+        """Return the layout with other cells for some columns, by table and column."""
         return replace(self, cells={**self.cells, **cells})
 
     def position(self, name: str) -> int:
@@ -210,18 +215,21 @@ class Layout:
         return tuple(one.name for place, one in self.differences.items() if place[0] == name)
 
     def axis(self, table: int, attribute: str) -> Axis:
-        """Return the axis of an attribute of a table."""
+        """Return the axis of an attribute of the table at a position."""
         return self.domain.axes[int(self.place[table][attribute][0])]
 
     def ancestors(self, table: int) -> tuple[int, ...]:
-        """Return the positions of a table's parent, its parent, and so on."""
+        """Return the positions of a table's parent, grandparent, and so on, up to the root."""
         found: list[int] = []
         while (table := self.tables[table].parent) >= 0:
             found.append(table)
         return tuple(found)
 
     def rows_of_count(self, table: int) -> IntArray:
-        """Return how many rows each cell of a table's count stands for; the last cell, which never occurs, for none."""
+        """Return the number of rows that each cell of a table's count stands for, (cells,).
+
+        0 for the last, which never occurs.
+        """
         layout = self.tables[table]
         if layout.order is Order.PATTERN:
             codes = np.arange(2**layout.regular_periods)
@@ -230,7 +238,10 @@ class Layout:
         return np.append(np.arange(layout.at_most + 1), 0)
 
     def periods_of_pattern(self, table: int) -> IntArray:
-        """Return (patterns, rows) the period of each row of a pattern, in order; -1 beyond."""
+        """Return the period of each row of each pattern (set of periods), (patterns, rows), in order.
+
+        -1 beyond its rows.
+        """
         periods = self.tables[table].regular_periods
         found = np.full((2**periods + 1, periods), -1)
         for code in range(2**periods):
@@ -245,7 +256,7 @@ def _table(
     cells: Mapping[tuple[str, str], Axis],
     differences: Mapping[tuple[str, str], Difference],
 ) -> TableLayout:
-    """Return how the rows of one table are laid out in a person's record: its order, periods, axes and counts."""
+    """Return the layout of one table's rows in a person's record: their order, periods, attributes and counts."""
     relation = schema.relation_to(name)
     columns = {column: kind for column, kind in schema.tables[name].items() if not kind.names_rows}
     axes: dict[str, Axis] = {}
@@ -274,7 +285,9 @@ def _table(
 
 
 def axis_of_column(name: str, column: Column) -> Axis:
-    """Return the cells of a column: equal ones, but of counts, whole numbers from 0, ones that grow with the number.
+    """Return the cells of a column in the model of persons.
+
+    Equal ones, or for counts from 0 ones that grow with the number.
 
     Most people have few visits and some have many: equal cells would hold nearly all of them in the first one.
     """
@@ -287,7 +300,10 @@ def axis_of_column(name: str, column: Column) -> Axis:
 
 
 def growing_starts(points: int, cells: int) -> IntArray:
-    """Return where cells of 1, 1, ..., g, g**2, ... points begin, so that they are as many as there are."""
+    """Return the first point of each of ``cells`` cells whose lengths grow by a constant factor, (cells,).
+
+    Together they hold ``points`` points.
+    """
     low, high = 1.0, float(points)
     for _ in range(60):
         middle = (low + high) / 2
@@ -298,12 +314,15 @@ def growing_starts(points: int, cells: int) -> IntArray:
 
 
 def _ends(growth: float, cells: int) -> FloatArray:
-    """Return where cells end whose lengths grow from 1 by a factor, slowly at first."""
+    """Return the ends of cells of lengths 1, growth, growth^2, ..., (cells,)."""
     return np.cumsum(growth ** np.arange(cells, dtype=np.float64))
 
 
 def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Order, Axis]:
-    """Return how rows are ordered by a column, and its axis; raise SchemaError if it is open or has too many values."""
+    """Return how rows are ordered by a column, and its axis.
+
+    Raise SchemaError if it is undeclared or has too many values.
+    """
     if not column.is_complete:
         raise SchemaError(
             f"{where} has order={name!r}: declare the levels or bounds of this column, because the periods "
@@ -322,10 +341,10 @@ def _periods(name: str, column: Column, *, unique: bool, where: str) -> tuple[Or
 
 
 def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
-    """Return the column that says how many rows of a child table there are: a number, or which periods have one."""
+    """Return the column that holds the number of a child table's rows, or the set of periods that have one."""
     relation = schema.relation_to(child)
     if relation is None:
-        raise SchemaError(f"table {child!r} is the child in no relation")
+        raise SchemaError(f"table {child!r} is the child of no relation: add a Relation to the table above it")
     column = schema.tables[child].get(relation.order) if relation.order is not None else None
     if relation.unique and column is not None and column.is_complete and grid_of(column).regular <= MOST_PATTERN:
         return Integer(0, 2 ** grid_of(column).regular - 1)
@@ -333,7 +352,7 @@ def columns_of_count(schema: DatabaseSchema, child: str) -> Column:
 
 
 def _flags(schema: DatabaseSchema, table: TableLayout) -> dict[str, Axis]:
-    """Return what is said of a person beside its rows, as attributes of the root."""
+    """Return the axes of a person's status attributes, stored with the root table; none for other tables."""
     if table.order is not Order.ROOT:
         return {}
     flags = {STATE: Integer(0, 3)} | {f"#left out of {name}": Integer(0, 1) for name in schema.names[1:]}

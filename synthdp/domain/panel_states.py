@@ -19,12 +19,12 @@ from synthdp.schema.columns import Identifier
 from synthdp.schema.schema import Schema
 
 MOST_PATTERNS = 2**18
-"""Safety limit: sequences of states that are counted in every period."""
+"""Most sequences of states that are counted in every period.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelStates:
-    """The states of a person in one period, numbered from 0; the last one is that there is no row.
+    """The states a person can be in during one period, numbered from 0; the last one is absence.
 
     Parameters
     ----------
@@ -76,22 +76,22 @@ class PanelStates:
 
     @property
     def absent(self) -> int:
-        """The state of who has no row."""
+        """The state of a person without a row."""
         return len(self.cells)
 
     @property
     def patterns(self) -> int:
-        """How many sequences of states a window has."""
+        """The number of possible sequences of states in one window."""
         return int(self.count**self.window)
 
     def of_rows(self, indices: Mapping[str, GridIndices]) -> IntArray:
-        """Return the state of every row, (n,)."""
+        """Return the state of every row, (n,), from grid indices by column."""
         place = np.full(int(np.prod(self.domain.shape)), self.absent, np.int64)
         place[self.cells] = np.arange(len(self.cells))
         return np.asarray(place[self.domain.ravel(self.domain.codes(indices), range(len(self.domain)))])
 
     def rows_of(self, states: IntArray, rng: Generator) -> dict[str, GridIndices]:
-        """Return grid indices by column for some states, absence not among them: evenly within cells."""
+        """Draw rows for some states other than absence, as grid indices by column, uniformly within cells."""
         codes = np.unravel_index(self.cells[states], self.domain.shape)
         return {
             axis.name: Refinement.trivial(axis).indices_in(code, rng)
@@ -99,7 +99,7 @@ class PanelStates:
         }
 
     def where(self, allowed: Mapping[str, AnyArray]) -> BoolArray:
-        """Return in which states grid points are allowed, (states,); never in absence.
+        """Return which states have only allowed grid points, (states,); absence never does.
 
         Raises
         ------
@@ -122,10 +122,10 @@ class PanelStates:
         return np.append(found, False)
 
     def pattern_of(self, sequence: AnyArray) -> IntArray:
-        """Return the number of each sequence of states, (n, window) from the earliest to the latest."""
+        """Return the pattern number, (n,), of sequences of states, (n, window) from the earliest to the latest."""
         powers = self.count ** np.arange(self.window - 1, -1, -1)
         return np.asarray(sequence.astype(np.int64) @ powers)
 
     def sequences(self) -> IntArray:
-        """Return the sequence of every pattern, (patterns, window)."""
+        """Return the sequence of states of every pattern number, (patterns, window); the inverse of `pattern_of`."""
         return np.stack(np.unravel_index(np.arange(self.patterns), (self.count,) * self.window), axis=1)

@@ -17,7 +17,7 @@ from synthdp.schema.columns import Column
 from synthdp.schema.schema import Schema
 
 UNKNOWN = -1
-"""The code of a value that the table does not have, or that no released row may have.  Derived: below all codes."""
+"""The code of a public value that is absent, or that no released row may have.  Derived: below all codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,11 +49,11 @@ class PublicRows:
 
     @property
     def effective(self) -> float:
-        """The most rows that the table counts for, at least 1."""
+        """The number of rows that the public table counts for at most, at least 1."""
         return max(1.0, self.weight * self.rows)
 
     def codes(self, domain: Domain) -> IntArray:
-        """Return the cell of every value, (rows, d); `UNKNOWN` where there is none that a released row may have."""
+        """Return the cell of every value, (rows, d); `UNKNOWN` where the table lacks it or it cannot be released."""
         found = np.full((self.rows, len(domain)), UNKNOWN, np.int64, order="F")
         for j, axis in enumerate(domain.axes):
             if axis.name in self.columns:
@@ -62,13 +62,16 @@ class PublicRows:
         return found
 
     def counts(self, axis: Axis) -> IntArray | None:
-        """Return how many rows lie in each cell of an axis, (cells,); ``None`` if its column is not in the table."""
+        """Return the number of public rows in each cell of an axis, (cells,).
+
+        ``None`` if the table lacks the column.
+        """
         if axis.name not in self.columns:
             return None
         return np.bincount(axis.cells_of(encode(axis.column, self.columns[axis.name])), minlength=axis.size)
 
     def digest(self, schema: Schema) -> str:
-        """Return the SHA-256 of the shared columns as a schema reads them: names, then grid indices row by row."""
+        """Return the SHA-256 of the shared columns as encoded by a schema, so that a receipt identifies the table."""
         found = hashlib.sha256()
         for name in sorted(self.columns):
             column: Column = schema[name]
@@ -78,7 +81,7 @@ class PublicRows:
         return found.hexdigest()
 
     def note(self, schema: Schema) -> str:
-        """Return what a receipt says of the table."""
+        """Return the receipt's sentence on the public table."""
         shared = "all columns" if set(self.columns) == set(schema) else ", ".join(self.columns)
         bound = "" if self.weight == 1 else f", counted for at most {self.weight:g} of its rows"
         return (

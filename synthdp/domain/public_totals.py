@@ -31,16 +31,16 @@ class PublicTotals:
 
     @property
     def rows(self) -> float:
-        """All rows together."""
+        """The number of all rows: the sum of the totals."""
         return float(self.counts.sum())
 
     def on(self, axis: Axis) -> FloatArray:
-        """Return the rows in each cell of an axis of the first column, (cells,)."""
+        """Return the rows in each cell of an axis, (cells,), if the totals are of that one column."""
         cells = axis.cells_of(self.points[:, 0].astype(np.uint32)).astype(np.int64)
         return np.asarray(np.bincount(cells, self.counts, minlength=axis.size), np.float64)
 
     def table(self, domain: Domain) -> tuple[tuple[int, ...], FloatArray]:
-        """Return the columns' places in a domain, increasing, and the rows in each cell of their table, flat in C order."""
+        """Return the positions of the columns in a domain, sorted, and the totals in each cell of their table, flat."""
         places = domain.index(*self.names)
         order = np.argsort(places, kind="stable")
         clique = tuple(places[i] for i in order)
@@ -50,7 +50,7 @@ class PublicTotals:
         return clique, np.asarray(np.bincount(flat, self.counts, minlength=int(np.prod(shape))), np.float64)
 
     def note(self) -> str:
-        """Return what a receipt says of the totals."""
+        """Return the receipt's sentence on the totals."""
         return (
             f"public totals of {' × '.join(self.names)}: {self.rows:g} rows in {len(self.counts)} cells, kept exactly; they "
             "were declared public, and nothing protects them"

@@ -20,11 +20,13 @@ from synthdp.schema.columns import Column
 from synthdp.schema.numbers import LARGEST_EXACT
 
 FEWEST, MOST = 8, 1 << 12
-"""Multiples that a power of ten has within the bounds, if it is asked for: a few are values, not a habit of rounding; very
-many would be very many runs of an axis, which databases look values up in."""
+"""A power of ten is a class of round numbers only if it has FEWEST to MOST multiples within the bounds.  A few are mere
+values, not a habit of rounding; very many would make an axis of very many runs, which databases look values up in.  A
+convention; a safety limit.
+"""
 
 POWERS = range(15, -16, -1)
-"""Exponents of the powers of ten."""
+"""Exponents of the powers of ten that may be classes of round numbers, the largest first.  A convention."""
 
 
 def axis_of_roundness(name: str, column: Column) -> Axis | None:
@@ -39,14 +41,18 @@ def axis_of_roundness(name: str, column: Column) -> Axis | None:
     name, column
         The column and its declaration.
     """
-    return _axis(name, column) if column.quantity == "number" and grid_of(column).width == 1 else None
+    if column.quantity != "number" or grid_of(column).width != 1:
+        return None
+    starts, cells = _groups(column)
+    # of its own, and not those of an earlier release: a pickle tells which objects are the same
+    return Axis(name, column, starts.copy(), cells.copy()) if len(starts) else None
 
 
 @lru_cache(maxsize=256)
-def _axis(name: str, column: Column) -> Axis | None:
-    """Return a column's grid points grouped by the widest power of ten that divides them.
+def _groups(column: Column) -> tuple[IntArray, IntArray]:
+    """Return the runs of a column's grid points by the largest power of ten that divides them: first points and groups.
 
-    None if there is one group.
+    Empty if all are in one group.
     """
     grid = grid_of(column)
     spacings = [Fraction(10) ** power for power in POWERS]
@@ -55,9 +61,9 @@ def _axis(name: str, column: Column) -> Axis | None:
     for i in range(len(spacings) - 1, -1, -1):  # the widest last
         cells[_multiples(column, grid, spacings[i])] = i
     if (cells[: grid.regular] == cells[0]).all():
-        return None
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(np.diff(cells)) + 1])
-    return Axis(name, column, starts, np.unique(cells[starts], return_inverse=True)[1])
+    return starts, np.unique(cells[starts], return_inverse=True)[1].astype(np.int64)
 
 
 def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
@@ -76,12 +82,14 @@ def _multiples(column: Column, grid: Grid, spacing: Fraction) -> IntArray:
 
 
 LEAST_MASS = 1e-9
-"""Part of an even density below which nothing is filled, as rounding of sums would have it (a tolerance)."""
+"""Between two points with less than this fraction of an even density nothing counts as filled, as rounding alone leaves
+that much.  A tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinement:
-    """A fine axis whose cells lie inside a coarse one's.
+    """How the cells of a coarse axis are divided into the cells of a finer one, and in which proportions rows are drawn.
 
     Parameters
     ----------
@@ -118,11 +126,13 @@ class Refinement:
 
     @classmethod
     def trivial(cls, axis: Axis) -> Refinement:
-        """Return the refinement of an axis by itself."""
+        """Return the refinement in which coarse and fine cells are the same."""
         return cls(axis, np.arange(axis.size), axis.width.astype(np.float64))
 
     def reweighted(self, weights: FloatArray) -> Refinement:
-        """Return it with other weights, (fine.size,); a group in which nothing is left keeps the shares that it had.
+        """Return the refinement with other weights, (fine.size,).
+
+        A coarse cell whose new weights are all 0 keeps its old ones.
 
         Shares by grid points would put its rows as far out as the bounds are wide.
         """
@@ -132,11 +142,13 @@ class Refinement:
 
     @property
     def groups(self) -> int:
-        """Return the number of coarse cells."""
+        """The number of coarse cells."""
         return int(self.coarse_cell.max()) + 1
 
     def classes(self, intervals: int) -> IntArray:
-        """Return a class for each fine cell, (fine.size,): itself, or of a long axis one of a number of equal intervals.
+        """Return a coarser class for each fine cell, (fine.size,).
+
+        Itself, or one of ``intervals`` equal intervals of a long axis.
 
         Special and missing values keep classes of their own.
         """
@@ -149,11 +161,11 @@ class Refinement:
         return np.asarray(np.unique(found, return_inverse=True)[1], np.int64)
 
     def coarse(self) -> Axis:
-        """Return the coarse axis."""
-        return Axis(self.fine.name, self.fine.column, self.fine.starts, self.coarse_cell[self.fine.cells])
+        """Return the coarse axis, whose cells are unions of fine ones."""
+        return self.fine.merged(self.coarse_cell)
 
     def within(self, allowed: BoolArray) -> FloatArray:
-        """Return for each grid point its share of its fine cell's allowed, released points; 0 for all other points.
+        """Return each grid point's share of its fine cell's rows, (points,); 0 for points that are not allowed.
 
         Parameters
         ----------
@@ -166,7 +178,7 @@ class Refinement:
         return np.asarray(np.where(allowed[: len(points)], likely / every[cells], 0.0), np.float64)
 
     def indices_in(self, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw a grid point for every fine cell; (n,)."""
+        """Draw a grid point in each given fine cell, (n,), round numbers as often as ``rounding`` says."""
         if self.rounding is None:
             return self.fine.indices_in(cells, rng)
         starts = np.union1d(
@@ -180,7 +192,7 @@ class Refinement:
         return narrow(found, self.fine.grid.size)
 
     def indices_among(self, allowed: BoolArray, cells: AnyArray, rng: Generator) -> GridIndices:
-        """Draw a grid point for every fine cell; each has an allowed one that a released row may have; (n,)."""
+        """Draw an allowed grid point in each given fine cell, (n,); every such cell has one."""
         good = np.flatnonzero(allowed[: self.fine.grid.releasable])
         place = _drawn(self.fine.cells_of(good.astype(np.uint32)), self._likely(good), self.fine.size, cells, rng)
         return narrow(good[place], self.fine.grid.size)
@@ -218,21 +230,21 @@ class Refinement:
         return narrow(np.clip(found.astype(np.int64), first, last), self.fine.grid.size)
 
     def _likely(self, points: AnyArray) -> FloatArray:
-        """Return how likely grid points are beside others of their fine cell."""
+        """Return the likelihood of grid points relative to others of their fine cell, (n,)."""
         if self.rounding is None:
             return np.ones(len(points))
         return np.asarray(self.rounding[self._classes.cells_of(points.astype(np.uint32))], np.float64)
 
     @property
     def _classes(self) -> Axis:
-        """The classes of round numbers that ``rounding`` is about."""
+        """The axis of round-number classes that ``rounding`` is about."""
         found = axis_of_roundness(self.fine.name, self.fine.column)
         if found is None:
             raise InternalError("a refinement needs a likelihood of classes only where its column has numbers")
         return found
 
     def table(self, allowed: FloatArray | None = None) -> FloatArray:
-        """Return the share of every fine cell in every coarse one, (coarse, fine).
+        """Return the fraction of each coarse cell's rows in each fine one, (coarse, fine), up to a factor per row.
 
         Parameters
         ----------
@@ -251,7 +263,7 @@ class Refinement:
 
 
 def _drawn(cell: AnyArray, likely: FloatArray, size: int, cells: AnyArray, rng: Generator) -> IntArray:
-    """Return one item drawn for every cell, (n,), in proportion to the items' weights.
+    """Draw one item for every given cell, (n,) positions, in proportion to the items' weights.
 
     Parameters
     ----------

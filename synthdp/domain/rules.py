@@ -50,7 +50,7 @@ class ColumnOrder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the columns that the rule is about."""
+        """The two columns that the rule is about."""
         return self.left, self.right
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -60,7 +60,7 @@ class ColumnOrder:
         return np.asarray((low > high) & bound_low & bound_high)
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which cells of the two axes, taken together, hold a row that obeys; shaped by the axes."""
+        """Return which pairs of cells of the two axes can hold a row that obeys; shaped by the axes."""
         low, _, left_free = cell_numbers(axes[0])
         _, high, right_free = cell_numbers(axes[1])
         return np.asarray((low[:, None] <= high[None, :]) | left_free[:, None] | right_free[None, :])
@@ -68,7 +68,7 @@ class ColumnOrder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Excluded:
-    """No row has all of these grid points together.
+    """The rule that no row has all of these grid points together.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Excluded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the columns that the rule is about."""
+        """The columns that the rule is about."""
         return tuple(self.masks)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -89,7 +89,7 @@ class Excluded:
         return np.asarray(np.logical_and.reduce(every))
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which cells of the axes, taken together, hold a row that obeys; shaped by the axes."""
+        """Return which combinations of cells of the axes can hold a row that obeys; shaped by the axes."""
         possible = np.zeros([axis.size for axis in axes], np.bool_)
         for i, (axis, meant) in enumerate(zip(axes, self.masks.values(), strict=True)):
             outside = holds_any(axis, ~meant)
@@ -99,7 +99,9 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """Some columns have one of the listed combinations of kinds of grid points, and no other.
+    """The rule that some columns have one of the listed combinations of values, and no other.
+
+    Values that occur in the same combinations are one kind, so that the list is short.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ class Listed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the columns that the rule is about."""
+        """The columns that the rule is about."""
         return tuple(self.kinds)
 
     def broken(self, indices: Mapping[str, GridIndices]) -> BoolArray:
@@ -130,7 +132,7 @@ class Listed:
         return np.asarray(found < 0)
 
     def possible(self, axes: Sequence[Axis]) -> BoolArray:
-        """Return which cells of the axes, taken together, hold a row that obeys; shaped by the axes."""
+        """Return which combinations of cells of the axes can hold a row that obeys; shaped by the axes."""
         possible = np.zeros([axis.size for axis in axes], np.bool_)
         cells = [_cells_of_kinds(axis, kinds) for axis, kinds in zip(axes, self.kinds.values(), strict=True)]
         for combination in self.combinations.tolist():
@@ -143,14 +145,20 @@ Rule: TypeAlias = ColumnOrder | Excluded | Listed
 
 @lru_cache(maxsize=8)
 def rules_of(schema: Schema) -> tuple[Rule, ...]:
-    """Return the rules of a schema, with the orders that follow from two others through a column that is never missing."""
+    """Return a schema's rules compiled to grid points, and the orders that follow from two others.
+
+    From a <= b and b <= c follows a <= c, if b is never missing.
+    """
     rules = [rule for constraint in schema.constraints for rule in _compiled(schema, constraint)]
     orders = [rule for rule in rules if isinstance(rule, ColumnOrder)]
     return (*rules, *_implied(orders))
 
 
 def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
-    """Return one rule of a schema as conditions on grid indices; a kind that is not listed here, as what it means."""
+    """Return one declared rule as conditions on grid points.
+
+    Other kinds of rules by the simpler ones that they mean.
+    """
     match constraint:
         case LessEqual(left, right):
             return [ColumnOrder(left, right, (schema[left], schema[right]))]
@@ -167,10 +175,10 @@ def _compiled(schema: Schema, constraint: Constraint) -> list[Rule]:
 
 
 def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
-    """Return axes of the columns of a schema, on whose cells it can be seen whether some row obeys all rules.
+    """Return axes on whose cells it can be decided exactly whether some row obeys all rules.
 
-    A rule excludes all grid points of a cell or none.  Columns that are compared are cut at the same numbers: at ``bins``
-    equal parts of each, and wherever one of them is cut.
+    A rule excludes all grid points of a cell or none.  Columns that are compared are cut at the same numbers: at
+    ``bins`` equal parts of each, and wherever one of them is cut.
     """
     names = list(schema)
     marks: dict[str, list[AnyArray]] = {}
@@ -193,7 +201,7 @@ def rule_domain(schema: Schema, rules: Sequence[Rule], *, bins: int) -> Domain:
 
 
 def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
-    """Return the numbers at which a column's marks change, and the ends of equal parts."""
+    """Return the numbers at which a column's marks change, and the borders of ``bins`` equal parts."""
     regular = grid_of(column).regular
     stacked = np.column_stack(marks)[:regular]
     changes = np.flatnonzero((stacked[1:] != stacked[:-1]).any(axis=1)) + 1
@@ -202,20 +210,20 @@ def _cuts(column: Column, marks: Sequence[AnyArray], bins: int) -> AnyArray:
 
 
 def _marked_axis(name: str, column: Column, marks: AnyArray) -> Axis:
-    """Return the axis whose cells are the grid points with the same marks."""
+    """Return the axis whose cells are the sets of grid points with equal marks, (grid points, marks)."""
     starts = np.append(0, np.flatnonzero((marks[1:] != marks[:-1]).any(axis=1)) + 1)
     cells = np.unique(marks[starts], axis=0, return_inverse=True)[1]
     return Axis(name, column, starts, cells.ravel())
 
 
 def holds_any(axis: Axis, mask: BoolArray) -> BoolArray:
-    """Return which cells hold a grid point among some that a released row may have, (axis.size,)."""
+    """Return which cells hold at least one masked grid point that a released row may have, (axis.size,)."""
     cells = axis.cells_of(np.flatnonzero(mask[: axis.grid.releasable]).astype(np.uint32))
     return np.bincount(cells, minlength=axis.size) > 0
 
 
 def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the least and largest number in each cell, and whether the cell holds grid points that no order binds.
+    """Return the least and largest number in each cell, and whether the cell holds grid points free of any order.
 
     Where a cell holds no number, the least is larger than any number.
     """
@@ -238,7 +246,10 @@ def cell_numbers(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 
 
 def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
-    """Return what no day of the calendar has: a 31st of short months, 30 February, and 29 February out of leap years."""
+    """Return the dates that do not exist as exclusions.
+
+    31st of short months, 30 February, 29 February out of leap years.
+    """
     months, days = (_bound_numbers(schema, name) for name in (date.month, date.day))
     february = months == 2
     excluded = [
@@ -253,13 +264,13 @@ def _calendar(schema: Schema, date: CalendarDate) -> list[Excluded]:
 
 
 def _bound_numbers(schema: Schema, name: str) -> IntArray:
-    """Return the number at each grid point of a column of whole numbers above 0, and -1 where rules bind none."""
+    """Return the whole number at each grid point, (grid.size,); -1 for points that no rule applies to."""
     numbers, bound = grid_numbers(schema[name])
     return np.asarray(np.where(bound, numbers, -1), np.int64)
 
 
 def _listed(schema: Schema, rule: Combinations) -> Listed:
-    """Return a list of combinations in kinds of grid points: values that occur in the same combinations are one kind."""
+    """Compile a list of combinations; values that occur in the same combinations become one kind."""
     kinds, of_value = {}, []
     for name, given in zip(rule.columns, zip(*rule.combinations, strict=True), strict=True):
         number: dict[str, int] = {}
@@ -274,7 +285,7 @@ def _listed(schema: Schema, rule: Combinations) -> Listed:
 
 
 def _kinds(meant: Sequence[BoolArray]) -> IntArray:
-    """Return numbers of grid points, the same for those in the same sets; -1 for those in none."""
+    """Return a number for each grid point, equal for points in the same sets; -1 for points in no set."""
     within = np.zeros(len(meant[0]), np.int64)
     kind = np.full(len(within), -1)
     for number, mask in enumerate(meant):
@@ -288,7 +299,7 @@ def _kinds(meant: Sequence[BoolArray]) -> IntArray:
 
 
 def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
-    """Return for each kind the cells that hold grid points of it that a released row may have."""
+    """Return, for each kind, the cells that hold a releasable grid point of it."""
     indices = np.flatnonzero(kinds[: axis.grid.releasable] >= 0)
     pairs = np.unique(np.column_stack([kinds[indices], axis.cells_of(indices.astype(np.uint32))]), axis=0)
     found: dict[int, list[int]] = {int(kind): [] for kind in np.unique(kinds)}
@@ -298,7 +309,7 @@ def _cells_of_kinds(axis: Axis, kinds: IntArray) -> dict[int, list[int]]:
 
 
 def _meant(schema: Schema, name: str, given: object) -> BoolArray:
-    """Return a mask of the grid points that values in a rule stand for."""
+    """Return a mask, (grid.size,), of the grid points that the values in a rule stand for."""
     return mask_of_values(schema[name], given, name=name)
 
 

@@ -18,7 +18,7 @@ from synthdp.schema.sibling_rules import NeverFalls, RowsPerParent, SiblingRule,
 
 @dataclass(slots=True, eq=False)
 class Among:
-    """What rules between rows say of the next row, while the rows of many parent rows are drawn, one of each at a time.
+    """The state of rules between sibling rows while rows are drawn, one for each parent row at a time.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Among:
         self._many = {i: np.zeros(self.parents, np.int64) for i in self._named}
 
     def allowed(self, parent: IntArray, left: IntArray) -> list[BoolArray]:
-        """Return for each rule (rows, cells) which cells the next row of some parent rows may have.
+        """Return, for each rule, which cells the next row of some parent rows may have, (rows, cells).
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Among:
         return found
 
     def drawn(self, parent: IntArray, cells: IntArray) -> None:
-        """Take note of the cells that the rows of some parent rows have got."""
+        """Record the cells that the newest rows of some parent rows got, since they restrict the next ones."""
         if not self.rules:
             return
         if len(self._used):
@@ -96,12 +96,12 @@ class Among:
 
     @property
     def _regular(self) -> int:
-        """Number of cells of regular values, which come first."""
+        """The number of cells of regular values, which come first; rules bind only these."""
         return self._axis.regular if self.rules else 0
 
 
 def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
-    """Return which cells hold a value that the rule names, (cells,)."""
+    """Return which cells of an axis hold a value that a rule counts, (cells,)."""
     if not isinstance(one.rule, RowsPerParent):
         return np.zeros(axis.size, np.bool_)
     return np.asarray(
@@ -110,7 +110,7 @@ def cells_named(one: AmongRows, axis: Axis) -> BoolArray:
 
 
 def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which of the rows that are kept so far obey a rule together.
+    """Return which rows remain, (n,), after all rows that break a rule together with their siblings are dropped.
 
     Parameters
     ----------
@@ -152,14 +152,14 @@ def kept_among(one: AmongRows, points: GridIndices, numbers: AnyArray, parent: I
 
 
 def _named(one: AmongRows) -> BoolArray:
-    """Return which grid points a rule that counts rows names."""
+    """Return which grid points a row-counting rule names, (grid points,); empty for other rules."""
     return (
         mask_of_values(one.column, list(one.rule.values)) if isinstance(one.rule, RowsPerParent) else np.zeros(0, bool)
     )
 
 
 def _never_fall(numbers: AnyArray, parent: IntArray) -> BoolArray:
-    """Return which rows are not below an earlier one of their parent row that is kept."""
+    """Return which rows, (n,), are not below an earlier row of the same parent."""
     places = np.unique(numbers, return_inverse=True)[1].reshape(-1)
     highest = np.maximum.accumulate(places + parent * (int(places.max(initial=0)) + 1))  # parents increase
     return np.asarray(places + parent * (int(places.max(initial=0)) + 1) >= highest)

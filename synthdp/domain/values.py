@@ -18,7 +18,7 @@ from synthdp.schema.column import Column, Steps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allowed:
-    """Grid points of a column that a condition allows, found already; stands wherever values of the column may be named.
+    """A ready-made mask of allowed grid points, accepted wherever values of a column may be named.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Allowed:
 
 
 def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArray:
-    """Return which grid points a condition allows, (size,).
+    """Return which grid points the values in a rule, condition or question stand for, (size,).
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def mask_of_values(column: Column, values: object, *, name: str = "") -> BoolArr
 
 
 def is_range(column: Column, value: object) -> bool:
-    """Say whether a value in a condition is a pair of ends of an ordered column."""
+    """Return whether a value in a condition is a (lower, upper) pair for an ordered column."""
     return isinstance(value, tuple) and len(value) == 2 and grid_of(column).ordered
 
 
 def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
-    """Return the exact number at each grid point, and whether rules bind it; (n,) each.
+    """Return the exact number at each grid point, and whether rules apply to it; (n,) each.
 
-    They bind regular values, and special ones between the column's bounds; all others compare with nothing.
+    They apply to regular values, and to special ones between the column's bounds; all others compare with nothing.
     """
     raw = decode(column, indices.astype(np.uint32, copy=False))
     numbers = raw.values if isinstance(raw, Numbers) else raw.codes
@@ -94,14 +94,14 @@ def numbers_at(column: Column, indices: AnyArray) -> tuple[AnyArray, BoolArray]:
 
 @lru_cache(maxsize=8)
 def grid_numbers(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return what `numbers_at` says of every grid point, (grid.size,) each, read-only."""
+    """Return `numbers_at` of every grid point, (grid.size,) each, read-only and cached."""
     numbers, bound = numbers_at(column, np.arange(grid_of(column).size))
     numbers.flags.writeable = bound.flags.writeable = False
     return numbers, bound
 
 
 def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
-    """Return values as a flat sequence; a range of an ordered column counts as one value."""
+    """Return named values as a flat sequence; a (lower, upper) range of an ordered column is one value."""
     if is_range(column, values):
         return [values]
     if isinstance(values, (list, tuple, set, frozenset, range, np.ndarray)):
@@ -110,7 +110,7 @@ def _listed(column: Column, grid: Grid, values: object) -> Sequence[object]:
 
 
 def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
-    """Return the grid point of one value, or raise."""
+    """Return the grid point of one named value; raise ParameterError if the column cannot hold it."""
     found = None
     if value is None or (isinstance(value, float) and np.isnan(value)):
         found = grid.null
@@ -126,7 +126,7 @@ def _index_of(column: Column, grid: Grid, value: object, name: str) -> int:
 
 
 def _position(column: Column, value: object) -> int | None:
-    """Return the position of a value among a column's levels, or None if it is none of them."""
+    """Return the position of a value among a column's levels; None if it is none of them or cannot be compared."""
     levels = labels_of(column)
     try:
         return levels.index(value) if value in levels else None
@@ -135,7 +135,7 @@ def _position(column: Column, value: object) -> int | None:
 
 
 def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tuple[int, int]:
-    """Return the first and the last grid point whose value lies between two ends."""
+    """Return the first and the last grid point between two named ends, both inclusive."""
     low, high = ends
     if column.labelled:
         first = 0 if low is None else _index_of(column, grid, low, name)
@@ -156,7 +156,7 @@ def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tupl
 
 
 def _special_within(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> BoolArray:
-    """Return which special values lie between two ends and between the bounds, (special,)."""
+    """Return which special values lie between two named ends and between the bounds, (special,)."""
     if not grid.special:
         return np.zeros(0, np.bool_)
     low, high = (None if end is None else _number(column, end, name)[0] for end in ends)
@@ -173,24 +173,24 @@ def _special_points(column: Column, grid: Grid) -> IntArray:
 
 
 def _regular_index(column: Column, grid: Grid, number: AnyArray) -> int:
-    """Return the regular grid point of a number, clipped to the bounds, also where the number is a special value."""
+    """Return the regular grid point of a number, clipped to the bounds, even if the number is a special value."""
     clipped = np.clip(number, _lowest(column), _highest(column))
     index = int(encode(column, Numbers(clipped))[0])
     return index if index < grid.regular else int(encode(_without_special(column), Numbers(clipped))[0])
 
 
 def _without_special(column: Column) -> Column:
-    """Return a column without its special codes, such as -9."""
+    """Return the column without its special values, so that such a number is encoded as a regular one."""
     return replace(column, special=())
 
 
 def _lowest(column: Column) -> int | float:
-    """Return a column's lower bound, in its own unit."""
+    """Return the least regular value of a column, in its own unit."""
     return bounds_of(column)[0]
 
 
 def _highest(column: Column) -> int | float:
-    """Return the greatest number that a value of the column may be before it is rounded."""
+    """Return the greatest value of a column before rounding, in its own unit."""
     support = column.support()
     if isinstance(support, Steps) and support.rounds_down:
         return int(support.value(support.last + 1)) - 1
@@ -198,7 +198,10 @@ def _highest(column: Column) -> int | float:
 
 
 def _number(column: Column, value: Any, name: str) -> FloatArray | IntArray:
-    """Return a value as encoders take it: a number, or microseconds; (1,)."""
+    """Return a named value as encoders take it, (1,): a number, or microseconds for times.
+
+    Raise ParameterError if it is none.
+    """
     try:
         found = column.number_of(value)
         return np.array([found], np.float64) if isinstance(found, float) else np.array([found], np.int64)

@@ -6,45 +6,56 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from synthdp.answers.error_bars.misfit_shares import MisfitShare
 from synthdp.answers.related.unfit import Unusual, unfit_values, unusual_persons
-from synthdp.checks import check_number, check_whole
+from synthdp.checks import check_number, check_share, check_whole
 from synthdp.curator import Curator
 from synthdp.domain.fresh_keys import check_enough_keys
-from synthdp.domain.histories import Layout
 from synthdp.errors import DataError, ParameterError
 from synthdp.estimators.findings import (
     EPSILONS,
     addresses,
+    check_discoverable,
+    discovery_notes,
     misfit_notes,
     refuse_own_tables,
     tells_of_budget,
     unusual_notes,
     warn_of_misfits,
+    warn_of_undiscovered,
     warn_of_unusual,
 )
 from synthdp.estimators.synthetic_release import SyntheticRelease
-from synthdp.mechanisms.preflight import first_that_works
-from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished
+from synthdp.mechanisms.preflight import account_of, discovery_part, first_that_works, release_of
+from synthdp.mechanisms.related.choosing import names_wished
+from synthdp.mechanisms.related.related_tables import RelatedTables, relations_wished, single_attributes
+from synthdp.mechanisms.workload import Workload
 from synthdp.planning.database_plan import DatabasePlan, plan_database
 from synthdp.privacy.loss import LARGE_EPSILON, PrivacyLoss, loss_of
 from synthdp.privacy.neighbors import neighbors_named
-from synthdp.progress import ProgressCallback, silent
+from synthdp.progress import Progress, ProgressCallback, silent
 from synthdp.randomness import RandomState, generator
 from synthdp.release import Release, load, save
 from synthdp.report import write_report
 from synthdp.sampling.database_model import DatabaseModel, outer_schema
 from synthdp.schema.database import DatabaseSchema, database_schema_given
-from synthdp.schema.schema import Reviewable
+from synthdp.schema.relation import Relation
+from synthdp.schema.schema import Reviewable, Schema
 from synthdp.tables.format import TableFormat
 from synthdp.tables.keys import check_key_types
 from synthdp.tables.source import Source
-from synthdp.tables.sources.resolve import source_of
+from synthdp.tables.sources.resolve import infer_schema, source_of
+
+if TYPE_CHECKING:
+    from synthdp.curator import Discovered
+
+LOOKED = "bounds and levels were looked for in one row of each person: the rows of these notes are such rows"
+"""What a note says of a table with open columns."""
 
 T = TypeVar("T")
 
@@ -55,7 +66,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     schema
-        A `DatabaseSchema`, or the path of its file.
+        A `DatabaseSchema`, or the path of its file.  Bounds and levels of its columns may be open.  Or a list of
+        `Relation`: names and types of the tables' columns are taken as public then, and all bounds and levels are open.
     epsilon, delta
         The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
     neighbors
@@ -63,6 +75,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         rows of a person say; the number of persons is public.
     n_rows
         Persons of ``fit_transform``'s result; default: the noisy estimate of the real number.
+    domain_budget
+        Share of the budget that finds open bounds and levels, 0 < share < 1, as of `SyntheticRelease`.
     workload
         Sets of columns whose relations should come out right, perhaps with weights, as of `SyntheticRelease`; columns are
         named ``table.column``, and the number of rows of a child table ``child.rows``.  Default: all relations alike.
@@ -80,7 +94,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     release_ : Release
         The artefact: output, loss, receipt, measurements.
     schema_ : DatabaseSchema
-        The schema.
+        The schema, with what was discovered.
     receipt_ : Receipt
         What was spent on what.
     misfits_ : dict
@@ -110,11 +124,18 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        schema: DatabaseSchema | Reviewable | Mapping[str, Any] | str | PathLike[str] | None = None,
+        schema: DatabaseSchema
+        | Reviewable
+        | Sequence[Relation]
+        | Mapping[str, Any]
+        | str
+        | PathLike[str]
+        | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-9,
         neighbors: str = "add_remove",
         n_rows: int | None = None,
+        domain_budget: float = 0.3,
         workload: Any = None,
         target: str | None = None,
         ledger: str | PathLike[str] | None = None,
@@ -127,6 +148,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.neighbors = neighbors
         self.n_rows = n_rows
+        self.domain_budget = domain_budget
         self.workload = workload
         self.target = target
         self.ledger = ledger
@@ -152,7 +174,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         BudgetExceededError, LedgerError
             If the ledger does not cover the spend; nothing is read then.
         """
-        schema, loss = self._checked()
+        schema, loss = self._checked(X)
         _check_names(schema, X)
         if not schema.relations:
             return self._fit_one(schema, X)
@@ -161,6 +183,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
+        for one in schema.tables.values():
+            check_discoverable(one, loss)
         self._read = addresses(sources.values())
         curator = Curator(
             sources, schema=schema, budget=loss, neighbors=self.neighbors, ledger=self.ledger, dataset=self.dataset
@@ -170,23 +194,56 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             mechanism = RelatedTables(
                 workload=self.workload, target=self.target, on_progress=self.on_progress or silent
             )
-            release: Release[Any] = mechanism.release(curator, random_state=self.random_state)
+            found: dict[str, Discovered] = {}
+            whole = account_of(curator, mechanism, *schema.tables.values()) if schema.undeclared else curator
+
+            def asked() -> Release[Any]:
+                if schema.undeclared:
+                    mechanism.prepare(whole)
+                    (self.on_progress or silent)(Progress(stage="discovery", done=0, total=1))
+                    part = discovery_part(whole.budget, self.domain_budget)
+                    found.update(whole.discover_tables(spend=part, takes=self._takes(schema)))
+                return mechanism.release(whole, random_state=self.random_state)
+
+            made_of: Release[Any] = release_of(
+                mechanism, whole, asked, simplest=lambda _, *asked: single_attributes(*asked)
+            )
+            release = replace(made_of, loss=loss)
             self._one: SyntheticRelease | None = None
-            self.release_, self.schema_, self.receipt_ = release, schema, release.receipt  # kept before anything else
+            known = release.output.layout.schema
+            self.release_, self.schema_, self.receipt_ = release, known, release.receipt  # kept before anything else
 
         def finished() -> Release[Any]:
-            ignored = [f"column {name!r} is not in the schema and was ignored" for name in extra]
-            suited = {name: form.suited(outer_schema(schema, name)) for name, form in formats.items()}
+            said = [f"column {name!r} is not in the schema and was ignored" for name in extra]
+            said += [
+                f"table {name!r}: {note}" for name, one in found.items() for note in (*discovery_notes(one), LOOKED)
+            ]
+            suited = {name: form.suited(outer_schema(known, name)) for name, form in formats.items()}
             model = replace(release.output, formats=suited)
-            return replace(release, output=model, receipt=release.receipt.noted(*ignored))
+            return replace(release, output=model, receipt=release.receipt.noted(*said))
 
         made, failed = first_that_works(finished, lambda: release)
         self.release_ = made.salvaged("bringing the tables to the form of the private ones", failed)
         self.receipt_ = self.release_.receipt
         unusual, shares = self._with_unfit()
+        for name, seen in found.items():
+            warn_of_undiscovered(seen, table=name, stacklevel=5)
         warn_of_unusual(unusual, stacklevel=5)
         warn_of_misfits(shares, stacklevel=5)
         return self
+
+    def _takes(self, schema: DatabaseSchema) -> Callable[[str, Schema], bool]:
+        """Return whether a release can do with a table's schema without some columns: not without what is wished for."""
+        wished, names = relations_wished(schema, self.workload, self.target), names_wished(schema)
+        needed = {names[i] for clique, _ in wished.weights or () for i in clique}
+        needed |= set() if wished.target is None else {names[wished.target]}
+        by_place = isinstance(self.workload, Workload)
+
+        def takes(table: str, rest: Schema) -> bool:
+            gone = {f"{table}.{column}" for column in schema.tables[table] if column not in rest}
+            return not by_place and not gone & needed
+
+        return takes
 
     def _with_unfit(self) -> tuple[list[Unusual], dict[str, MisfitShare | None]]:
         """Note rows that do not join and values that do not fit, by the noisy answers alone; return them."""
@@ -205,14 +262,14 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         """Release a single table as `SyntheticRelease` does: a database of one table is no other thing."""
         one = SyntheticRelease(
             schema=schema.tables[schema.root], epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors,
-            n_rows=self.n_rows, workload=self.workload, target=self.target, ledger=self.ledger, dataset=self.dataset,
-            random_state=self.random_state, on_progress=self.on_progress,
+            n_rows=self.n_rows, domain_budget=self.domain_budget, workload=self.workload, target=self.target,
+            ledger=self.ledger, dataset=self.dataset, random_state=self.random_state, on_progress=self.on_progress,
         )  # fmt: skip
         try:
             one.fit(X[schema.root])
         finally:
             if hasattr(one, "release_"):  # paid for, whatever came afterwards
-                self._one, self.schema_ = one, schema
+                self._one, self.schema_ = one, schema.completed({schema.root: one.release_.output.schema})
                 self.release_, self.receipt_ = one.release_, one.receipt_
                 self.misfits_ = {schema.root: getattr(one, "misfits_", {})}
         return self
@@ -379,21 +436,23 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         if not schema.relations:
             raise ParameterError("a database with one table has no plan of its own: call SyntheticRelease.plan")
         loss = loss_of(self.epsilon if epsilon is None else epsilon, self.delta)
-        return plan_database(Layout(schema), loss, neighbors=self.neighbors, rows=rows or {})
+        return plan_database(schema, loss, neighbors=self.neighbors, rows=rows or {}, domain_budget=self.domain_budget)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[DatabaseModel]:
         """Read a release from a folder."""
         return load(path)
 
-    def _checked(self) -> tuple[DatabaseSchema, PrivacyLoss]:
+    def _checked(self, X: object = None) -> tuple[DatabaseSchema, PrivacyLoss]:
         """Check the settings that no later step checks; return the schema and the whole loss."""
         if self.schema is None:
             raise ParameterError(
                 "schema must be a DatabaseSchema for several tables, because the columns that join the tables "
                 "cannot be guessed"
             )
-        schema = database_schema_given(self.schema)
+        given = self.schema
+        schema = _of_types(given, X) if isinstance(given, (list, tuple)) else database_schema_given(given)
+        check_share("domain_budget", self.domain_budget)
         loss = loss_of(self.epsilon, self.delta)
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
@@ -425,6 +484,32 @@ def _check_names(schema: DatabaseSchema, X: object) -> None:
         raise DataError(
             f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
         )
+
+
+def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
+    """Return the schema of related tables by the names and types of their columns alone.
+
+    Raises
+    ------
+    DataError, ParameterError, SchemaError
+        If these are no relations, or a table is missing or has no types.
+    """
+    if not relations or not all(isinstance(one, Relation) for one in relations):
+        raise ParameterError("schema must be a DatabaseSchema, the path of its file, or a list of Relation")
+    if not isinstance(X, Mapping):
+        if X is not None:
+            raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
+        raise ParameterError("schema must be a DatabaseSchema here, since relations alone do not name the columns")
+    children = {one.child for one in relations}
+    person = [one.key for one in relations if one.parent not in children]
+    tables = {}
+    for name in dict.fromkeys(name for one in relations for name in (one.parent, one.child)):
+        if name not in X:
+            raise DataError(f"table {name!r} is missing; the relations name it")
+        keys = {*person, *(one.key for one in relations if name in (one.parent, one.child))}
+        known = _of_table(name, infer_schema, _of_table(name, source_of, X[name], None))
+        tables[name] = known.part([column for column in known if column not in keys])
+    return DatabaseSchema(tables, relations)
 
 
 def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:

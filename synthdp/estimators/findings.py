@@ -59,7 +59,7 @@ def discovery_notes(found: Discovered) -> tuple[str, ...]:
     return (*found.notes, *hidden, *[_coarse(found)] * found.is_coarse)
 
 
-def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
+def warn_of_undiscovered(found: Discovered, *, table: str | None = None, stacklevel: int) -> None:
     """Warn of columns in which discovery found nothing, and of a table for which noise hides too much.
 
     Both are decided by noisy answers and public numbers, before the rest of the budget is used: who turns the warnings into
@@ -72,6 +72,7 @@ def warn_of_undiscovered(found: Discovered, *, stacklevel: int) -> None:
     """
     said = _undiscovered(found)
     if said is not None:
+        said = said if table is None else f"table {table!r}: {said}"
         warnings.warn(said, DiscoveryWarning, stacklevel=stacklevel + 1)
 
 
@@ -94,13 +95,10 @@ def _undiscovered(found: Discovered) -> str | None:
     """Return what to say of a discovery that found too little."""
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
-    said = [f"left out: column {_some(lost)}"] * bool(lost)
-    said += [f"kept with placeholder values that carry no information: column {_some(kept)}"] * bool(kept)
+    said = [f"left out, because noise hides the range or the levels: column {_some(lost)}"] * bool(lost)
+    said += [f"filled with values that mean nothing, because noise hides them: column {_some(kept)}"] * bool(kept)
     if said:
-        return (
-            f"no range or no levels could be told from noise; {'; '.join(said)}: "
-            "declare bounds or levels, or use more rows or a larger budget"
-        )
+        return f"{'; '.join(said)}. Declare bounds or levels, or use more rows or a larger budget"
     return _coarse(found) if found.is_coarse else None
 
 

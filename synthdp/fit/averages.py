@@ -19,7 +19,7 @@ from synthdp.queries.trigonometric import Factor, Indicator, TensorBasis, Term
 
 
 def out_of_domain_indicators(domain: Domain) -> tuple[Indicator | None, ...]:
-    """Return for each column the indicator of its out-of-domain values, ``None`` where all are in domain."""
+    """Return, for each column, the indicator function of its out-of-domain cell; ``None`` where it has no such cell."""
     found: list[Indicator | None] = []
     for j, axis in enumerate(domain.axes):
         cells = np.flatnonzero(~axis.releasable)
@@ -28,7 +28,10 @@ def out_of_domain_indicators(domain: Domain) -> tuple[Indicator | None, ...]:
 
 
 def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
-    """Return indicators of out-of-domain values of each column and, for ``order`` 2, of each two columns at once."""
+    """Return the indicators of out-of-domain values, to be asked beside smooth functions so that such rows are known.
+
+    One for each column; with ``order`` 2 also the product for each two columns.
+    """
     cells = [cell for cell in out_of_domain_indicators(domain) if cell is not None]
     singles: list[Term] = [(cell,) for cell in cells]
     pairs: list[Term] = [(a, b) for i, a in enumerate(cells) for b in cells[i + 1 :]] if order > 1 else []
@@ -36,7 +39,10 @@ def out_of_domain_terms(domain: Domain, *, order: int) -> tuple[Term, ...]:
 
 
 def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatArray, stddev: float) -> FloatArray:
-    """Return the fraction of rows out of domain in each column, (d,), by its terms; 0 where noise explains it."""
+    """Return the fraction of rows out of domain in each column, (d,), from noisy averages of their indicators.
+
+    0 where noise explains it.
+    """
     shares = np.zeros(len(domain))
     known = {term: float(average) for term, average in zip(terms, averages, strict=True)}
     asked = [cell for cell in out_of_domain_indicators(domain) if cell is not None and (cell,) in known]
@@ -48,7 +54,7 @@ def out_of_domain_shares(domain: Domain, terms: Sequence[Term], averages: FloatA
 
 
 def averages_in_domain(basis: TensorBasis, averages: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the averages of products as they would be if all rows were in domain.
+    """Return noisy averages of products, rescaled to what they would be if all rows were in domain.
 
     Parameters
     ----------
@@ -86,7 +92,7 @@ def _is_outside(factor: Factor, releasable: Sequence[BoolArray]) -> bool:
 
 
 def _share_in_domain(struck: Clique, shares: FloatArray, together: Mapping[Clique, float]) -> float:
-    """Return the fraction of rows in domain in one or two columns.
+    """Return the fraction of rows that are in domain in the one or two columns ``struck``.
 
     The fraction out of domain in both is ``together`` where it was measured, else as for independent columns.
     """

@@ -12,11 +12,11 @@ from synthdp.errors import InternalError, ParameterError, SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
 
 _MAX_HALVINGS = 60
-"""Line-search halvings.  A numerical tolerance."""
+"""Most halvings of a Newton step in the line search.  A numerical tolerance."""
 _SUFFICIENT_DECREASE = 1e-4
-"""Armijo constant.  A numerical tolerance."""
+"""Fraction of the predicted decrease that a step must achieve (Armijo's constant). A numerical tolerance."""
 _ROUNDING = 1e-13
-"""Line-search slack.  A numerical tolerance."""
+"""Relative increase of the objective that the line search forgives as rounding.  A numerical tolerance."""
 
 
 class NewtonFit(NamedTuple):
@@ -27,7 +27,7 @@ class NewtonFit(NamedTuple):
 
 
 class _Dual(NamedTuple):
-    """The dual at y per problem: (d,) values, (d, N) distributions, (d, p) gradients."""
+    """The dual of d problems at y: values (d,), distributions (d, N), gradients (d, p)."""
 
     values: FloatArray
     weights: FloatArray
@@ -93,7 +93,7 @@ def dual_hessians(weights: FloatArray, variance: FloatArray, *, features: FloatA
 def _dual(
     y: FloatArray, moments: FloatArray, variance: FloatArray, features: FloatArray, log_prior: FloatArray
 ) -> _Dual:
-    """Return value, gradient and curvature of the dual, for each column."""
+    """Evaluate the dual of each problem at y, (d, p): value, distribution and gradient."""
     exponents = y @ features + log_prior
     shift = exponents.max(axis=1, keepdims=True)
     weights = np.exp(exponents - shift)
@@ -105,7 +105,7 @@ def _dual(
 
 
 def _converged(state: _Dual, moments: FloatArray, tolerance: float) -> BoolArray:
-    """Return per problem whether the gradient is small for the size of the moments."""
+    """Return which problems, (d,), have a gradient that is small relative to their moments."""
     small: BoolArray = np.abs(state.gradients).max(axis=1) <= tolerance * (1.0 + np.abs(moments).max(axis=1))
     return small
 
@@ -118,7 +118,7 @@ def _step(
     features: FloatArray,
     log_prior: FloatArray,
 ) -> tuple[FloatArray, _Dual]:
-    """Make one Newton step per problem, halved until the dual falls enough."""
+    """Take one Newton step for each problem, halved until its dual falls enough; return the new y and state."""
     hessians = dual_hessians(state.weights, variance, features=features)
     direction = -np.linalg.solve(hessians, state.gradients[:, :, None])[:, :, 0]
     slope = (direction * state.gradients).sum(axis=1)
@@ -135,16 +135,17 @@ def _step(
 
 
 _MAX_STEPS = 60
-"""Newton iterations.  A numerical tolerance."""
+"""Most Newton iterations of `max_entropy`. A numerical tolerance."""
 _GRADIENT = 1e-13
-"""Gradient tolerance.  A numerical tolerance."""
+"""Gradient at which `max_entropy` has converged, relative to the moments.  A numerical tolerance."""
 _LEAST_VARIANCE = 1e-12
-"""Variance that exact moments count as having, so that the dual has a minimum also on the boundary.
-A numerical tolerance."""
+"""Least variance that moments are given, so that the dual has a minimum also for exact moments on the boundary.  A
+numerical tolerance.
+"""
 
 
 class MomentRange(NamedTuple):
-    """A lower and an upper end."""
+    """The least and the largest possible average."""
 
     lower: float
     upper: float
@@ -181,7 +182,10 @@ def average_range(f: FloatArray, A: FloatArray, *, lower: FloatArray, upper: Flo
 
 
 def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: FloatArray) -> float | None:
-    """Return the least average of a cost under moments within intervals, or None if there is no such density."""
+    """Return the least average of ``cost`` over measures whose moments lie within middle ± half.
+
+    None if there is none.
+    """
     m = A.shape[1]
     found = optimum(
         cost,
@@ -193,7 +197,7 @@ def _least_average(cost: FloatArray, A: FloatArray, middle: FloatArray, half: Fl
 
 
 def _least_widening(A: FloatArray, middle: FloatArray, half: FloatArray) -> float:
-    """Return how much wider the ranges must be, plus a rounding, for some measure to meet them."""
+    """Return by how much all moment ranges must widen for some measure to meet them, with a margin for rounding."""
     p, m = A.shape
     free = np.ones((p, 1))
     found = optimum(
@@ -232,7 +236,7 @@ def max_entropy(A: FloatArray, moments: FloatArray, *, stddev: FloatArray) -> We
 
 
 def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, stddev: FloatArray) -> FloatArray:
-    """Return by how much the average of f under `max_entropy` moves with each of its (p,) moments.
+    """Return the derivative of the average of f under `max_entropy` in each of its moments, (p,), for error bars.
 
     Parameters as there; ``weights`` is what it returned.
     """
@@ -242,26 +246,27 @@ def max_entropy_sensitivity(f: FloatArray, A: FloatArray, weights: Weights, *, s
 
 
 def _variance(stddev: FloatArray) -> FloatArray:
-    """Return variances of at least `_LEAST_VARIANCE`."""
+    """Return the squares of standard deviations, at least `_LEAST_VARIANCE`."""
     return np.maximum(np.asarray(stddev, np.float64) ** 2, _LEAST_VARIANCE)
 
 
 _LEAST_STDDEV = 1e-4
-"""Exact moments are matched to about the resolution of the grid: a moment on the edge has no density.
-A numerical tolerance."""
+"""Least standard deviation that a moment is given: exact moments are met to about the grid's resolution, since a moment
+on the edge has no density.  A numerical tolerance.
+"""
 
 _MAX_PRODUCT_STEPS = 100
-"""Newton steps of the fit of a density to its moments; more are not needed where there is one.  A safety limit."""
+"""Most Newton steps of `product_max_entropy`; more are not needed where a density exists.  A safety limit."""
 _PRODUCT_GRADIENT = 1e-10
-"""Largest difference of a moment that ends the fit.  A numerical tolerance."""
+"""Gradient at which `product_max_entropy` has converged, relative to the moments.  A numerical tolerance."""
 _INFLATION = 10.0
-"""Variance inflation after a failed fit.  Tuned; not measured."""
+"""Factor on a column's variance when its fit fails and is repeated.  Tuned; not measured."""
 _MAX_INFLATIONS = 30
-"""Number of inflations.  A safety limit."""
+"""Most repetitions of a failed fit with larger variance.  A safety limit."""
 
 
 class ChebyshevGrid(NamedTuple):
-    """(N,) nodes in (−1, 1), ascending, and the (N,) weights that make sums over them uniform averages."""
+    """Grid points in (−1, 1), ascending, (N,), and the weights, (N,), that make weighted sums uniform averages."""
 
     nodes: FloatArray
     weights: FloatArray
@@ -282,7 +287,7 @@ def chebyshev_grid(nodes: int = 201) -> ChebyshevGrid:
 
 
 def chebyshev_moments(nodes: FloatArray, count: int) -> FloatArray:
-    """Return (count, N): T_1 … T_count at ``nodes`` in [−1, 1]."""
+    """Return the values of the Chebyshev polynomials T_1 … T_count at (N,) points of [−1, 1], (count, N)."""
     return np.cos(np.arange(1, count + 1)[:, None] * np.arccos(nodes)[None, :])
 
 
@@ -346,7 +351,7 @@ def product_max_entropy(
 
 
 def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Return (columns, moments) moments and stddevs; raise ParameterError for other shapes."""
+    """Return (columns, moments) moments and variances, floored; raise ParameterError for other shapes."""
     b = np.asarray(moments, dtype=np.float64)
     if b.ndim != 2 or b.shape[1] == 0:
         raise ParameterError(f"moments must have shape (columns, moments), not {b.shape}")
@@ -362,7 +367,7 @@ def _checked(moments: FloatArray, stddev: FloatArray | float) -> tuple[FloatArra
 
 
 def _points_grid(points: FloatArray) -> ChebyshevGrid:
-    """Return points of [-1, 1] as a grid with equal weights; raise ParameterError for any others."""
+    """Return given points of [-1, 1] as a grid of equal weights; raise ParameterError for any others."""
     nodes = np.asarray(points, dtype=np.float64)
     if nodes.ndim != 1 or nodes.size == 0 or not (np.abs(nodes) <= 1).all():
         raise ParameterError("nodes must be a number of nodes or a vector of points in [-1, 1]")

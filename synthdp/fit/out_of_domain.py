@@ -22,14 +22,15 @@ from synthdp.queries.contingency import NoisyTable, table_shape, table_size
 from synthdp.queries.marginals import Marginals
 
 MIN_IN_DOMAIN = 0.02
-"""Smallest fraction of the rows that is taken to be in domain.  A safety limit: noise is scaled up at most 50 times."""
+"""Smallest fraction of rows that is assumed to be in domain.  A safety limit: so noise is scaled up at most 50 times.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OutOfDomain:
-    """How many rows are out of domain in each of d columns, and what is measured as it would be without them.
+    """The rows out of domain in each of d columns, and the removal of them from measured tables.
 
-    Out-of-domain values are taken to strike each column independently.
+    Out-of-domain values are assumed to occur independently in each column.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class OutOfDomain:
     def estimated(
         cls, tables: Iterable[NoisyTable], releasable: Sequence[BoolArray], *, total: float = 0.0
     ) -> OutOfDomain:
-        """Return the rows that are out of domain in each column, 0 where noise explains them.
+        """Estimate from noisy tables how many rows are out of domain in each column; 0 where noise explains them.
 
         Parameters
         ----------
@@ -125,20 +126,23 @@ class OutOfDomain:
         return NoisyTable(clique=table.clique, counts=found.ravel(), stddev=table.stddev * largest)
 
     def inside(self, table: NoisyTable) -> NoisyTable:
-        """Return what `remove` returns, over the cells in domain alone."""
+        """Return the table without out-of-domain rows, as `remove` does, with only the cells in domain."""
         return in_domain_cells(self.remove(table), self.releasable)
 
     def pooled(self, tables: Sequence[NoisyTable]) -> GLSEffects:
-        """Return what tables over all cells say together without other rows, over the cells in domain."""
+        """Return main effects and interactions pooled over tables, without out-of-domain rows.
+
+        They are over the cells in domain.
+        """
         return gls_effects([self.inside(table) for table in tables], self.sizes, total=self.total)
 
     def consistent(self, tables: Sequence[NoisyTable]) -> tuple[NoisyTable, ...]:
-        """Return tables over all cells without other rows that agree, as `make_consistent` does."""
+        """Return the tables without out-of-domain rows and made to agree, as `make_consistent` does, over all cells."""
         agreed = make_consistent([self.inside(table) for table in tables], self.sizes, total=self.total)
         return tuple(all_cells(table, self.releasable) for table in agreed)
 
     def answers(self, queries: Marginals, tables: Sequence[NoisyTable]) -> FloatArray:
-        """Return the answers to marginals as they would be if all rows were in domain, (k,) in their own order.
+        """Return the answers to marginals, (k,), rescaled to what they would be if all rows were in domain.
 
         Parameters
         ----------
@@ -156,8 +160,8 @@ class OutOfDomain:
         return np.concatenate(counts)
 
     def add(self, table: FloatArray, clique: Clique) -> FloatArray:
-        """Put the rows that are out of domain back into a table without any, flat."""
-        shape = table_shape([len(cells) for cells in self.releasable], clique)
+        """Put the estimated out-of-domain rows back into a model's table, flat, to compare it with measured ones."""
+        shape = [len(self.releasable[j]) for j in clique]
         counts = table.reshape(shape)
         for axis, j in enumerate(clique):
             outside = np.flatnonzero(~self.releasable[j])
@@ -172,9 +176,9 @@ class OutOfDomain:
         return np.asarray(counts.ravel(), np.float64)
 
     def rows_in_domain(self, table: NoisyTable, columns: Clique) -> float:
-        """Return the rows that are in domain in some columns of a table over all cells, by inclusion and exclusion.
+        """Return the number of rows in domain in some columns of a table, by inclusion and exclusion.
 
-        Few noisy cells are added up that way.
+        So only the few noisy out-of-domain cells are added up.
         """
         counts = table.counts.reshape(table_shape([len(cells) for cells in self.releasable], table.clique))
         struck = [j for j in columns if self.rows[j] > 0]
@@ -191,14 +195,14 @@ class OutOfDomain:
 
 
 def in_domain_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return the cells of a table that are in domain alone."""
+    """Return a table with only the cells that are in domain in all of its columns."""
     shape = table_shape([len(cells) for cells in releasable], table.clique)
     inside = table.counts.reshape(shape)[np.ix_(*(releasable[j] for j in table.clique))]
     return replace(table, counts=inside.ravel())
 
 
 def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
-    """Return a table of the cells in domain with a 0 in all others."""
+    """Return a table over all cells from one over the cells in domain; the others are 0."""
     shape = [len(cells) for cells in releasable]
     found = np.zeros(table_size(shape, table.clique))
     mask = np.ones(1, np.bool_)
@@ -209,7 +213,7 @@ def all_cells(table: NoisyTable, releasable: Sequence[BoolArray]) -> NoisyTable:
 
 
 def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[NoisyTable]:
-    """Return the tables of several columns that were measured over merged cells of a domain, columns in increasing order.
+    """Return the measured tables of several columns whose codes are merged cells of ``domain``, columns sorted.
 
     Of some only the interaction was measured: their margins are empty, and other tables give them in any fit.
 
@@ -235,7 +239,7 @@ def merged_tables(measurements: Iterable[Measurements], domain: Domain) -> list[
 
 
 def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-    """Return tables of merged codes, averaged by precision where groups and columns are the same."""
+    """Average tables of merged codes by precision where they have the same columns and groups."""
     found: dict[tuple[Clique, tuple[bytes, ...]], NoisyTable] = {}
     for table in tables:
         key = table.clique, tuple(np.asarray(groups, np.int64).tobytes() for groups in table.groups or ())
@@ -250,7 +254,7 @@ def pooled_repeats(tables: Iterable[NoisyTable]) -> list[NoisyTable]:
 
 
 def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -> list[NoisyTable]:
-    """Return tables of merged codes as they would be if all rows were in domain, over the codes in domain alone.
+    """Return tables of merged codes without out-of-domain rows, over the codes in domain alone.
 
     Parameters
     ----------
@@ -273,7 +277,7 @@ def merged_in_domain(merged: Iterable[NoisyTable], out_of_domain: OutOfDomain) -
 def consistent_merged(
     tables: Sequence[NoisyTable], merged: Sequence[NoisyTable], out_of_domain: OutOfDomain
 ) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes without out-of-domain values that agree with tables of all codes.
+    """Return tables of merged codes without out-of-domain rows that agree with the tables of all codes.
 
     Parameters
     ----------
@@ -302,5 +306,5 @@ def consistent_merged(
 
 
 def _remaining(groups: IntArray, kept: BoolArray) -> BoolArray:
-    """Return which groups hold codes that are kept."""
+    """Return which groups, (groups,), contain a code that is kept."""
     return np.bincount(groups, weights=kept) > 0

@@ -24,15 +24,15 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 POINTS = 2048
-"""Points of the domain that a density is fitted on: a safety limit of time and memory, as is the next."""
+"""Number of random points of the domain on which a column's density is fitted.  A safety limit of time and memory."""
 
 MOST_QUERIES = 2048
-"""Most queries that a density is fitted to; of more, the first.  A safety limit of memory."""
+"""Only the first this many queries are used to fit a density.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SingleColumns:
-    """Independent columns, and how they are known.
+    """A model of independent columns, made from whatever was measured of each.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SingleColumns:
 
 
 def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0) -> SingleColumns:
-    """Return for each column a distribution that is fitted to the answers about this column alone.
+    """Estimate each column's distribution from the answers about it alone, when other fits have failed.
 
     Parameters
     ----------
@@ -82,7 +82,10 @@ def single_columns(schema: Schema, measured: Sequence[Measurements], *, rows: fl
 
 
 def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tuple[Axis, FloatArray] | None:
-    """Return the noisy counts of a column's cells: of its first table, of that with the fewest other columns."""
+    """Return a column's axis and noisy counts, (cells,), from the measured table with the fewest other columns.
+
+    ``None`` if none.
+    """
     found: list[tuple[int, Axis, FloatArray]] = []
     for one in measured:
         if one.domain is None or not _asks(one.domain, name, kind):
@@ -99,10 +102,12 @@ def _table_of(name: str, kind: Column, measured: Sequence[Measurements]) -> tupl
 def _density_of(
     name: str, kind: Column, measured: Sequence[Measurements], total: float
 ) -> tuple[Axis, FloatArray] | None:
-    """Return the rows in a column's cells by linear queries of any kind; ``None`` if none tells its cells apart.
+    """Estimate a column's rows per cell from linear queries that are no tables.
 
-    With features A of N points, drawn uniformly, and answers b with noise of standard deviation s, the weights
-    1 + A'(AA'/N + s²)^-1 (b - mean of A) are the nearest to 1 in squares at the least sum of squares and squared misfits.
+    ``None`` if no query tells its cells apart.
+
+    With features A of N points, drawn uniformly, and answers b with noise of standard deviation s, the weights 1 +
+    A'(AA'/N + s²)^-1 (b - mean of A) are the nearest to 1 in squares at the least sum of squares and squared misfits.
     """
     for one in measured:
         queries = one.queries
@@ -124,5 +129,5 @@ def _density_of(
 
 
 def _asks(domain: Domain, name: str, kind: Column) -> bool:
-    """Return whether a domain has a column as the schema declares it."""
+    """Return whether a domain contains a column exactly as the schema declares it."""
     return name in domain.names and domain.axes[domain.index(name)[0]].column == kind

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from synthdp.curator import Curator
@@ -17,7 +18,9 @@ from synthdp.privacy.neighbors import Adjacency
 from synthdp.queries.norms import Norms, RecordBounds
 
 Additive: TypeAlias = PureDP | ZCDP | GaussianDP
-"""Losses that add up in one number, also when a question depends on earlier answers."""
+"""Privacy losses that add up in one number even if questions depend on earlier answers, so that a budget can be
+divided.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class BudgetAllocation:
 
     @classmethod
     def of(cls, account: Curator) -> BudgetAllocation:
-        """Return the whole budget of an account."""
+        """Return an allocation that holds the whole budget of an account."""
         return cls(account.budget, account.adjacency)  # type: ignore[arg-type]  # checked above
 
     @property
@@ -96,7 +99,7 @@ class BudgetAllocation:
         return 1.0 if isinstance(self.whole, PureDP) else 0.5
 
     def stddev(self, bounds: RecordBounds, share: float, *, k: int) -> float:
-        """Return the noise in each of k numbers that are measured with a share of the whole budget.
+        """Return the standard deviation of the noise in k numbers measured with a share of the whole budget.
 
         Parameters
         ----------
@@ -117,7 +120,7 @@ class BudgetAllocation:
 
     def table_stddev(self, share: float) -> float:
         """Return the noise in a cell of one marginal that is measured with a share of the whole budget, in rows."""
-        return self.stddev(RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1)), share, k=2**20)
+        return _table_stddev(self, share)
 
     def shares_of_least_noise(self, share: float, weights: Sequence[float]) -> list[float]:
         """Divide a share of the whole budget among tables so that the sum of their weights times stddevs is least.
@@ -139,3 +142,13 @@ class BudgetAllocation:
         wanted = [float(weight ** (1 / (1 + self.exponent))) for weight in weights]
         each = share / sum(wanted)
         return [part * each for part in wanted]
+
+
+_ONE_TABLE = RecordBounds(Norms(1, 1, 1), Norms(2, 2, 1))
+"""Sensitivity of one marginal's cells: one record changes one cell by 1, a swap of two records changes two."""
+
+
+@lru_cache(maxsize=2**12)
+def _table_stddev(budget: BudgetAllocation, share: float) -> float:
+    """Return `BudgetAllocation.table_stddev` from a cache: it is asked for every pair of columns with one share."""
+    return budget.stddev(_ONE_TABLE, share, k=2**20)

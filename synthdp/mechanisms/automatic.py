@@ -27,13 +27,14 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.schema.schema import Schema
 
 CHOICE_SHARE = 0.01
-"""Share of the budget for the number of rows on which the choice rests; spent on tables of numbers only.
-Tuned; not measured."""
+"""Share of the budget for a noisy number of rows, which decides between the two mechanisms; spent on numeric tables
+only.  Tuned; not measured.
+"""
 
 SMOOTH_SIGNAL = 50.0
-"""Below this ratio of rows to the noise in a cell of a one-way marginal, moments say more than histograms.
-
-Measured on three tables of numbers (docs/decisions/2026-11-21-automatic-choice.md).
+"""Smooth synthesis (moments) is chosen over histograms if the number of rows is below this many standard deviations of
+the noise in a cell of a one-way marginal.  Measured on three tables of numbers
+(docs/decisions/2026-11-21-automatic-choice.md).
 """
 
 
@@ -62,11 +63,14 @@ class Automatic(HasPrivacyCost):
     on_progress: ProgressCallback = silent
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema unchanged: all columns are released; refuse what `AdaptiveMarginals` refuses."""
+        """Return the schema unchanged, as all columns are released.
+
+        Raise the errors that `AdaptiveMarginals` raises.
+        """
         return self._adaptive(self.spend).output_schema(schema)
 
     def prepare(self, curator: Curator) -> None:
-        """Prepare both mechanisms that may be chosen, before the spend.
+        """Check, before anything is spent, that each mechanism that may be chosen can handle the table.
 
         Costs nothing.
         """
@@ -74,9 +78,9 @@ class Automatic(HasPrivacyCost):
         if may_be_smooth(curator.schema):
             self._smooth(self.spend).prepare(curator)
 
-    @salvaged()
+    @salvaged(prepares=False)
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
-        """Choose, ask the curator, and return a model to sample.
+        """Choose a mechanism, run it on the curator, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -85,8 +89,11 @@ class Automatic(HasPrivacyCost):
         adaptive = self._adaptive(loss)
         alone = isinstance(self.public, NothingPublic) and self.places is None  # smooth synthesis takes neither
         if not (alone and may_be_smooth(curator.schema) and isinstance(loss, (PureDP, ApproxDP, GaussianDP))):
-            return adaptive.release(curator, random_state=rng)
-        adaptive.output_schema(curator.schema)  # what may be refused is refused before the number of rows is paid for
+            return adaptive.release(curator, random_state=rng)  # which prepares
+        # What may be refused is refused before the number of rows is paid for.
+        adaptive.output_schema(curator.schema)
+        if not curator.charges:
+            self.prepare(curator)
         account = curator.open_account(loss, currency=type(loss))
         count = count_rows(account, spend=loss.fraction(CHOICE_SHARE))
         left: Spend = Remaining() if count.measurements else loss
@@ -98,11 +105,11 @@ class Automatic(HasPrivacyCost):
         return replace(release, loss=loss)  # the number of rows was paid for too
 
     def _smooth(self, spend: Spend) -> Any:
-        """Return the mechanism for tables of numbers that are small for their budget."""
+        """Return smooth synthesis, the mechanism for numeric tables that are small for their budget."""
         return found_at(mechanisms()["smooth_synthesis"].place)(spend=spend)
 
     def _adaptive(self, spend: Spend) -> AdaptiveMarginals:
-        """Return the mechanism for all other tables."""
+        """Return `AdaptiveMarginals` with these settings, the mechanism for all other tables."""
         return AdaptiveMarginals(
             self.workload, target=self.target, spend=spend, one_ways=self.one_ways, places=self.places, public=self.public,
             on_progress=self.on_progress,
@@ -110,13 +117,13 @@ class Automatic(HasPrivacyCost):
 
 
 def may_be_smooth(schema: Schema) -> bool:
-    """Say whether a table holds two or more columns of numbers and nothing else, none in classes, and no rules."""
+    """Return whether smooth synthesis can make this table: two or more numeric columns only, no classes, no rules."""
     numbers = all(column.quantity == "number" and not column.class_ends() for column in schema.values())
     return numbers and len(schema) > 1 and not rules_between(schema)
 
 
 def one_way_noise(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return the noise in a cell if the whole budget went to one histogram of each column."""
+    """Return the standard deviation of the noise in a cell, in rows, if the budget went to one histogram per column."""
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     budget = PureDP(budget.epsilon) if isinstance(budget, ApproxDP) else budget
     return BudgetAllocation(budget, adjacency).table_stddev(1 / len(schema))

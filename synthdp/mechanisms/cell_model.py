@@ -32,7 +32,7 @@ from synthdp.tables.source import RowSink
 
 
 def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CELLS) -> Schema:
-    """Return the columns that queries are about, or refuse queries whose cells cannot be listed.
+    """Return the schema of the queries' columns; raise an error if their domain has too many cells to list.
 
     Raises
     ------
@@ -45,13 +45,13 @@ def check_listed(queries: LinearQueries, schema: Schema, *, limit: int = MAX_CEL
 
 
 _CHUNK = 4_000_000
-"""Memory block.  A safety limit."""
+"""Most entries of a query matrix held in memory at once.  A safety limit: 32 MB of 64-bit numbers."""
 
 
 @file_form("CellModel")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellModel:
-    """Weights on the cells of a domain.
+    """A released distribution given as weights on listed cells of a domain.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class CellModel:
     def of(cls, schema: Schema, domain: Domain, codes: Codes, weights: Weights, *, total: float) -> CellModel:
         """Return the model of weights on the (m, d) ``codes`` of a domain over some columns of a schema.
 
-        Cells in which no row obeys the rules about these columns get no weight, unless no other has any.
+        Cells in which no row obeys the rules about these columns get no weight, unless no other cell has any.
         """
         columns = schema.part(domain.names)
         obeying = weights * np.logical_and.reduce(
@@ -93,17 +93,17 @@ class CellModel:
 
     @property
     def domain(self) -> Domain:
-        """The axes."""
+        """The columns and cells that the weights are on."""
         return self.model.domain
 
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
     ) -> Any:
-        """Draw rows; see `SyntheticModel.sample`."""
+        """Draw synthetic rows as a table; see `SyntheticModel.sample`."""
         return self.model.sample(rows, random_state=random_state, given=given)
 
     def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw rows into a file; see `SyntheticModel.sample_to`."""
+        """Draw synthetic rows into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 
     def averages(self, queries: LinearQueries | WorkloadSpec) -> Answers:
@@ -138,7 +138,7 @@ class CellModel:
 
 
 def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray) -> Answers:
-    """Return the (k,) averages of real-valued features over weighted cells, in bounded memory."""
+    """Return the (k,) averages of queries over cells, (m, d), with weights, (m,), in bounded memory."""
     rows = max(1, _CHUNK // queries.k)
     total = np.zeros(queries.k)
     for start in range(0, len(codes), rows):
@@ -147,7 +147,10 @@ def weighted_averages(queries: LinearQueries, codes: Codes, weights: FloatArray)
 
 
 def design(queries: LinearQueries, codes: Codes) -> Any:
-    """Return the (k, m) real answers of (m, d) support points, sparse for marginals, which are 0 in nearly all cells."""
+    """Return the (k, m) matrix of k queries on (m, d) support points, for a linear fit.
+
+    It is sparse for marginals, which are 0 in nearly all cells.
+    """
     if not isinstance(queries, Marginals):
         return queries.features(codes).T / queries.denominator
     cells = queries.cells(codes)

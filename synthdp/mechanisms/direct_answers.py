@@ -30,7 +30,7 @@ from synthdp.release import Release
 from synthdp.schema.schema import Schema
 
 AIMS = ("mean", "max")
-"""What noise is least in: the mean error of all answers, or the largest."""
+"""Values of ``aim``: minimize the mean squared error of all answers, or the largest one."""
 
 
 @file_form("DirectAnswers")
@@ -63,7 +63,10 @@ class DirectAnswers:
         return np.concatenate([np.full(len(part.values), part.stddev) for part in self.measurements])
 
     def interval(self, confidence: float = 0.95) -> tuple[Answers, Answers]:
-        """Return both ends of an interval that holds each sum's truth with probability ``confidence``."""
+        """Return the lower and upper ends, (k,) each, of one interval per query.
+
+        Each holds its true sum with probability ``confidence``.
+        """
         check_share("confidence", confidence)
         width = np.concatenate([np.full(len(part.values), part.quantile(1 - confidence)) for part in self.measurements])
         return self.values - width, self.values + width
@@ -83,13 +86,13 @@ class DirectAnswers:
 
     @property
     def _tables(self) -> tuple[Measurements, ...]:
-        """Return the noisy answers, each with the part of the queries that it answers."""
+        """The noisy answers, each with the part of the workload that it answers, as the question engine takes them."""
         parts = (self.queries,) if len(self.measurements) == 1 else parts_of(self.queries)
         return tuple(replace(one, queries=part) for one, part in zip(self.measurements, parts, strict=True))
 
     @property
     def _row_count(self) -> tuple[float, float]:
-        """The rows that fit, by the table with the least noise in their sum."""
+        """The number of rows inside the domain and its standard deviation, from the table that knows it best."""
         tables = [
             (float(table.counts.sum()), table.stddev * math.sqrt(table.counts.size))
             for part in self._tables
@@ -181,7 +184,7 @@ class LaplaceAnswers(HasPrivacyCost):
         *,
         random_state: RandomState = None,  # noqa: ARG002
     ) -> Release[DirectAnswers]:
-        """Measure the workload.
+        """Measure all queries with Laplace noise and return the noisy sums.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -212,7 +215,7 @@ class GaussianAnswers(HasPrivacyCost):
         *,
         random_state: RandomState = None,  # noqa: ARG002
     ) -> Release[DirectAnswers]:
-        """Measure the workload.
+        """Measure all queries with Gaussian noise and return the noisy sums.
 
         Costs ``spend``, for the curator's neighbours.
 
@@ -229,7 +232,10 @@ class GaussianAnswers(HasPrivacyCost):
 
 
 def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
-    """Return the parts of a workload that may have noise of their own: tables, or parts of a stack."""
+    """Split a workload into the parts that may have different noise.
+
+    The tables of `Marginals`, the parts of a `Stack`.
+    """
     match queries:
         case Marginals():
             return tuple(Marginals(queries.domain, (clique,)) for clique in queries.cliques)
@@ -239,7 +245,7 @@ def parts_of(queries: LinearQueries) -> tuple[LinearQueries, ...]:
 
 
 def best_shares(parts: tuple[LinearQueries, ...], adjacency: Adjacency, *, law: NoiseLaw) -> FloatArray:
-    """Return the shares of a budget that make the sum of all variances least.
+    """Return the fraction of a budget for each part of a workload, (parts,), that minimizes the sum of all variances.
 
     Part i has k_i queries and sensitivity s_i.  With Laplace noise its variances sum to 2 k_i s_i^2 / eps_i^2, least
     for eps_i proportional to (k_i s_i^2)^(1/3); with Gaussian noise to k_i s_i^2 / mu_i^2, least for mu_i^2
@@ -264,7 +270,7 @@ def _measured(
     *,
     law: NoiseLaw,
 ) -> Release[DirectAnswers]:
-    """Return the release of noisy answers."""
+    """Measure a workload with the mechanism's aim and return the release; shared by both mechanisms."""
     parts = parts_of(queries)
     if mechanism.aim == "max" or len(parts) == 1 or (isinstance(account.budget, ApproxDP) and account.budget.delta > 0):
         measurements = [account.measure(counted_apart(queries), law=law, step="workload")]
@@ -284,7 +290,7 @@ def _measured(
 
 
 def _asked(wish: LinearQueries | WorkloadSpec | None, curator: Curator) -> LinearQueries:
-    """Return the queries of a wish, refusing what the curator would refuse once it is charged."""
+    """Return the queries that the user gave or named, and raise errors that would come too late after spending."""
     queries = queries_of(wish, curator.schema)
     check_domain(queries, curator.schema)
     check_saved(queries)

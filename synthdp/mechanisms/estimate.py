@@ -15,11 +15,13 @@ from synthdp.arrays import FloatArray, frozen
 from synthdp.checks import check_share
 
 BRACKET = "bracket"
-"""Basis of an answer that is known to lie between two ends: the estimate is their middle, and has no standard error."""
+"""Value of `Answers.basis` for an answer known only to lie between two ends: the estimate is their middle, and it has
+no standard error.
+"""
 
 
 def bracketed(ends: tuple[float, float]) -> Answers:
-    """Return an answer known by two ends alone."""
+    """Return an answer that is known only to lie between two ends, with no standard error; see `BRACKET`."""
     return Answers(
         estimate=np.array([sum(ends) / 2]), stddev=np.array([np.nan]), lower=np.array([ends[0]]),
         upper=np.array([ends[1]]), basis=[BRACKET],
@@ -75,7 +77,7 @@ class Estimate:
         return np.array(self.estimate, dtype=dtype, copy=copy)  # type: ignore[call-overload,no-any-return]
 
     def answers(self, labels: Mapping[str, list[Any]] | None = None) -> Answers:
-        """Return the answers in the form of all releases: with intervals, and the bias where there is one.
+        """Return the estimates in the common form of all releases, `Answers`, with intervals and any bias.
 
         Parameters
         ----------
@@ -92,15 +94,15 @@ class Estimate:
 
     @property
     def _bias(self) -> float | FloatArray:
-        """Return the proven bound of the bias where there is one, else its estimate."""
+        """The proven bound on the truncation error if there is one, else its estimate."""
         return self.truncation if self.truncation_bound is None else self.truncation_bound
 
     def interval(self, level: float = 0.95) -> tuple[float | FloatArray, float | FloatArray]:
-        """Return the ends of an interval: the normal quantile of the noise, plus the truncation on both sides.
+        """Return the ends of a confidence interval: normal noise plus the truncation error on both sides.
 
-        The noise of an answer is a sum over many coordinates and close to normal.  Where it is divided by a noisy number
-        of rows, the ends are Fieller's (1954): those r for which A - r N is within its own noise, all numbers if N may
-        be 0.
+        The noise of an answer is a sum over many coordinates and close to normal. Where it is divided by a noisy
+        number of rows, the ends are Fieller's (1954): those r for which A - r N is within its own noise, all numbers if
+        N may be 0.
 
         Notes
         -----

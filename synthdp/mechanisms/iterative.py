@@ -20,14 +20,14 @@ QueryT_contra = TypeVar("QueryT_contra", contravariant=True)
 
 
 class IterativeConstruction(Protocol[QueryT_contra]):
-    """A public hypothesis about a table, and how a noisy answer moves it: public arithmetic that knows no rows."""
+    """A public hypothesis about a table, and the rule by which a noisy answer improves it; it reads no private row."""
 
     def guess(self, query: QueryT_contra) -> float:
-        """Return what the hypothesis expects of a query: a sum over rows."""
+        """Return the hypothesis's answer to a query, a sum over rows."""
         ...
 
     def check(self, query: QueryT_contra) -> None:
-        """Refuse a query that an update could not take; called before the table is asked.
+        """Raise an error for a query that `update` could not take; called before the private table is asked.
 
         Raises
         ------
@@ -37,7 +37,7 @@ class IterativeConstruction(Protocol[QueryT_contra]):
         ...
 
     def update(self, query: QueryT_contra, answer: float, *, stddev: float) -> None:
-        """Move the hypothesis towards a noisy answer: the update rule U of the papers.
+        """Improve the hypothesis by a noisy answer on which its guess was wrong: the update rule U of the papers.
 
         Parameters
         ----------
@@ -51,9 +51,9 @@ class IterativeConstruction(Protocol[QueryT_contra]):
         ...
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha): how many updates there can be on guesses that are off by ``alpha`` of the rows or more.
+        """Return B(alpha), the most updates if each is made on a guess that is off by at least ``alpha`` of the rows.
 
-        For answers that are off by at most half as much as the guess.  Infinite where no number can be promised.
+        Holds for answers that are off by at most half as much as the guess.  Infinite where no number can be promised.
         """
         ...
 
@@ -76,9 +76,9 @@ def interact(
     *,
     asked: LinearQueries | Support,
 ) -> QueryOutcome:
-    """Guess one query, have the guess checked, and learn from a noisy answer: one step of the reduction.
+    """Answer one query: compare the hypothesis's guess with the table privately, and update it if it is far off.
 
-    Costs what the watch was opened with, once for all steps.
+    Costs nothing beyond what the watch (an open sparse vector) cost, once for all steps.
 
     Parameters
     ----------

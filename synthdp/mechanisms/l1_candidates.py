@@ -24,25 +24,28 @@ from synthdp.queries.contingency import NoisyTable, cell_index
 from synthdp.randomness import Generator
 
 LEAST_MARGIN = 1e-6
-"""Share of a cell that the noisy one-ways leave nothing: the rules may leave no other.  A numerical tolerance."""
+"""Smallest share of any cell in the prior, even where noisy one-ways say 0, because rules may forbid all other cells.
+A numerical tolerance.
+"""
 
 TREE_CELLS = 400_000
-"""Most cells of the junction tree that rows are drawn from.  A safety limit."""
+"""Most cells of the junction tree that candidate rows are drawn from.  A safety limit of memory."""
 
 TREE_SWEEPS = 8
-"""Sweeps of the tree's fit, whose rows are fitted again.  Tuned: 5, 8 and 20 give fifteen columns of Adult .0784, .0775 and
-.0785, four releases each."""
+"""Passes of the junction tree's fit, whose rows are fitted again anyway.  Tuned: 5, 8 and 20 give fifteen columns of
+Adult errors of .0784, .0775 and .0785, four releases each.
+"""
 
 PAIRS_PER_COLUMN = 4
-"""How many pairs a column, the most telling ones, are tried in the tree.  A safety limit."""
+"""At most this many pairs per column are tried for the junction tree, the pairs that tell most.  A safety limit of time."""
 
 MEAN_OVER_STDDEV = math.sqrt(2 / math.pi)
-"""E|noise| / stddev of Gaussian noise.  Derived: sqrt(2 / pi)."""
+"""Mean absolute value of Gaussian noise over its standard deviation, √(2 / π). Derived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Support points of a fit.
+    """The support points over which an L1 fit chooses weights, with their prior weights.
 
     Parameters
     ----------
@@ -63,12 +66,12 @@ class Candidates:
 
     @property
     def prior_of(self) -> str:
-        """What the weights before the fit are, for the receipt."""
+        """Where the prior weights come from, in words for the receipt."""
         return "the draws" if self.drawn else "independent columns"
 
 
 def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArray]) -> Graphical:
-    """Return independent columns with these margins, given that only possible combinations occur."""
+    """Return the distribution of independent columns with these margins, conditioned on possible combinations only."""
     masks = {clique: np.where(mask, 0.0, -np.inf) for clique, mask in possible.items()}
     for j, margin in enumerate(margins):  # impossible cells of one column are masked too: a floor everywhere is safe
         masks[(j,)] = masks.get((j,), 0.0) + np.log(np.maximum(margin, LEAST_MARGIN))
@@ -76,7 +79,7 @@ def independent(margins: Sequence[FloatArray], possible: Mapping[Clique, BoolArr
 
 
 def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
-    """Return the share of each group of a column, 0 where it may not be released."""
+    """Return the share of rows in each group of a column, (groups,); 0 in groups that may not be released."""
     mass = np.bincount(refinement.coarse_cell, weights=column.weights)
     releasable = refinement.coarse().releasable
     return np.where(releasable, mass / mass.sum() if mass.sum() > 0 else 1 / releasable.sum(), 0.0)
@@ -85,7 +88,7 @@ def margin_of(column: OneWay, refinement: Refinement) -> FloatArray:
 def listed(
     margins: Sequence[FloatArray], product: Graphical, possible: Mapping[Clique, BoolArray], most: int
 ) -> Candidates | None:
-    """Return all possible rows without rows of cells that have no mass, if they are at most ``most``."""
+    """Return all possible rows, without cells of no mass, as candidates; ``None`` if they are more than ``most``."""
     likely = [np.flatnonzero(product.marginal((j,)) > 2 * LEAST_MARGIN) for j in range(len(product.shape))]
     if math.prod(len(cells) for cells in likely) > most:
         return None
@@ -101,7 +104,10 @@ def listed(
 
 
 def drawn(model: Graphical, count: int, rng: Generator, *, origin: str) -> Candidates:
-    """Return the different rows of a sample of a model, weighted by how often each was drawn."""
+    """Return the distinct rows of a sample from a model as candidates, weighted by how often each was drawn.
+
+    ``count`` rows are drawn.
+    """
     rows, times = np.unique(model.sample(count, rng), axis=0, return_counts=True)
     return Candidates(codes=rows, prior=times / times.sum(), drawn=count, origin=origin)
 
@@ -109,7 +115,7 @@ def drawn(model: Graphical, count: int, rng: Generator, *, origin: str) -> Candi
 def tree_of_pairs(
     tables: Sequence[NoisyTable], domain: Domain, possible: Mapping[Clique, BoolArray], *, total: float
 ) -> Graphical:
-    """Return the maximum entropy fit of the pairs that tell most, as many as fit a small junction tree.
+    """Fit by maximum entropy the pairs that tell most, as many as make a small junction tree.
 
     Parameters
     ----------
@@ -133,7 +139,7 @@ def tree_of_pairs(
 
 
 def _gains(tables: Sequence[NoisyTable]) -> dict[Clique, float]:
-    """Return by how many rows each pair differs from independent columns, less what its noise alone makes of it."""
+    """Return each pair's L1 distance from independence, in rows, minus what its noise alone makes of it."""
     margins = {table.clique[0]: np.maximum(table.counts, 0.0) for table in tables if len(table.clique) == 1}
     gains: dict[Clique, float] = {}
     for table in tables:

@@ -46,20 +46,21 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 ROW_COUNT_SHARE = 0.01
-"""Budget share of the row count.  Tuned; not measured."""
+"""Share of the budget for the noisy number of rows.  Tuned; not measured."""
 ONE_WAY_SHARE = 0.3
-"""Budget share of the one-ways.  Tuned; not measured."""
+"""Share of the budget for one histogram of every column.  Tuned; not measured."""
 GROUPS = 16
-"""About how many coarse groups a column gets.  Tuned; not measured."""
+"""About how many groups a column's values are merged into for pairs.  Tuned; not measured."""
 
 DEGREE = 3
-"""Default largest degree of a cosine.  Tuned; not measured."""
+"""Default highest degree of the cosines that are measured on ordered columns.  Tuned; not measured."""
 
 MOST_ANSWERS = 2**20
-"""Most cells of all pairs together; pairs of less weight, or of later columns, are not measured beyond."""
+"""Most cells of all measured pairs together; pairs of lowest weight are left out beyond it.  A safety limit of memory.
+"""
 
 BASES = ("marginals", "trigonometric", "mixed")
-"""The bases of measured queries, by name."""
+"""The names of the query bases that ``basis`` may have."""
 
 Pair = tuple[int, int]
 
@@ -151,7 +152,7 @@ class L1Fit(HasPrivacyCost):
         return schema
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a table that no noisy answers could be made of; see `check_tables`.
+        """Raise an error before anything is spent if no noisy answers can be made of this table; see `check_tables`.
 
         Costs nothing.
         """
@@ -160,7 +161,7 @@ class L1Fit(HasPrivacyCost):
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
-        """Ask the curator, fit, and return a model to sample.
+        """Measure the row count, one-ways and pairs, fit weights, and return a model to sample.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -215,7 +216,7 @@ class L1Fit(HasPrivacyCost):
     def _measure(
         self, account: Curator, budget: BudgetAllocation, domain: Domain, pairs: Sequence[Pair]
     ) -> tuple[Measurements, ...]:
-        """Measure the pairs, those in cells and those in cosines each with a share by their number.
+        """Measure pairs as cell counts or as cosines; budget is divided by the number of pairs of each kind.
 
         Costs all of ``budget``, for the curator's neighbours.
         """
@@ -233,13 +234,13 @@ class L1Fit(HasPrivacyCost):
         return tuple(answers)
 
     def _is_smooth(self, domain: Domain, pair: Pair) -> bool:
-        """Say whether a pair is measured by products of cosines."""
+        """Return whether a pair is measured by products of cosines rather than by cell counts."""
         if self.basis == "mixed":
             return all(domain.axes[j].grid.ordered for j in pair)
         return self.basis == "trigonometric"
 
     def _products(self, domain: Domain, pairs: Sequence[Pair]) -> TensorBasis:
-        """Return cosines of columns and products of cosines of pairs."""
+        """Return the query of cosines of single columns and of products for the given pairs, up to the set degree."""
         wanted, columns = set(pairs), {j for pair in pairs for j in pair}
         terms = [
             term
@@ -250,23 +251,23 @@ class L1Fit(HasPrivacyCost):
         return TensorBasis(domain, tuple(terms))
 
     def _progress(self, stage: str, done: int) -> None:
-        """Tell that a stage begins."""
+        """Call the progress callback: a stage begins, after ``done`` of three."""
         self.on_progress(Progress(stage=stage, done=done, total=3))
 
 
 def _note(problem: FitProblem, found: FitResult, candidates: Candidates) -> str:
-    """Return a line for the receipt: whose weights, over which points, the pull, objective and gap."""
+    """Return the receipt's line on the fit: solver, number and origin of support points, pull, objective and gap."""
     pull = "" if found.solver == BARE else f", pull {problem.pull:.3g} to the weights of {candidates.prior_of}"
     return f"L1 fit over {len(candidates.codes)} {candidates.origin}{pull}, {found}"
 
 
 def _pairs(workload: Workload, columns: int) -> list[Pair]:
-    """Return the pairs of columns that the workload names."""
+    """Return all pairs of columns that lie in some set of the workload."""
     return [pair for pair in itertools.combinations(range(columns), 2) if workload.weight(pair) > 0]
 
 
 def _affordable(domain: Domain, workload: Workload) -> list[Pair]:
-    """Return the pairs that matter, the most important first, as many as have `MOST_ANSWERS` cells together."""
+    """Return the pairs of highest weight that together have at most `MOST_ANSWERS` cells, sorted."""
     pairs = _pairs(workload, len(domain))
     pairs.sort(key=workload.weight, reverse=True)
     cells = np.cumsum([domain.shape[a] * domain.shape[b] for a, b in pairs])

@@ -26,16 +26,17 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis, Term, factor_values
 
 CHUNK = 5000
-"""Support points whose products are held as a dense matrix at once.  Safety limit: 200 MB for 5000 products."""
+"""Support points whose features are a dense matrix in memory at once.  A safety limit: 200 MB for 5000 products."""
 
 DENSE = 0.2
-"""Share of features that are not 0 beyond which a dense matrix is the faster one.  Tuned: a sparse product takes about five
-times as long for each stored feature."""
+"""Fraction of nonzero features above which a dense matrix is used instead of a sparse one.  Tuned: a sparse product
+takes about five times as long for each stored feature.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyAverages:
-    """All noisy averages of a table without misfits.
+    """All noisy averages that the L1 fit aims at, with rows outside of the domain removed.
 
     Parameters
     ----------
@@ -62,7 +63,10 @@ class NoisyAverages:
         *,
         total: float,
     ) -> NoisyAverages:
-        """Return one-ways and pairs, made to agree, and products of cosines."""
+        """Make one-ways and pairs agree with each other, and join them with products of cosines.
+
+        All as averages per row.
+        """
         raw = list(ones)
         products = []
         for one in answers:
@@ -82,7 +86,7 @@ class NoisyAverages:
         )
 
     def features(self, codes: Codes) -> Any:
-        """Return the (k, m) features of (m, d) support points, sparse unless most of them are not 0."""
+        """Return the (k, m) values of all queries on (m, d) support points, sparse unless most of them are nonzero."""
         parts = [codes[start : start + CHUNK] for start in range(0, len(codes), CHUNK)]
         blocks = [
             sparse.hstack([sparse.csc_array(design(queries, part)) for part in parts]) for queries in self.families
@@ -92,21 +96,25 @@ class NoisyAverages:
 
 
 EVALUATIONS = 150
-"""Evaluations of the fit of a pair.  Tuned: 60 and 200 give ten columns of Adult the same error (.185 and .186); less noise
-needs more of them."""
+"""Evaluations of the objective when one pair's table is fitted.  Tuned: 60 and 200 give ten columns of Adult the same
+error (.185 and .186); less noise needs more of them.
+"""
 
 
 PULLING = 0.99
-"""Miss of an answer, in multiples of what is free, from which on it pulls at the weights.  Tolerance."""
+"""An answer counts as active in the fit if its deviation is at least this fraction of the free (insensitive) band.  A
+tolerance.
+"""
 
 
 SHRUNK = 0.5
-"""Noise of a fitted cell in multiples of its linearised standard deviation, for the fit also shrinks.  Tuned: .50 to .52 are
-the medians over all pairs of ten and of fifteen columns of Adult."""
+"""Noise of a fitted cell as a fraction of its linearised standard deviation, which ignores that the fit also shrinks.
+Tuned: .50 to .52 are the medians over all pairs of ten and of fifteen columns of Adult.
+"""
 
 
 def tables_of_products(noisy: NoisyAverages, domain: Domain, *, total: float) -> tuple[NoisyTable, ...]:
-    """Return a noisy table of each pair of columns whose products were measured.
+    """Return a noisy table of each pair that was measured as products, so that a junction tree can be fitted to pairs.
 
     Parameters
     ----------
@@ -145,7 +153,10 @@ def _table(
     *,
     total: float,
 ) -> NoisyTable:
-    """Fit the cells of one pair to the averages of its products and to both of its margins."""
+    """Fit the cells of one pair to the averages of its products and to both of its margins.
+
+    Return them as a noisy table.
+    """
     sizes = [domain.shape[j] for j in pair]
     ones = [margins[j] for j in pair]
     shares = [np.maximum(one.counts, 0.0) / max(float(np.maximum(one.counts, 0.0).sum()), 1e-9) for one in ones]
@@ -162,16 +173,16 @@ def _table(
 
 
 def _values(domain: Domain, term: Term, column: int) -> FloatArray:
-    """Return the values of a term's factor on a column, 1 where it has none."""
+    """Return a term's factor on one column for each of its codes, (codes,); 1 where the term has no such factor."""
     own = [factor for factor in term if factor.column == column]
     return factor_values(domain, own[0]) if own else np.ones(domain.shape[column])
 
 
 def _stddev(problem: FitProblem, weights: FloatArray) -> float:
-    """Return the mean standard deviation of a weight, linearised.
+    """Return the mean standard deviation of a fitted weight, from a linear approximation of the fit.
 
-    Answers that the weights meet within what is free pull at no weight.  With A the features of the others, less their
-    means, a change of their averages by db moves the weights by W A'(A W A')⁻¹ db; what these averages cannot tell apart is
+    Answers met within the free band do not move the weights.  With A the features of the others, less their means, a
+    change of their averages by db moves the weights by W A'(A W A')⁻¹ db; what these averages cannot tell apart is
     limited by their noise.
     """
     averages = problem.A @ weights

@@ -22,14 +22,14 @@ from synthdp.progress import ProgressCallback, silent
 from synthdp.registered import MECHANISMS, extensions, found_at, mechanisms
 
 _WORDS = {"true": True, "false": False}
-"""Texts of the command line that are truth values."""
+"""Texts that the command line reads as truth values."""
 
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-"""What a value of each type is called in errors."""
+"""How an error message names the values of each type."""
 
 
 def check_options(name: str, kind: type[Any], options: object, *, without: Collection[str]) -> None:
-    """Refuse options that a mechanism's constructor does not take.
+    """Raise an error for options that a mechanism's constructor does not take, before anything is spent.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def check_options(name: str, kind: type[Any], options: object, *, without: Colle
 
 
 def option_of_text(name: str, kind: type[Any], option: str, text: str, *, without: Collection[str]) -> Any:
-    """Return the value of an option that is given as text.
+    """Convert the text of an option, from the command line, to the type that the mechanism's constructor takes.
 
     Raises
     ------
@@ -76,30 +76,30 @@ def option_of_text(name: str, kind: type[Any], option: str, text: str, *, withou
 
 
 def _hints(kind: type[Any], without: Collection[str]) -> dict[str, Any]:
-    """Return the types of a constructor's fields, by name."""
+    """Return the annotated types of a constructor's fields, by name, except those in ``without``."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init and field.name not in without}
 
 
 def _hint(name: str, known: Mapping[str, Any], option: object) -> Any:
-    """Return the type of an option; raise ParameterError if there is none."""
+    """Return the annotated type of an option; raise ParameterError if the mechanism has no such option."""
     if option not in known:
         raise ParameterError(f"{name} has no option {option!r}; it has: {', '.join(known)}")
     return known[str(option)]
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a union, else the hint alone."""
+    """Return the members of a union type, or the type alone if it is none."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Say whether a value is of the kind that a hint names; what a hint says beyond plain kinds is not looked into."""
+    """Return whether a value is of an annotated type, as far as plain types go; finer annotations are not checked."""
     return any(_is(value, part) for part in _parts(hint))
 
 
 def _is(value: object, hint: Any) -> bool:
-    """Say whether a value is of an annotated type."""
+    """Return whether a value is of one annotated type that is no union; used by `_fits`."""
     origin = get_origin(hint)
     if hint is None or hint is type(None):
         return value is None
@@ -113,7 +113,7 @@ def _is(value: object, hint: Any) -> bool:
 
 
 def _readers(hint: Any) -> list[Callable[[str], Any]]:
-    """Return what reads the kinds of a hint from text, the narrowest first."""
+    """Return the functions that convert text to an annotated type, those to be tried first at the front."""
     parts = _parts(hint)
     readers: list[Callable[[str], Any]] = []
     if type(None) in parts:
@@ -129,7 +129,7 @@ def _readers(hint: Any) -> list[Callable[[str], Any]]:
 
 
 def _described(hint: Any) -> str:
-    """Return the values that an annotated type allows, in words."""
+    """Return in words which values an annotated type allows, for error messages."""
     words = []
     for part in _parts(hint):
         if part is type(None):
@@ -144,18 +144,20 @@ def _described(hint: Any) -> str:
 
 
 AUTO = "auto"
-"""The name of the solver, or mechanism, that is chosen by the data's shape."""
+"""Name of the mechanism, and of the solver, that stands for "choose by the data's shape"."""
 
 MAXENT = "maxent"
-"""The name of the solver of maximum entropy."""
+"""Name of the maximum-entropy solver."""
 
 UNSET: Mapping[str, Any] = MappingProxyType(
     {"workload": None, "target": None, "solver": AUTO, "bins": 32, "places": None, "public": None}
 )
-"""The settings that not every mechanism takes, each with the value that stands for "not said".  A convention."""
+"""The settings that only some mechanisms take, each with the value that means "not set". A convention."""
 
 SET_ELSEWHERE = ("spend", "on_progress", "public")
-"""Fields that no option sets: the first is epsilon and delta, the last a table."""
+"""Fields of mechanisms that mechanism options may not set, as other arguments do: the budget, the callback, a public
+table.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,25 +183,25 @@ class Named:
 
     @property
     def kind(self) -> type[Any]:
-        """The mechanism's class, loaded now."""
+        """The mechanism's class, imported on first use so that unused mechanisms cost no import time."""
         kind: type[Any] = found_at(self.place)
         return kind
 
 
 def _as(argument: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that hands a setting on as a constructor's argument."""
+    """Return a function that turns a setting's value into the constructor argument of this name."""
     return lambda value: {argument: value}
 
 
 def _one_ways(bins: Any) -> dict[str, Any]:
-    """Return the number of bins as a constructor's argument."""
+    """Turn the setting ``bins`` into the constructor argument that holds it."""
     return {"one_ways": OneWayTree(bins=bins)}
 
 
 _WORKLOAD = {"workload": _as("workload")}
 _ADAPTIVE = {**_WORKLOAD, "target": _as("target"), "bins": _one_ways, "places": _as("places"), "public": _as("public")}
 _FITTER = {"solver": _as("solver")}
-"""How the setting of a solver is handed on."""
+"""The setting ``solver``, for mechanisms that fit weights on a support, as entry of `Named.takes`."""
 
 OWN: Mapping[str, Named] = MappingProxyType(
     {
@@ -209,17 +211,17 @@ OWN: Mapping[str, Named] = MappingProxyType(
         ),
     }
 )
-"""The mechanisms of explicit support and of the works are in `named`: they are loaded only where they are asked for."""
+"""The mechanisms that are always known; all others come from `named`, which imports more."""
 
 BY_SOLVER: Mapping[str, str] = MappingProxyType(
     {"lp": "l1_fit", "mw": "l1_fit", "sifting": "l1_fit", MAXENT: "adaptive_marginals"}
 )
-"""What ``"auto"`` stands for where the solver is named."""
+"""The mechanism that ``"auto"`` stands for if the user names a solver."""
 
 
 @cache
 def fitters() -> tuple[str, ...]:
-    """Return the names of the solvers of explicit support."""
+    """Return the names of the solvers that fit weights on an explicit support."""
     from synthdp.fit.explicit.registry import SOLVERS
 
     return tuple(SOLVERS)
@@ -227,7 +229,7 @@ def fitters() -> tuple[str, ...]:
 
 @cache
 def named() -> Mapping[str, Named]:
-    """Return all mechanisms that have a name: the spine's and the works'."""
+    """Return all mechanisms by name: these here, the registered works', and installed extensions'."""
     l1_fit = Named(place="synthdp.mechanisms.l1_fit:L1Fit", takes=_WORKLOAD | _FITTER, solvers=fitters())
     registered = {
         name: Named(
@@ -247,7 +249,7 @@ def named() -> Mapping[str, Named]:
 
 
 def _entry(name: str) -> Named:
-    """Return what a name stands for, loading no more than is needed for it."""
+    """Return what a mechanism's name stands for, importing as little as possible."""
     return OWN[name] if name in OWN else named()[name]
 
 
@@ -258,7 +260,9 @@ def mechanism_named(
     on_progress: ProgressCallback = silent,
     **settings: Any,
 ) -> Mechanism[Any]:
-    """Return the mechanism of a name with its settings; it may yield answers alone.
+    """Make the mechanism of this name with the user's settings.
+
+    Unlike `table_mechanism_named`, it need not yield tables.
 
     Parameters
     ----------
@@ -307,7 +311,7 @@ def mechanism_named(
 
 
 def table_mechanism_named(name: str, **settings: Any) -> TableMechanism:
-    """Return the mechanism of a name, as `mechanism_named` does, or refuse one that yields answers alone.
+    """Make the mechanism of this name; raise an error if it yields only answers and no table.
 
     Raises
     ------
@@ -321,12 +325,12 @@ def table_mechanism_named(name: str, **settings: Any) -> TableMechanism:
 
 
 def yields_tables(name: str, solver: str = AUTO) -> bool:
-    """Say whether the mechanism of a name yields a table, rather than answers alone."""
+    """Return whether the mechanism of this name yields synthetic tables rather than answers alone."""
     return hasattr(_entry(resolved(name, solver)).kind, "output_schema")
 
 
 def _no_table(kind: type[Any]) -> str:
-    """Return what an error says of a mechanism that yields no table."""
+    """Return the error message for a mechanism that yields no table."""
     tables = ", ".join(name for name in named() if yields_tables(name))
     return (
         f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
@@ -335,7 +339,7 @@ def _no_table(kind: type[Any]) -> str:
 
 
 def mechanism_given(mechanism: object, *, options: object = None, **settings: Any) -> TableMechanism:
-    """Return a mechanism object unchanged, or refuse it.
+    """Return a mechanism object that the user made unchanged; raise an error if it cannot be used here.
 
     Raises
     ------
@@ -360,7 +364,7 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
 
 
 def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the options that texts ``name=value`` give a mechanism.
+    """Return the mechanism options that command-line texts of the form ``name=value`` set.
 
     Raises
     ------
@@ -379,7 +383,10 @@ def parsed_options(name: str, solver: str, texts: Sequence[str]) -> dict[str, An
 
 
 def resolved(name: object, solver: object) -> str:
-    """Return the name of the mechanism that a name and a solver stand for."""
+    """Return the mechanism's name, with ``"auto"`` replaced by the mechanism that a named solver implies.
+
+    Unknown names raise an error.
+    """
     if not isinstance(name, str) or (name not in OWN and name not in named()):
         raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(named())}")
     if not isinstance(solver, str) or (solver not in (AUTO, MAXENT) and solver not in fitters()):
@@ -389,13 +396,13 @@ def resolved(name: object, solver: object) -> str:
 
 
 def _is_set(setting: str, value: object) -> bool:
-    """Say whether a setting differs from the value that stands for "not said"."""
+    """Return whether the user set a setting, that is, whether it differs from its value in `UNSET`."""
     unset = UNSET[setting]
     return value is not None if unset is None else not (type(value) is type(unset) and value == unset)
 
 
 def _check_solver(name: str, entry: Named, solver: str) -> None:
-    """Raise ParameterError unless a mechanism takes a solver."""
+    """Raise ParameterError unless the mechanism can use this solver."""
     if solver not in entry.solvers:
         raise ParameterError(
             f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
@@ -403,7 +410,7 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
 
 
 def _check_has_options(name: str, entry: Named) -> None:
-    """Raise ParameterError if a mechanism takes no options."""
+    """Raise ParameterError if the mechanism takes no mechanism options."""
     if not entry.options:
         having = ", ".join(other for other, one in named().items() if one.options)
         raise ParameterError(
@@ -412,6 +419,6 @@ def _check_has_options(name: str, entry: Named) -> None:
 
 
 def _taken(entry: Named) -> str:
-    """Return the settings that a mechanism takes, for errors."""
+    """Return the names of the settings that a mechanism takes, as text for error messages."""
     taken = [setting for setting in UNSET if setting in entry.takes or (setting == "solver" and entry.solvers)]
     return ", ".join([*taken, *(["mechanism_options"] if entry.options else [])]) or "nothing"

@@ -30,9 +30,9 @@ from synthdp.schema.schema import Schema
 
 
 def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> None:
-    """Refuse a table of whose columns, pairs of columns and their distances no noisy answers could be made.
+    """Raise an error if a table's columns or pairs are too large for noisy answers within the spend.
 
-    Costs nothing.
+    Tries each kind of question that a mechanism may ask later, so that it does not fail after spending.  Costs nothing.
 
     Parameters
     ----------
@@ -54,7 +54,10 @@ def check_tables(curator: Curator, axes: tuple[Axis, ...], *, spend: Spend) -> N
 
 
 def _kinds(domain: Domain) -> list[Statistic]:
-    """Return a question of each kind, about the columns or pairs with the fewest and with the most cells."""
+    """Return one question of each kind, on the columns or pairs with the fewest and the most cells.
+
+    The extreme cases.
+    """
     found: list[Statistic] = [Total(domain), one_ways(domain)]
     order = sorted((j for j, size in enumerate(domain.shape) if size > 1), key=lambda j: domain.shape[j])
     if len(order) < 2:
@@ -77,7 +80,9 @@ Simplest = Callable[[Any, Curator, tuple[Measurements, ...]], tuple[Any, tuple[s
 
 
 def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
-    """Return the last thing that a program knew, and what stopped it, if anything did.
+    """Run a program's stages and return what it knew last, and the error that stopped it, if any.
+
+    What was paid for is so not lost.
 
     Parameters
     ----------
@@ -101,7 +106,9 @@ def last_of(stages: Iterator[T]) -> tuple[T, Exception | None]:
 
 
 def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
-    """Return the first of some fits that does not fail, ever simpler ones, and why the first of all failed, if it did.
+    """Return the result of the first fit that does not fail, and the error of the very first, if any.
+
+    Given from the best to the simplest, so that a paid release is made in any case.
 
     Raises
     ------
@@ -118,25 +125,29 @@ def first_that_works(*fits: Callable[[], T]) -> tuple[T, Exception | None]:
 
 
 def single_columns(mechanism: Any, curator: Curator, measured: tuple[Measurements, ...]) -> tuple[Any, tuple[str, ...]]:
-    """Return the model of independent columns that is left of a failed release, and what to say of it."""
+    """Return the model of independent columns from the answers of a failed release, and notes that say so."""
     rows = curator.about_rows if curator.adjacency.rows_are_public or not measured else 0.0
     return model_of_single_columns(mechanism.output_schema(curator.schema), measured, rows=rows)
 
 
-def salvaged(simplest: Simplest = single_columns) -> Callable[[Ask], Ask]:
-    """Return a decorator of a mechanism's ``release``, which then prepares first, and ends as this module says.
+def salvaged(simplest: Simplest = single_columns, *, prepares: bool = True) -> Callable[[Ask], Ask]:
+    """Return a decorator of a mechanism's ``release``: it calls ``prepare`` first, and salvages what was paid for.
+
+    See `release_of`.
 
     Parameters
     ----------
     simplest
         What is left if all of the mechanism fails.
+    prepares
+        Whether it prepares; else ``release`` sees to that before its first charge, as by another mechanism's.
     """
 
     def decorated(release: Ask) -> Ask:
         @wraps(release)
         def kept(self: Any, curator: Curator, **options: Any) -> Release[Any]:
             def asked() -> Release[Any]:
-                if not curator.charges:  # later it would be too late to refuse
+                if prepares and not curator.charges:  # later it would be too late to refuse
                     self.prepare(curator)
                 return release(self, curator, **options)
 
@@ -154,7 +165,7 @@ def release_of(
     *,
     simplest: Simplest = single_columns,
 ) -> Release[Any]:
-    """Return what a mechanism makes, or what is left if it fails after an answer was paid for.
+    """Run a mechanism; if it fails after answers were paid for, return the simplest release of these instead.
 
     Costs what ``ask`` costs, for the curator's neighbours, and nothing more for what is left.
 
@@ -188,7 +199,7 @@ def release_of(
 
 
 def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[[Exception], T]) -> T:
-    """Return what a program returns that asks a curator, or something else if it fails after an answer was paid for.
+    """Run a program that asks a curator; if it fails after an answer was paid for, return ``otherwise(error)``.
 
     Parameters
     ----------
@@ -219,7 +230,7 @@ def after_the_spend(curator: Curator, ask: Callable[[], T], otherwise: Callable[
 
 
 def say(*sayings: Callable[[], object]) -> None:
-    """Say what there is to be said of a finished release; one that cannot be said keeps nobody from having it.
+    """Call functions that warn or note something about a finished release, ignoring their errors, since it is paid for.
 
     Raises
     ------
@@ -237,13 +248,12 @@ def say(*sayings: Callable[[], object]) -> None:
                 warnings.warn(note, SalvageWarning, stacklevel=2)
 
 
-def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Sequence[float] = ()) -> Curator:
-    """Return the account that discovery, weights and a mechanism are all paid from, with all that the curator has.
+def account_of(curator: Curator, mechanism: object, *schemas: Schema, ends: Sequence[float] = ()) -> Curator:
+    """Open the account that pays for discovery, survey weights and the mechanism, with the curator's whole budget.
 
-    It is one of Gaussian DP where something is asked before the mechanism, which can be paid from such a budget: there it
-    costs its share of mu squared, which is several times less noise for the same price.
-
-    Costs all that the curator has left, for its neighbours.
+    It is in Gaussian DP where something is asked before a mechanism that such a budget can pay: a step then costs its
+    share of mu squared, which is several times less noise for the same price.  Costs all that the curator has left, for
+    its neighbours.
 
     Parameters
     ----------
@@ -251,19 +261,33 @@ def account_of(curator: Curator, mechanism: object, schema: Schema, *, ends: Seq
         Whose budget is an epsilon, perhaps with a delta.
     mechanism
         What follows; see `HasPrivacyCost.gaussian`.
-    schema
-        Of the table.
+    schemas
+        Of the table, or of several.
     ends
         Shares of the account's budget after which it may be given up; see `Curator.open_account`.
     """
-    currency, thresholds = _terms(curator.budget, mechanism, schema)
+    currency, thresholds = _terms(curator.budget, mechanism, *schemas)
     return curator.open_account(currency=currency, thresholds=thresholds, ends=ends)
 
 
-def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
-    """Return what a careful discovery costs that is given up after the number of rows, and after all of it.
+def account_budget(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> PrivacyLoss:
+    """Return the budget that `account_of` would open with; arithmetic on public numbers, no data is read.
 
-    Arithmetic of public numbers: no row is read.
+    Parameters
+    ----------
+    loss
+        Of the whole release.
+    mechanism, schemas
+        As of `account_of`.
+    """
+    currency, thresholds = _terms(loss, mechanism, *schemas)
+    return EarlyEnds.of(loss, currency, thresholds=thresholds, shares=()).budget
+
+
+def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: float) -> tuple[PrivacyLoss, ...]:
+    """Return the cost of a careful discovery that is given up after the row count, and after all of it.
+
+    Arithmetic on public numbers: no row is read.
 
     Parameters
     ----------
@@ -280,17 +304,22 @@ def refusal_costs(loss: PrivacyLoss, mechanism: object, schema: Schema, share: f
     return tuple(early.cost(end) for end in ends)
 
 
-def _terms(loss: PrivacyLoss, mechanism: object, schema: Schema) -> tuple[type[PrivacyLoss] | None, float]:
-    """Return the currency of an account, ``None`` for Gaussian DP, and the share of delta for thresholds."""
-    asks_before = bool(schema.undeclared or weights_of(schema))
+def _terms(loss: PrivacyLoss, mechanism: object, *schemas: Schema) -> tuple[type[PrivacyLoss] | None, float]:
+    """Return the currency of the account (``None``: Gaussian DP), and the share of delta for finding levels.
+
+    Levels are found by a threshold on noisy counts.
+    """
+    asks_before = any(schema.undeclared or weights_of(schema) for schema in schemas)
     if asks_before and isinstance(loss, ApproxDP) and getattr(mechanism, "gaussian", False):
-        levels = any(schema[name].labelled for name in schema.undeclared)
+        levels = any(schema[name].labelled for schema in schemas for name in schema.undeclared)
         return None, THRESHOLDS_SHARE if levels else 0.0
     return type(loss), 0.0
 
 
 def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
-    """Return the part of a budget that discovery may cost: of a Gaussian one a share of mu squared, and all delta.
+    """Return the part of a budget that discovery may cost.
+
+    It is ``share`` of the budget; for Gaussian DP ``share`` of mu squared, and all of delta.
 
     Parameters
     ----------
@@ -305,7 +334,9 @@ def discovery_part(budget: PrivacyLoss, share: float) -> PrivacyLoss:
 
 
 def discovery_ends(share: float) -> tuple[float, float]:
-    """Return after which shares of a budget a careful discovery may be given up: the number of rows, and all of it.
+    """Return the shares of the budget spent when a careful discovery may be given up.
+
+    These are after the row count, and at its end.
 
     Parameters
     ----------
@@ -316,7 +347,7 @@ def discovery_ends(share: float) -> tuple[float, float]:
 
 
 def takes(mechanism: TableMechanism, schema: Schema) -> bool:
-    """Return whether a mechanism makes a table of this schema, with the workload and the target that it was given."""
+    """Return whether a mechanism can make a table of this schema with its workload and target."""
     try:
         mechanism.output_schema(schema)
     except SynthDPError:

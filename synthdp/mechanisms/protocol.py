@@ -17,18 +17,18 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
 class HasPrivacyCost:
-    """The settings of a program that spends: their ``spend`` has the public name ``loss`` too.
+    """Base class of programs that spend privacy budget: gives their setting ``spend`` the public name ``loss``, too.
 
-    Mechanisms, and what opens a session, inherit it; a mechanism from elsewhere need not.
+    Mechanisms, and what opens a session, inherit it; mechanisms of other packages need not.
     """
 
     __slots__ = ()
 
     gaussian: ClassVar[bool] = False
-    """Whether a Gaussian-DP budget pays for all of it; then what is discovered first costs the least."""
+    """Whether a Gaussian-DP budget can pay for the whole mechanism; a discovery before it is then cheapest."""
 
     keeps_classes: ClassVar[bool] = False
-    """Whether a column that is counted in classes, as a survey weight is, is modelled by these."""
+    """Whether the mechanism models a column that is counted in classes, such as a survey weight, by these classes."""
 
     spend: Spend
 
@@ -38,7 +38,9 @@ class HasPrivacyCost:
         return self.spend
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse what a release could not ask later, and load what it needs later; columns may still be open.
+        """Raise now every error that would come too late after spending, and load what is needed.
+
+        Columns may still be open.
 
         Costs nothing, and asks nothing.
         """
@@ -57,7 +59,7 @@ class Mechanism(Protocol[OutputT_co]):
         ...
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[OutputT_co]:
-        """Ask the curator and make a release.
+        """Ask the curator and return a release with the mechanism's output.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -72,7 +74,7 @@ class TableMechanism(Mechanism[Any], Protocol):
     """
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the schema of the synthetic table, for a private table of this schema, or refuse to make one.
+        """Return the schema of the synthetic table for a private table of this schema, or raise an error.
 
         Whatever the mechanism cannot take is refused here, before anything is spent.  Bounds and levels may still be
         open; then they are discovered before ``release`` is called, which must not refuse what is found.
@@ -86,7 +88,7 @@ class TableMechanism(Mechanism[Any], Protocol):
 
 
 def part_of(schema: Schema, names: Iterable[str]) -> Schema:
-    """Return some columns of a schema, in its order, with the rules about these alone.
+    """Return the schema of some columns, in the original order, with the rules that concern only these.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def part_of(schema: Schema, names: Iterable[str]) -> Schema:
 
 
 def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
-    """Return lines for the receipt: which columns a mechanism leaves out, and which rules go with them."""
+    """Return the receipt's lines on columns that a mechanism leaves out, and on the rules dropped with them."""
     missing = [name for name in schema.outputs if name not in output.outputs]
     notes = [f"columns left out of the synthetic table: {', '.join(missing)}"] if missing else []
     dropped = [rule.in_words() for rule in schema.constraints if rule not in output.constraints]
@@ -108,7 +110,7 @@ def left_out(schema: Schema, output: Schema) -> tuple[str, ...]:
 
 
 def check_declared(schema: Schema, *, why: str) -> None:
-    """Refuse columns whose bounds or levels are open.
+    """Raise an error if a column's bounds or levels are not declared, for mechanisms that cannot discover them.
 
     Raises
     ------

@@ -24,15 +24,21 @@ from synthdp.sampling.exact_tables import ExactTable
 from synthdp.schema.schema import Schema
 
 EXACT = 0.01
-"""Error of a public total, in rows, where a positive one is needed.  A numerical tolerance."""
+"""Standard deviation, in rows, assumed for exact public totals where a positive number is needed.  A numerical
+tolerance.
+"""
 
 TREE_CELLS = 1e5
-"""Most cells of a junction tree that public totals of several columns join.  A safety limit."""
+"""Most cells that the junction tree may have with public totals of several columns; others are fitted outside of it.  A
+safety limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublicKnowledge:
-    """Public rows and public totals; see `synthdp.mechanisms.adaptive.knowledge.Public`.
+    """Public rows and public totals, as the adaptive mechanism uses them.
+
+    See `synthdp.mechanisms.adaptive.knowledge.Public`.
 
     Parameters
     ----------
@@ -46,11 +52,11 @@ class PublicKnowledge:
     totals: tuple[PublicTotals, ...] = ()
 
     def notes(self, schema: Schema) -> tuple[str, ...]:
-        """Return what a receipt says of both."""
+        """Return the receipt's sentences on which public data was used."""
         return (*([] if self.rows is None else [self.rows.note(schema)]), *(one.note() for one in self.totals))
 
     def columns(self, columns: tuple[OneWay, ...], *, total: float) -> tuple[OneWay, ...]:
-        """Return what is known of each column with what is public of it."""
+        """Return the estimates of single columns, improved by public rows and set to public totals."""
         if self.rows is not None:
             columns = with_public_columns(columns, self.rows, total=total)
         exact = {one.names[0]: one for one in self.totals if len(one.names) == 1}
@@ -59,11 +65,14 @@ class PublicKnowledge:
         )
 
     def rows_per_group(self, target: float, *, total: float) -> float:
-        """Return how many rows a group should hold: public rows tell of more groups than noise lets measure."""
+        """Return how many rows a group of values should hold: fewer with public rows, which tell of more groups."""
         return target if self.rows is None else min(target, total / PUBLIC_GROUPS)
 
     def pinned(self, columns: Sequence[OneWay]) -> list[frozenset[int]]:
-        """Return for each column the leaves that must stay groups of their own, for rows have totals exactly by group."""
+        """Return, for each column, the leaves that public totals name.
+
+        They must stay groups, so that rows can have the totals.
+        """
         found: list[frozenset[int]] = []
         for column in columns:
             points = [
@@ -74,7 +83,7 @@ class PublicKnowledge:
         return found
 
     def added_to(self, known: Knowledge) -> Knowledge:
-        """Return what is known with the totals: the number of rows, and exact tables of several columns."""
+        """Return the knowledge with the exact number of rows and exact tables of several columns from public totals."""
         if not self.totals:
             return known
         known = replace(known, total=max(1.0, self.totals[0].rows))
@@ -88,7 +97,7 @@ class PublicKnowledge:
         return known
 
     def fitted(self, known: Knowledge, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
-        """Return the model of all answers: ``alone()``, or a fit together with public rows if there are any.
+        """Return the model of all noisy answers, fitted together with public rows if there are any.
 
         It is then raked so that it has the public totals exactly.
 
@@ -108,7 +117,7 @@ class PublicKnowledge:
         return raked_exactly(found, tables, zeros=known.zeros, rng=rng, rows=known.total)
 
     def exact(self, known: Knowledge) -> tuple[ExactTable, ...]:
-        """Return the totals that are whole numbers, as tables that rows are to have."""
+        """Return the whole-number public totals as tables that synthetic rows must reproduce exactly."""
         tables = [one.table(known.domain) for one in self.totals]
         return tuple(
             ExactTable(clique=clique, counts=np.rint(counts).astype(np.int64))
@@ -118,7 +127,7 @@ class PublicKnowledge:
 
 
 def _exactly(column: OneWay, totals: PublicTotals) -> OneWay:
-    """Return a column whose leaves hold what totals say."""
+    """Return a column whose estimated rows are the exact public totals."""
     return replace(
         column, weights=totals.on(column.axis), counts=totals.on(column.first), stddev=EXACT, misfits=0.0
     )  # fmt: skip

@@ -20,7 +20,7 @@ from synthdp.domain.domain import Domain
 from synthdp.domain.public_rows import UNKNOWN, PublicRows
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.graphical.raking import RakedTable, rake_rows
-from synthdp.fit.public.public_shrinkage import combined, dispersion
+from synthdp.fit.public.public_shrinkage import combined, dispersion, smoothed_ratio
 from synthdp.fit.public.smoothed import MODEL_ROWS, SmoothedRows, smoothed_rows
 from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.fitting import consistent_tables
@@ -29,36 +29,45 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index
 from synthdp.randomness import Generator, generator
 
 PUBLIC_GROUPS = 20
-"""Groups that a column may have at least: public rows tell of many where noise lets few be measured.  Tuned: at epsilon .1
-on Adult's published sample 20 has .076 and none .081."""
+"""Least number of groups of a column when there are public rows, which tell of more groups than noise lets measure.
+Tuned: at epsilon .1 on Adult's published sample the error is .076 with 20 and .081 without it.
+"""
 
 INSIDE = 2.0
-"""Noise of a leaf below the first histogram, in multiples of its noise.  Derived: `OneWayTree.deep`."""
+"""Assumed noise of a leaf's count, as a multiple of the first histogram's.  Derived: `OneWayTree.deep`."""
 
 SWEEPS = 8
-"""Rounds over all noisy tables.  Tuned: by 4 the three-way error is within a hundredth of that by 16."""
+"""Passes over all noisy tables when public rows are raked to them.  Tuned: by 4 the three-way error is within a
+hundredth of that by 16.
+"""
 
 ONE_WAY_RIDGE = 0.05
-"""Ridge of a one-way, in multiples of its error.  Derived: as in the fit without public rows."""
+"""How closely rows are raked to one-ways: the ridge, in multiples of their error.  Derived: as in the fit without
+public rows.
+"""
 
 FIRST_SWEEPS = 3
-"""Rounds over the one-ways before tables of several columns are compared.  Tuned; not measured."""
+"""Passes over the one-ways before it is judged whether tables of several columns bear the public relations out.  Tuned;
+not measured.
+"""
 
 ALONE, LEAST_ALONE = 0.5, 0.005
-"""Share of rows that come from the model of noisy answers alone, in parts of how far these are trusted; and the least, so
-that no cell that they fill is without rows.  Tuned: on Adult's published sample shares of 0, .15, .3, .5 had three-way
-errors of .055, .053, .0525, .053 at epsilon 1 and .066, .065, .066, .068 at .3."""
+"""Share of the fitted rows that come from the model of noisy answers alone: ALONE times the trust in these answers, at
+least LEAST_ALONE, so that no cell that they fill is without rows.  Tuned: on Adult's published sample shares of 0, .15,
+.3, .5 had three-way errors of .055, .053, .0525, .053 at epsilon 1 and .066, .065, .066, .068 at .3.
+"""
 
 SEED = 0
-"""Of the smoothing of public rows, which is the same each time.  A convention."""
+"""Seed of the random smoothing of public rows, fixed so that it is the same each time.  A convention."""
 
 BORNE_OUT = 0.8
-"""Public relations are used where noisy tables are nearer to them than to none by this factor of squares.  Tuned: by
-`benchmarks/utility/public.py`, on shuffled and biased tables."""
+"""Public relations are used only if the noisy tables' squared distance from them is at most this fraction of that from
+independence.  Tuned: by `benchmarks/utility/public.py`, on shuffled and biased tables.
+"""
 
 
 def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total: float) -> tuple[OneWay, ...]:
-    """Return what is known of every column with a public table: counts between the noisy and the public ones.
+    """Combine each column's noisy counts with a public table's, weighted by noise and by how far the two agree.
 
     Parameters
     ----------
@@ -73,7 +82,7 @@ def with_public_columns(columns: Sequence[OneWay], public: PublicRows, *, total:
 
 
 def _with_public_column(column: OneWay, public: PublicRows, total: float) -> OneWay:
-    """Return a column's noisy counts combined with a public table's, to the extent that the two agree."""
+    """Combine one column's noisy counts with a public table's, to the extent that the two agree."""
     counts = _inside(public, column.first)
     if counts is None or not counts.sum():
         return column
@@ -97,7 +106,10 @@ def _with_public_column(column: OneWay, public: PublicRows, total: float) -> One
 
 
 def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
-    """Return the public rows in each cell that a released row may have; 0 in the others."""
+    """Return the public rows in each cell of an axis, 0 in cells that are never released.
+
+    ``None`` if it lacks the column.
+    """
     counts = public.counts(axis)
     return None if counts is None else np.where(axis.releasable, counts, 0).astype(np.float64)
 
@@ -105,12 +117,12 @@ def _inside(public: PublicRows, axis: Axis) -> FloatArray | None:
 def fit_with_public(
     known: Knowledge, public: PublicRows, *, alone: Callable[[], Distribution], rng: Generator
 ) -> Distribution:
-    """Fit public rows to all noisy answers; or what these say alone, where they do not bear the public relations out.
+    """Fit public rows to all noisy answers; or return ``alone()`` where these contradict the public relations.
 
     Minimises the relative entropy to smoothed public rows, in effective ones, plus the squared deviations from noisy
     tables, in multiples of their noise: the posterior mode under a Dirichlet prior about the public table.  How many
-    effective rows there are is told by each noisy table itself (`fit.public.public_shrinkage`).  The more noisy tables are
-    trusted, the more rows of the model of these alone join the public ones.
+    effective rows there are is told by each noisy table itself (`fit.public.public_shrinkage`). The more noisy tables
+    are trusted, the more rows of the model of these alone join the public ones.
 
     Parameters
     ----------
@@ -182,7 +194,9 @@ def fit_tables_with_public(
     expected = [one.expected(codes, weights) for one in several]
     if not _borne_out(several, expected, margins, total):
         return others
-    ratios = [dispersion(one.target(m), m, one.stddev, ratio=ratio) for one, m in zip(several, expected, strict=True)]
+    told = [(one.target(m), m, one.stddev, one.free) for one, m in zip(several, expected, strict=True)]
+    ratio = smoothed_ratio(told, ratio=ratio)
+    ratios = [dispersion(y, m, stddev, ratio=ratio, free=free) for y, m, stddev, free in told]
     weights = mixed(max(LEAST_ALONE, ALONE * _mean_trust(several, expected, ratios)))
     raked = [one.raked(codes, ridge=one.stddev**2 / found) for one, found in zip(several, ratios, strict=True)]
     raked += [one.raked(codes) for one in one_ways]
@@ -194,7 +208,7 @@ def fit_tables_with_public(
 def _smoothed(
     public: PublicRows, domain: Domain, margins: Sequence[FloatArray], zeros: Mapping[Clique, BoolArray]
 ) -> SmoothedRows:
-    """Return the smooth distribution of public rows over some groups of values, the same each time; kept with them.
+    """Return the smoothed distribution of public rows over the model's groups, computed once and then cached.
 
     A later period of a series has the groups of the one before.
     """
@@ -212,7 +226,7 @@ def _smoothed(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Noisy:
-    """A noisy table, as weighted rows are raked to it."""
+    """A noisy table in the form in which weighted rows are raked to it."""
 
     domain: Domain
     ridges: Mapping[Clique, float]
@@ -220,25 +234,32 @@ class _Noisy:
 
     @property
     def stddev(self) -> float:
-        """The noise of a cell, without the ridge of the fit that knows no public rows."""
+        """The noise of a cell without the ridge, which belongs to the fit without public rows."""
         return self.table.stddev / self.ridges.get(self.table.clique, 1.0)
 
+    @property
+    def free(self) -> int:
+        """Degrees of freedom of the table given its one-way margins; of an interaction, given all of its margins."""
+        sizes = [size - 1 for size in self._shape]
+        return math.prod(sizes) if self.table.alone else math.prod(self._shape) - 1 - sum(sizes)
+
     def cells(self, codes: Codes) -> IntArray:
+        """Return the cell of the table that each row, (m, d), lies in, (m,)."""
         cells, merged = cell_index(codes, self.domain.shape, self.table.clique), self.table.merged_cells
         return np.asarray(cells if merged is None else merged[cells], np.int64)
 
     def expected(self, codes: Codes, weights: FloatArray) -> FloatArray:
-        """Return the weights of rows added up by cell."""
+        """Return the sum of the rows' weights in each cell, (cells,)."""
         return np.asarray(np.bincount(self.cells(codes), weights, minlength=self.table.counts.size), np.float64)
 
     def target(self, expected: FloatArray) -> FloatArray:
-        """Return the counts, with the margins that are expected where only an interaction was measured."""
+        """Return the counts to fit, (cells,): of an interaction alone, completed by the margins in ``expected``."""
         if not self.table.alone:
             return self.table.counts
         return self.table.counts + expected - centred(expected.reshape(self._shape)).ravel()
 
     def raked(self, codes: Codes, *, ridge: float | None = None) -> RakedTable:
-        """Return the table as raking takes it."""
+        """Return the table with these rows' cells, as `rake_rows` takes it."""
         return RakedTable(
             cells=self.cells(codes),
             counts=self.table.counts,
@@ -249,11 +270,15 @@ class _Noisy:
 
     @property
     def _shape(self) -> Shape:
+        """Numbers of groups of the table's columns."""
         return self.table.shape(self.domain.shape)
 
 
 def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratios: Sequence[float]) -> float:
-    """Return the weight of noisy counts against public ones, on the average row and table; 0 without tables."""
+    """Return the weight of noisy counts against public ones, from 0 to 1, averaged over rows and tables.
+
+    0 without tables.
+    """
     trusts = [
         float((m * m * ratio / (m * ratio + one.stddev**2)).sum() / max(m.sum(), 1e-300))
         for one, m, ratio in zip(several, expected, ratios, strict=True)
@@ -264,9 +289,9 @@ def _mean_trust(several: Sequence[_Noisy], expected: Sequence[FloatArray], ratio
 def _borne_out(
     several: Sequence[_Noisy], expected: Sequence[FloatArray], margins: Sequence[FloatArray], total: float
 ) -> bool:
-    """Say whether noisy tables of pairs are nearer to public relations than to independence, beyond their noise.
+    """Return whether noisy tables of pairs are nearer to the public relations than to independence, beyond their noise.
 
-    Where none was measured, public relations are all there is.
+    True if no pair was measured, as public relations are then all there is.
     """
     public = none = chance = 0.0
     for one, modelled in zip(several, expected, strict=True):

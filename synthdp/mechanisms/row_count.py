@@ -17,7 +17,7 @@ from synthdp.queries.protocol import KeyStatistic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """How many rows there are, to the extent that the public may know.
+    """The number of rows as far as it is public or was estimated, with its error.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RowCount:
 
 
 def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyStatistic | None = None) -> RowCount:
-    """Return the number of rows: exact if it is public, else measured.
+    """Return the number of rows: the exact one if it is public (``replace_one``), else a noisy measurement.
 
     Costs ``spend`` under ``add_remove``, and nothing under ``replace_one``.
 
@@ -56,7 +56,7 @@ def count_rows(account: Curator, *, spend: PrivacyLoss, queries: Total | KeyStat
 
 
 def count_rows_from(account: Curator, budget: BudgetAllocation, *, share: float) -> tuple[RowCount, BudgetAllocation]:
-    """Return the number of rows, and what it leaves of a program's allocation.
+    """Return the number of rows, and the rest of a program's allocation after paying for it.
 
     Costs ``share`` of the whole budget under ``add_remove``, and nothing under ``replace_one``.
     """
@@ -83,9 +83,9 @@ class RowTotal(NamedTuple):
 
 
 def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) -> RowTotal:
-    """Return the number of rows, and what the account has left.
+    """Return the number of rows, and what the account has left for other steps.
 
-    Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``.  Of an
+    Costs ``share`` of all that the account has left under ``add_remove``, and nothing under ``replace_one``. Of an
     (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
 
     Parameters
@@ -105,7 +105,7 @@ def row_total(account: Curator, queries: Total | KeyStatistic, *, share: float) 
 
 
 def part_left(account: Curator, *, share: float) -> PrivacyLoss:
-    """Return a share of what an account has left, to be spent on counts.
+    """Return a share of what an account has left, as a loss to be spent on counts.
 
     Of an (epsilon, delta) it takes epsilon only, since Laplace noise needs no delta.
     """

@@ -26,16 +26,18 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.weights import Weight
 
 SHARE = 0.02
-"""Share of a budget for the means of the classes of all weights.  Tuned: `benchmarks/utility/weights.py --sweep share`."""
+"""Share of the budget for measuring the mean weight of each class, all weights together.  Tuned:
+`benchmarks/utility/weights.py --sweep share`.
+"""
 
 
 def weights_of(schema: Schema) -> dict[str, Weight]:
-    """Return the columns of a schema that are survey weights whose means nobody has measured."""
+    """Return the survey-weight columns of a schema whose class means were not measured yet."""
     return {name: column for name, column in schema.items() if isinstance(column, Weight) and not column.means}
 
 
 def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
-    """Refuse survey weights that a mechanism does not keep in their classes, or that a rule names.
+    """Raise an error if the mechanism does not model survey weights by classes, or a rule names a weight.
 
     Raises
     ------
@@ -54,11 +56,10 @@ def check_weights(mechanism: TableMechanism, schema: Schema) -> None:
 
 
 def measure_weights(account: Curator) -> tuple[Measurements, ...]:
-    """Measure what the rows of each class of the survey weights stand for, and complete the account's schema with it.
+    """Measure the mean weight of each class of the survey weights, and add it to the account's schema.
 
-    Returns the noisy answers.
-
-    Costs `SHARE` of the account's budget, for the curator's neighbours, where there are weights; nothing else.
+    Returns the noisy answers.  Costs `SHARE` of the account's budget, for the curator's neighbours, where there are
+    weights; else nothing.
     """
     columns = weights_of(account.schema)
     if not columns:
@@ -81,7 +82,10 @@ def measure_weights(account: Curator) -> tuple[Measurements, ...]:
         }
         account.know(known)
     except Exception as error:  # noqa: BLE001 - it is paid for: the middles of the classes will do
-        note = f"SALVAGED: the means of the classes of a weight failed ({type(error).__name__}); rows have the middles"
+        failed = f"the mean survey weight of each range of weights could not be computed ({type(error).__name__})"
+        note = (
+            f"SALVAGED: {failed}: rows have the middle of their range as weight, so weighted totals are less accurate"
+        )
         warnings.warn(note, SalvageWarning, stacklevel=2)
     return tuple(answers)
 
@@ -89,11 +93,11 @@ def measure_weights(account: Curator) -> tuple[Measurements, ...]:
 def class_means(
     column: Weight, counted: Measurements, offsets: Measurements
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the mean of each class and its standard error, from how many rows it has and their summed offsets.
+    """Return the mean weight of each class and its standard error, from noisy row counts and noisy sums of offsets.
 
-    The posterior mean of an offset that may lie anywhere in its class beforehand, of variance 1/3 in halves of its width:
-    with N rows and a sum S of noise s it is ``N S / (N^2 + 3 s^2)``, of variance ``1 / (3 + N^2 / s^2)``, to which the
-    error of N adds.
+    The posterior mean of an offset that may lie anywhere in its class beforehand, of variance 1/3 in halves of its
+    width: with N rows and a sum S of noise s it is ``N S / (N^2 + 3 s^2)``, of variance ``1 / (3 + N^2 / s^2)``, to
+    which the error of N adds.
 
     Parameters
     ----------
@@ -121,7 +125,7 @@ def _numbers(values: FloatArray) -> tuple[float, ...]:
 
 
 def weight_notes(schema: Schema) -> tuple[str, ...]:
-    """Return what a receipt says of survey weights."""
+    """Return the receipt's sentences on survey weights, one for each weight column."""
     return tuple(
         f"weight {name!r}: synthetic rows have the mean of their class, times a factor that makes them add up to the "
         "estimated population; intervals hold for these rows and weights, not for the design of the survey"
@@ -131,7 +135,7 @@ def weight_notes(schema: Schema) -> tuple[str, ...]:
 
 
 def with_weight(schema: Schema, name: str | None, bounds: Any) -> Schema:
-    """Return a schema in which a column is a survey weight with public bounds.
+    """Return a schema in which one column is declared as a survey weight with public bounds.
 
     Parameters
     ----------

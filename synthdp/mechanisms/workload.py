@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from synthdp.queries.supports import SparseQuery
 
 TARGET_WEIGHT = 3.0
-"""How much more a table with the target column matters.  Tuned; not measured."""
+"""Factor on the weight of tables that contain the target column.  Tuned; not measured."""
 
 REST = 0.3
-"""How much a pair matters that a workload does not contain, in parts of the mean weight of its sets.  Tuned: by
-`benchmarks/utility/places.py`; six triples of Adult at epsilon 1, .1, .3 and 1: .0327, .0308, .0313 (other pairs .0241,
-.0240, .0228)."""
+"""Weight of a pair outside of the user's workload, as a fraction of the mean weight of its sets, so that such pairs are
+not lost.  Tuned: by `benchmarks/utility/places.py`; with six triples of Adult at epsilon 1, values of .1, .3 and 1 give
+errors of .0327, .0308, .0313 (other pairs .0241, .0240, .0228).
+"""
 
 BINS = 32
-"""Most equal bins of a column of numbers, where queries are named by their columns and nothing else is said.
-Tuned; not measured."""
+"""Most equal bins of a numeric column in queries that are named by columns alone.  Tuned; not measured."""
 
 WorkloadSpec: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Sequence[str] | str]
 """Sets of columns by name: marginals, sets of column names, or a list of either."""
@@ -40,7 +40,7 @@ WorkloadSpec: TypeAlias = Marginal | Marginals | str | Iterable[Marginal | Seque
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Weights on sets of columns.
+    """Which sets of columns matter, and how much: the mechanism's measure of utility.
 
     Parameters
     ----------
@@ -57,18 +57,21 @@ class Workload:
     rest: float = 0.0
 
     def wishes(self, clique: Clique) -> bool:
-        """Say whether a wished set contains a clique, or all sets are wished alike."""
+        """Return whether a set of the workload contains this clique; always true if all sets matter alike."""
         return self.weights is None or any(set(clique) <= set(wished) for wished, _ in self.weights)
 
     def weight(self, clique: Clique) -> float:
-        """Return how much a table matters: the weights of all wished sets that contain it, together."""
+        """Return how much a table of these columns matters: the sum of the weights of all wished sets that contain it.
+
+        Tables with the target count `TARGET_WEIGHT` times.
+        """
         inside = set(clique)
         weight = 1.0 if self.weights is None else sum(w for wished, w in self.weights if inside <= set(wished))
         weight = weight or (self.rest if len(clique) < 3 else 0.0)
         return weight * (TARGET_WEIGHT if self.target in inside else 1.0)
 
     def with_rest(self) -> Workload:
-        """Return the workload in which pairs that it does not contain matter a little, so that they keep a share."""
+        """Return the workload with a small weight on pairs that it does not contain, so that they are not lost."""
         if self.weights is None:
             return self
         return replace(self, rest=REST * float(np.mean([weight for _, weight in self.weights])))
@@ -77,7 +80,7 @@ class Workload:
 def workload_of(
     wish: Workload | Mapping[Any, float] | WorkloadSpec | None, names: Sequence[str], *, target: str | None = None
 ) -> Workload:
-    """Return the workload that a user describes by column names.
+    """Convert the user's description by column names to a `Workload` by column positions.
 
     Parameters
     ----------
@@ -114,9 +117,9 @@ def workload_of(
 
 
 def weighted_too(workload: Workload, schema: Schema) -> Workload:
-    """Return a workload whose sets matter by their population, too: each also with the survey weight of the schema.
+    """Return a workload that also asks for each set together with the survey weight, so weighted results are right.
 
-    All sets alike come right by population if relations with the weight do: it is the target then, unless there is one.
+    If all sets matter alike, the survey weight becomes the target, unless there is one.
     """
     weights = tuple(j for j, column in enumerate(schema.values()) if column.class_ends())
     if not weights:
@@ -128,7 +131,7 @@ def weighted_too(workload: Workload, schema: Schema) -> Workload:
 
 
 def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
-    """Return the queries that a user gives, or makes by naming columns.
+    """Return the user's queries, or the marginals of the columns that the user names.
 
     Named ones are marginals over the cells in which a released row may lie; numbers have at most `BINS` equal bins
     unless a marginal says how many.
@@ -158,7 +161,7 @@ def queries_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Lin
 
 
 def domain_named(wish: Domain | WorkloadSpec | None, schema: Schema) -> Domain:
-    """Return the cells that a user gives, or makes by naming columns; all columns of the schema for ``None``.
+    """Return the user's domain, or that of the columns that the user names; of all columns for ``None``.
 
     Errors as in `queries_of`.
     """
@@ -168,7 +171,7 @@ def domain_named(wish: Domain | WorkloadSpec | None, schema: Schema) -> Domain:
 
 
 def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> LinearQueries:
-    """Return the queries that a user gives or names, as `queries_of` does, but with misfits apart.
+    """Return the user's queries as `queries_of` does, with misfits (values outside a column's domain) counted apart.
 
     Each column of a table has one more cell for the values that do not fit it, unless it has one already: they are
     counted there, and nowhere else.  Queries of other families are about the rows that fit.
@@ -190,7 +193,7 @@ def tables_of(wish: LinearQueries | WorkloadSpec | None, schema: Schema) -> Line
 
 
 def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = None) -> Marginals:
-    """Return the marginals of sets of columns, on a domain of theirs or on a given one.
+    """Return the marginals of named sets of columns, over a given domain or one made for them.
 
     Errors as in `queries_of`.
     """
@@ -220,7 +223,7 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
 
 
 def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema: Schema) -> Sequence[SparseQuery]:
-    """Return the sparse queries that a user gives, or the cells of the marginals that are named; of all pairs for ``None``.
+    """Return the user's sparse queries, or the cells of the named marginals as such; of all pairs for ``None``.
 
     A record then consists of all columns that are named.
 
@@ -248,7 +251,7 @@ def sparse_queries_of(wish: Sequence[SparseQuery] | WorkloadSpec | None, schema:
 
 
 def asked_of_names(question: Any) -> Any:
-    """Return the marginal of one set of column names; any other question unchanged.
+    """Turn one set of column names into a question for its marginal; return any other question unchanged.
 
     Raises
     ------
@@ -269,7 +272,7 @@ def asked_of_names(question: Any) -> Any:
 
 
 def check_domain(queries: LinearQueries, schema: Schema) -> None:
-    """Refuse queries about columns that are not the schema's.
+    """Raise an error if queries are about columns that are not declared so in the schema.
 
     Raises
     ------
@@ -282,7 +285,7 @@ def check_domain(queries: LinearQueries, schema: Schema) -> None:
 
 
 def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Domain:
-    """Return the domain that a workload's queries are about; raise ParameterError if all columns are identifiers."""
+    """Return the domain of named columns with these numbers of bins; raise ParameterError if all are identifiers."""
     columns = part_of(schema, names)
     check_declared(columns, why="the cells of the queries are made of them")
     if all(column.names_rows for column in columns.values()):
@@ -294,7 +297,7 @@ def _domain(schema: Schema, names: Sequence[str], bins: Mapping[str, int]) -> Do
 
 
 def _listed(wish: Any) -> list[Any]:
-    """Return the sets of columns of a wish, one by one."""
+    """Return the sets of columns that a user named, as a list."""
     if isinstance(wish, Marginals):
         return [tuple(wish.domain.names[j] for j in clique) for clique in wish.cliques]
     if isinstance(wish, (Marginal, str)):
@@ -305,7 +308,7 @@ def _listed(wish: Any) -> list[Any]:
 
 
 def _names(one: object) -> tuple[str, ...]:
-    """Return the column names of one set."""
+    """Return the distinct column names of one set; raise ParameterError if it is not a set of names."""
     if isinstance(one, Marginal):
         return one.columns
     names = (one,) if isinstance(one, str) else tuple(one) if isinstance(one, Iterable) else ()
@@ -315,7 +318,7 @@ def _names(one: object) -> tuple[str, ...]:
 
 
 def _position(name: object, names: Sequence[str]) -> int:
-    """Return a column's position; raise ParameterError if there is none of this name."""
+    """Return a column's position; raise ParameterError if no column has this name."""
     if name not in names:
         raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(names)}")
     return list(names).index(str(name))

@@ -86,7 +86,7 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
     read = csv_of(source, told) if isinstance(source, TextSource) else None
     seen, kinds = read_table(source, [name], read, sure=told is not None)
     if name not in seen:
-        raise DataError(f"column {name!r} cannot be read")
+        raise DataError(f"column {name!r} has a type that cannot be read: convert it to numbers, texts or times")
     one, kind = seen[name], kinds[name]
     missing = one.missing / one.rows if one.rows else 0.0
     least = max(FREQUENT_ROWS, FREQUENT_SHARE * one.rows)

@@ -258,7 +258,7 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
         return {**saved, "how": "list", "levels": text}
     if (ends := _RANGE.fullmatch(bare)) is None:
         raise SchemaError(
-            f"write limits such as 0 to 120, values with | between them, or {' or '.join(SHORT.values())}"
+            f"Write limits such as 0 to 120, values such as yes | no, or one of: {', '.join(SHORT.values())}."
         )
     return {**saved, "how": "limits", "lower": ends[1], "upper": ends[2]}
 
@@ -281,7 +281,7 @@ def number_of(text: str, *, whole: bool = False) -> int | float:
         bare = bare.replace(grouped[1], "")
     bare = bare.replace(" ", "").replace(",", ".")
     if _THOUSANDS.fullmatch(bare):
-        raise SchemaError(f"{bare} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
+        raise SchemaError(f"{text.strip()} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
     if (found_whole := whole_number(bare)) is not None:
         return found_whole
     try:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from synthdp.checks import whole
+from synthdp.curator import forecast_tables
 from synthdp.domain.histories import Layout
 from synthdp.errors import ParameterError
 from synthdp.mechanisms.allocation import BudgetAllocation
+from synthdp.mechanisms.preflight import account_budget, discovery_part
 from synthdp.mechanisms.related.measuring_persons import person_tables
 from synthdp.mechanisms.related.related_tables import (
     CHOSEN,
     SCREENING,
     STAYS,
+    RelatedTables,
     one_way_tables,
 )
+from synthdp.planning.dry_run import assumed_column, assumptions_of
 from synthdp.privacy.calibration import account_inside, calibrate
-from synthdp.privacy.loss import PrivacyLoss
+from synthdp.privacy.loss import GaussianDP, PrivacyLoss
 from synthdp.privacy.neighbors import Adjacency, neighbors_named
 from synthdp.queries.related.person_tables import Kind
+from synthdp.schema.database import DatabaseSchema
 
 ASSUMED_PERSONS = 10_000
 """Persons that a plan assumes where nobody says how many there are.  A convention."""
@@ -52,6 +57,8 @@ class DatabasePlan:
         Of the estimated number of persons.
     by_column
         By table and column the total variation distance of its table that noise alone makes, at most.
+    discovered
+        By table with open columns about how many persons a level, or a range, takes to be found, on average.
     stages
         Part of the budget of each stage.
     memory_mb, seconds
@@ -69,6 +76,7 @@ class DatabasePlan:
     memory_mb: float
     seconds: float
     advice: tuple[str, ...]
+    discovered: Mapping[str, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
@@ -82,30 +90,45 @@ class DatabasePlan:
             noisiest = sorted(columns.items(), key=lambda pair: -pair[1])
             said = ", ".join(f"{column} {error:.3f}" for column, error in noisiest)
             lines.append(f"  {name:<10}  noise of one column (total variation): {said}")
+        for name, rows_held in self.discovered.items():
+            lines.append(f"  {name:<10}  a level, or a range, is found if about {rows_held:,.0f} people have it")
         lines.append("  budget      " + ", ".join(f"{stage} {share:.0%}" for stage, share in self.stages.items()))
         lines.append(f"  takes       about {self.seconds:.0f} s of one core and {self.memory_mb:.0f} MB")
         return "\n".join([*lines, *(f"  note        {line}" for line in self.advice)])
 
 
-def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Mapping[str, int]) -> DatabasePlan:
+def plan_database(
+    schema: DatabaseSchema, loss: PrivacyLoss, *, neighbors: str, rows: Mapping[str, int], domain_budget: float
+) -> DatabasePlan:
     """Return what to expect; reads no row.
 
     Parameters
     ----------
-    layout
-        The record of a person.
+    schema
+        Of the tables; columns may be open.
     loss
         The whole cost.
     neighbors
         Which tables are neighbours.
     rows
         About how many rows each table has; tables that are not named are guessed.
+    domain_budget
+        Share of the budget that finds what is open.
 
     Raises
     ------
     ParameterError
         If a number of rows is below 1 or of no table.
+    SchemaError
+        If a column is open that orders rows, or levels are and there is no delta.
     """
+    schema.check_open()
+    opened = {name: one for name, one in schema.tables.items() if one.undeclared}
+    assumed = {
+        name: one.replace({column: assumed_column(one[column]) for column in one.undeclared})
+        for name, one in opened.items()
+    }
+    layout = Layout(schema.with_columns(assumed))
     unknown = [name for name in rows if name not in layout.schema.tables]
     if unknown:
         raise ParameterError(f"rows names {unknown[0]!r}; the tables are: {', '.join(layout.schema.tables)}")
@@ -117,7 +140,12 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
     persons = guessed[layout.schema.root]
     bounds = tuple((name, layout.schema.slots(name)) for name in layout.schema.names[1:])
     adjacency = Adjacency(neighbors_named(neighbors), layout.schema.key, 1, bounds)
-    budget = BudgetAllocation(account_inside(loss, None), adjacency)  # type: ignore[arg-type]
+    account, spent = account_budget(loss, RelatedTables(), *schema.tables.values()), domain_budget if opened else 0.0
+    looked_at = {name: min(persons, many) for name, many in guessed.items()}  # one row of each person
+    found = forecast_tables(opened, adjacency, discovery_part(account, domain_budget), rows=looked_at) if opened else {}
+    rest = account_inside(account.fraction(1 - spent), None)
+    rest = GaussianDP(rest.mu) if isinstance(rest, GaussianDP) else rest  # thresholds have all of delta
+    budget = BudgetAllocation(rest, adjacency)  # type: ignore[arg-type]
     tables, shares = one_way_tables(layout)
     queries = person_tables(layout, tables, shares)
     part, _ = budget.take(sum(shares))
@@ -146,12 +174,18 @@ def plan_database(layout: Layout, loss: PrivacyLoss, *, neighbors: str, rows: Ma
             f"means are uncertain by a part of the range of {', '.join(wide)}: where most values are far below the upper "
             "bound, noise in the tail hides the mean; declare narrower bounds"
         )
+    advice += [
+        f"noise hides what many of the rows of {name!r} hold, and the release will warn of that: declare bounds and levels"
+        for name, one in found.items() if one.is_coarse
+    ]  # fmt: skip
+    advice += [f"table {name!r}: assumed are {line}" for name, one in opened.items() for line in assumptions_of(one)]
+    stages = {"one-way tables": sum(shares), "what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN}
+    discovery = {"discovery": spent} if opened else {}
+    stages = discovery | {name: (1 - spent) * share for name, share in stages.items()}
     return DatabasePlan(
         rows={name: guessed[name] for name in layout.schema.tables}, loss=str(loss), neighbors=str(adjacency),
         persons_stddev=float(stddevs[0]) * math.sqrt(2), by_column=by_column,
-        stages={
-            "one-way tables": sum(shares), "what stays": STAYS, "screening": SCREENING, "tables of two": CHOSEN
-        },
+        stages=stages, discovered={name: one.least for name, one in found.items()},
         memory_mb=150 + 2 * persons * record / 2**20 + 40 * sum(guessed.values()) / 2**20 + 6 * drawn * cells / len(
             layout.tables
         ) / 2**20,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, ndtr
+from scipy.special import betainc, betaincinv, ndtr
 
 from synthdp.arrays import Clique, Codes, FloatArray, GridIndices
 from synthdp.checks import check_whole
@@ -37,7 +37,8 @@ from synthdp.privacy.calibration import THRESHOLDS_SHARE, gaussian_account
 from synthdp.privacy.loss import LARGE_EPSILON, ZCDP, ApproxDP, GaussianDP, PrivacyLoss, PureDP, loss_of
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 from synthdp.progress import Progress, ProgressCallback, silent
-from synthdp.queries.contingency import contingency, table_size
+from synthdp.queries.contingency import table_size
+from synthdp.queries.marginals import count_tables
 from synthdp.queries.protocol import LinearQueries
 from synthdp.randomness import Generator, generator
 from synthdp.release import Release
@@ -95,7 +96,10 @@ def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) ->
     grid = grid_of(column)
     if grid.ordered:
         above = np.maximum(uniform - mass, 0.0) / (1 - mass)
-        chosen = (betaincinv(*SHAPE, above) * grid.regular).astype(np.int64)
+        if grid.regular < len(uniform):  # the law at every border takes less time than its inverse at every row
+            chosen = np.searchsorted(betainc(*SHAPE, np.arange(1, grid.regular) / grid.regular), above, side="right")
+        else:
+            chosen = (betaincinv(*SHAPE, above) * grid.regular).astype(np.int64)
     else:
         weights = 1 / np.arange(1, grid.regular + 1) ** ZIPF
         steps = np.cumsum(weights / weights.sum())
@@ -112,6 +116,9 @@ A safety limit."""
 
 TABLES, MOST_CELLS = 150, 300_000
 """Marginals of each order whose error is averaged, and the most cells of one."""
+
+CELLS_AT_ONCE = 1 << 21
+"""Cells of tables that are compared at once.  A safety limit."""
 
 SECONDS_A_VALUE = 1.7e-7
 """Time for a value beyond the dry run's, to read, count and draw it: as benchmarks/speed/flagship_scale.py measures it."""
@@ -200,8 +207,8 @@ def plan(
         unreviewed, schema = schema.unreviewed, schema.schema
     schema = with_weight(schema, weight, weight_bounds)
     check_weights(mechanism or Automatic(), schema)
-    assumed = _assumptions(schema, unreviewed)
-    whole = schema.replace({name: _assumed(column) for name, column in schema.items()})
+    assumed = assumptions_of(schema, unreviewed)
+    whole = schema.replace({name: assumed_column(column) for name, column in schema.items()})
     left_open = {name: schema[name] for name in schema.undeclared}
     losses = [loss_of(one, delta) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
     outside = pairs_outside(getattr(mechanism, "workload", None), whole.names)
@@ -362,25 +369,28 @@ def _compared(
     """Complete a plan by the errors of drawn rows."""
     real, synthetic = domain.codes(indices), domain.codes(drawn)
     rng = generator(0)
-    shuffled = np.column_stack([rng.permutation(synthetic[:, j]) for j in range(len(domain))])
-    orders = range(1, min(3, len(domain)) + 1)
-    errors = {order: _distances(real, synthetic, domain.shape, order) for order in orders}
-    independent = {order: _distances(real, shuffled, domain.shape, order).error for order in orders}
+    shuffled = np.stack([rng.permutation(synthetic[:, j]) for j in range(len(domain))]).T
+    errors, independent = {}, {}
+    for order in range(1, min(3, len(domain)) + 1):
+        cliques = _averaged(domain.shape, order)
+        found = _distances(real, (synthetic, shuffled), domain.shape, cliques)
+        errors[order], independent[order] = Distances(*found[0].mean(axis=0).tolist()), float(found[1][:, 0].mean())
     pairs = errors[min(2, len(domain))]
     left_out = [one for one in outside if table_size(domain.shape, one) <= MOST_CELLS]
-    others = [_distance(real, synthetic, domain.shape, pair).error for pair in left_out]
+    others = _distances(real, (synthetic,), domain.shape, left_out)[0][:, 0]
+    each = _distances(real, (synthetic,), domain.shape, [(j,) for j in range(len(domain))])[0][:, 0]
     return Plan(
         **known,
-        other_pairs=float(np.mean(others)) if others else None,
+        other_pairs=float(np.mean(others)) if left_out else None,
         errors={order: found.error for order, found in errors.items()},
         independent=independent,
-        by_column={name: _distance(real, synthetic, domain.shape, (j,)).error for j, name in enumerate(domain.names)},
+        by_column=dict(zip(domain.names, each.tolist(), strict=True)),
         like_rows=round((pairs.sample / max(pairs.error, 1e-9)) ** 2),
         advice=(*_wide_ranges(domain), *_advice(known["epsilon"], known["rows"], errors, independent)),
     )
 
 
-def _assumed(column: Column) -> Column:
+def assumed_column(column: Column) -> Column:
     """Return a column with some bounds or levels where they are open."""
     if column.is_complete:
         return column
@@ -391,7 +401,7 @@ def _assumed(column: Column) -> Column:
     return column.with_bounds(low * each, high * each)
 
 
-def _assumptions(schema: Schema, unreviewed: Sequence[str]) -> tuple[str, ...]:
+def assumptions_of(schema: Schema, unreviewed: Sequence[str] = ()) -> tuple[str, ...]:
     """Return what a plan takes for granted of a schema, in sentences."""
     levels = [name for name in schema.undeclared if schema[name].labelled]
     bounds = [name for name in schema.undeclared if not schema[name].labelled]
@@ -447,18 +457,27 @@ def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLos
             return loss
 
 
-def _distances(real: Codes, synthetic: Codes, shape: tuple[int, ...], order: int) -> Distances:
-    """Return the mean distances of at most `TABLES` tables of ``order`` columns between two coded tables."""
+def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
+    """Return at most `TABLES` tables of ``order`` columns."""
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_CELLS]
-    chosen = generator(0).permutation(len(cliques))[:TABLES]
-    found = np.array([_distance(real, synthetic, shape, cliques[i]) for i in chosen])
-    return Distances(*found.mean(axis=0).tolist())
+    return [cliques[i] for i in generator(0).permutation(len(cliques))[:TABLES]]
 
 
-def _distance(real: Codes, synthetic: Codes, shape: tuple[int, ...], clique: tuple[int, ...]) -> Distances:
-    """Return one table's total variation distance and its expected sampling part."""
-    p, q = (contingency(codes, shape, clique) / len(codes) for codes in (real, synthetic))
-    return Distances(float(np.abs(p - q).sum()) / 2, float(np.sqrt(p * (1 - p) / (2 * math.pi)).sum()))
+def _distances(
+    real: Codes, others: Sequence[Codes], shape: tuple[int, ...], cliques: Sequence[Clique]
+) -> list[FloatArray]:
+    """Return for each of the other coded tables the `Distances` of each of some tables of columns, (cliques, 2)."""
+    found: list[list[tuple[float, float]]] = [[] for _ in others]
+    sizes = [table_size(shape, clique) for clique in cliques]
+    of = np.cumsum(sizes) // CELLS_AT_ONCE
+    for number in np.unique(of).tolist():
+        some = np.flatnonzero(of == number).tolist()
+        few, ends = [cliques[i] for i in some], np.cumsum([sizes[i] for i in some])[:-1]
+        p, *drawn = (np.split(count_tables(one, shape, few) / len(one), ends) for one in (real, *others))
+        sampled = [float(np.sqrt(one * (1 - one) / (2 * math.pi)).sum()) for one in p]
+        for each, q in zip(found, drawn, strict=True):
+            each += [(float(np.abs(a - b).sum()) / 2, part) for a, b, part in zip(p, q, sampled, strict=True)]
+    return [np.array(each, np.float64).reshape(-1, 2) for each in found]
 
 
 def _why(mechanism: str, *, automatic: bool) -> str:
@@ -466,7 +485,7 @@ def _why(mechanism: str, *, automatic: bool) -> str:
     if not automatic:
         return "as you asked"
     if mechanism == "adaptive marginals":
-        return "suited to columns of several kinds, and to many rows for the budget"
+        return "suited to columns of several kinds, and to tables with many rows"
     return "a table of numbers that is small for its budget: averages of smooth functions say more than histograms"
 
 

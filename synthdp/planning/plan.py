@@ -42,8 +42,16 @@ USEFUL = 0.97
 POOR = 0.1
 """Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
 
+STAGES = {"one-ways": "single columns"}
+"""Words for the names of stages.  A convention."""
+
+WRONG_CELL = (
+    "of 100 rows, so many would have to move to another cell to make the counts right (total variation distance)"
+)
+"""What an error of a plan means.  A text."""
+
 VERDICTS = {
-    "good": f"in tables of two columns at most {100 * ACCURATE:g} of 100 rows are in a wrong cell",
+    "good": f"in counts over two columns at most {100 * ACCURATE:g} of 100 rows are in a wrong cell",
     "fair": (
         f"in single columns at most {100 * POOR:g} of 100 rows have a wrong value; relations between columns are less "
         "accurate"
@@ -168,17 +176,20 @@ class Plan:
             for order in self.errors
         ]
         heads = ("rows of 100 in a wrong cell", "expected", "independent columns", "noise of a count")
-        lines += text_table(heads, rows)
+        lines += [*text_table(heads, rows), *entry("wrong cell", WRONG_CELL)]
         hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
-        lines += text_table(("hardest columns", "expected"), [(name, f"{100 * error:.2g}") for name, error in hardest])
+        lines += text_table(
+            ("least accurate columns", "rows of 100 with a wrong value"),
+            [(name, f"{100 * error:.2g}") for name, error in hardest],
+        )
         if self.power:
             seen = [(f"Cramér's V of {found:g}", f"{100 * chance:.0f}") for found, chance in self.power.items()]
-            lines += text_table(("relations of two columns", "seen, of 100, at least"), seen)
+            lines += text_table(("of 100 relations with", "found at least"), seen)
         if self.best_unbiased is not None and self.best_unbiased < 1:
             largest, best = WORDS[min(3, self.columns)], f"{100 * self.best_unbiased:.2g} of 100 rows"
             lines += entry("at best", f"{best} by unbiased answers to {largest}, whatever the table")
         lines += entry("mechanism", f"{self.mechanism}: {self.why}")
-        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in self.stages.items())
+        stages = ", ".join(f"{STAGES.get(stage, stage)} {seconds:.1f}" for stage, seconds in self.stages.items())
         lines += entry("time", f"about {self.seconds:.1f} s ({stages})")
         lines += entry("memory", f"about {self.memory_mb:,.0f} MB")
         for title, texts in (("assumed", self.assumed), ("advice", self.advice)):
@@ -208,10 +219,13 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
     enough = next((one for one in offered if one.errors[order] <= ACCURATE), None)
     chosen = enough or min(offered, key=lambda one: abs(math.log(one.epsilon / USUAL)))
     odds = _odds(chosen)
-    words = "tables of two columns" if order == 2 else "shares of the column"
+    words = "counts over two columns" if order == 2 else "shares of the column"
     reasons = [
         f"At ε = {chosen.epsilon:g}, {words} are expected to be off by {_of_100(chosen, order)} of 100 rows.",
-        f"An attacker's guess about one protected unit, 50:50 beforehand, is then right with probability {odds} at most.",
+        (
+            f"An attacker who thinks it equally likely that a unit was or was not in the table then guesses right with "
+            f"probability {odds} at most."
+        ),
     ]
     below, above = ordered[: ordered.index(chosen)], ordered[ordered.index(chosen) + 1 :]
     if below:
@@ -306,7 +320,7 @@ def curve(plans: Sequence[Plan]) -> str:
     ]  # fmt: skip
     lines = [f"Plan: {first.rows:,} rows, {first.columns} columns, at several ε, δ = {first.delta:g}"]
     lines += text_table(heads, rows, left=(len(heads) - 1,))
-    lines += entry("errors", "expected in tables of 1, 2 or 3 columns: how many of 100 rows are in a wrong cell")
+    lines += entry("errors", f"expected in counts over 1, 2 or 3 columns: {WRONG_CELL}")
     for word in dict.fromkeys(plan.verdict for plan in plans):
         lines += entry(word, VERDICTS[word])
     for i, reason in enumerate((f"ε = {chosen.epsilon:g}", *reasons)):

@@ -230,7 +230,9 @@ class NoiseEvent:
         for name in ("sensitivity", "count", "coordinates"):
             check_integral(name, getattr(self, name))
         if self.kind == "gaussian" and not self.tabulated and self.scale < 1:
-            raise ParameterError(f"scale ({self.scale}) must be at least 1: multiply by a larger resolution")
+            raise ParameterError(
+                f"scale ({self.scale}) must be at least 1: multiply scale and sensitivity by a larger resolution"
+            )
 
     @property
     def tabulated(self) -> bool:

@@ -172,7 +172,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     if norms.linf >= LARGEST_WHOLE:
         raise SensitivityError(
             f"one unit can change an integer sum by {norms.linf}, which must be below {LARGEST_WHOLE}: lower "
-            "the resolution or max_rows_per_unit"
+            "the resolution (whole steps per unit) or max_rows_per_unit"
         )
     if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
         return _composed_laplace(norms, loss, k=k)
@@ -200,7 +200,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
         case GaussianDP(mu):
             _only_gaussian(law)
             return _gaussian(norms.l2, mu, k)
-    raise ParameterError(f"there is no noise law for a loss of {loss}")
+    raise ParameterError(f"noise cannot be drawn for {loss}: give a PureDP, ApproxDP, ZCDP or GaussianDP")
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
@@ -288,7 +288,8 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(
-            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution"
+            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution (whole "
+            "steps per unit)"
         )
     resolution = 2 ** math.ceil(math.log2(min(max(LEAST_SIGMA * mu / l2, 1.0), FINEST)))
     sigma = max(float(LEAST_SIGMA), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))

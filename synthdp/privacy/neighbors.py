@@ -79,6 +79,14 @@ class Adjacency:
         """Whether all neighbours have the same number of rows."""
         return self.neighbors is Neighbors.REPLACE_ONE
 
+    def of_one_row(self) -> Adjacency:
+        """Return the neighbours for which one row of each unit is noised, of a table in which a unit may have none.
+
+        A unit that is added or removed brings or takes its row.  One that is replaced may do both, or either: so the number
+        of such rows is private, whoever knows that of units.
+        """
+        return Adjacency(Neighbors.ADD_REMOVE, self.unit, 2 if self.rows_are_public else 1)
+
     @property
     def histogram(self) -> Norms:
         """How far counts move between neighbours, where every row is counted in at most one of them."""

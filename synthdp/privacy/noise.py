@@ -417,7 +417,7 @@ def gaussian_threshold_for(rows: int, *, scale: float, delta: float, resolution:
     _check_target(delta, name="delta")
     low, high = 0, LARGEST_VALUE
     if gaussian_threshold_delta(rows, scale=scale, threshold=high, resolution=resolution) > delta:
-        raise ParameterError(f"delta ({delta}) must be larger: no threshold can be certified for it")
+        raise ParameterError(f"delta ({delta}) must be larger: no threshold is high enough for it")
     while high - low > 1:
         middle = (low + high) // 2
         if gaussian_threshold_delta(rows, scale=scale, threshold=middle, resolution=resolution) <= delta:
@@ -491,7 +491,7 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
     scale = laplace_scale(l1, epsilon=epsilon)
     low, high = int(linf), LARGEST_VALUE
     if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=high)[1] > delta:
-        raise ParameterError(f"delta ({delta}) must be larger: no threshold can be certified for it")
+        raise ParameterError(f"delta ({delta}) must be larger: no threshold is high enough for it")
     while high - low > 1:  # the cost at `high` is within delta; `low` is unknown or too low
         middle = (low + high) // 2
         if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=middle)[1] <= delta:

@@ -8,6 +8,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthdp.errors import InternalError
 from synthdp.figures import entry, text_table
 from synthdp.markup import render
 from synthdp.privacy.accounting import gdp_to_epsilon, zcdp_to_epsilon
@@ -41,7 +42,9 @@ ONE_ROW = "each row is a unit of its own: a person with several rows is protecte
 """What a receipt says of the unit where no column names persons."""
 
 
-def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+def assumptions(
+    declared: Schema | DatabaseSchema, complete: Schema | DatabaseSchema, adjacency: Adjacency
+) -> tuple[str, ...]:
     """Return the sentences on what the privacy promise assumes of units, declarations and rules.
 
     Parameters
@@ -53,8 +56,13 @@ def assumptions(declared: Schema | DatabaseSchema, complete: Schema, adjacency: 
     adjacency
         The neighbours of the promise.
     """
-    if not isinstance(declared, Schema):
-        return (*_persons(declared, adjacency), *(line for name in declared.names for line in _table(declared, name)))
+    if not isinstance(declared, Schema) and not isinstance(complete, Schema):
+        tables = (
+            line for name in declared.names for line in _table(name, declared.tables[name], complete.tables[name])
+        )
+        return (*_persons(declared, adjacency), *tables)
+    if not isinstance(declared, Schema) or not isinstance(complete, Schema):
+        raise InternalError("one table is not several")
     return (PUBLIC, *_units(adjacency), *_declared(declared), *_open(declared, complete), *_rules(declared))
 
 
@@ -84,10 +92,10 @@ def _related(relation: Relation) -> str:
     return f"{each}{by}: declared, not taken from these tables"
 
 
-def _table(schema: DatabaseSchema, name: str) -> list[str]:
+def _table(name: str, declared: Schema, complete: Schema) -> list[str]:
     """Return the receipt's sentences on one table of several."""
-    one = schema.tables[name]
-    return [f"table {name!r}: {line}" for line in (*_declared(one), *_rules(one))]
+    lines = (*_declared(declared), *_open(declared, complete), *_rules(declared))
+    return [f"table {name!r}: {line}" for line in lines]
 
 
 def _declared(schema: Schema) -> list[str]:
@@ -168,7 +176,10 @@ UNTRACKED = "no ledger was given: other releases of the same data are not counte
 LARGEST_WRITTEN = 1e9
 """From here on noise is written with an exponent.  A convention."""
 
-EXPLAINED = "μ (Gaussian DP): to detect one unit is at least as hard as to distinguish N(0, 1) from N(μ, 1) by one draw"
+EXPLAINED = (
+    "μ is the parameter of Gaussian DP: to tell whether one unit is in the table is at least as hard as to tell N(0, 1) "
+    "from N(μ, 1) by one draw"
+)
 """What a receipt says of μ."""
 
 
@@ -270,7 +281,7 @@ class Receipt:
         if self.items:
             lines += entry("noise", _laws(self.groups()))
             lines += entry("together", self.together)
-        lines += entry("", EXPLAINED) * any(isinstance(item.loss, GaussianDP) for item in self.items)
+        lines += chain.from_iterable(entry("", text) for text in self.explained)
         for title, texts in (("assumed", self.assumptions), ("notes", self.notes)):
             said_each = zip(chain([title], repeat("")), texts, strict=False)
             lines += chain.from_iterable(entry(head, text) for head, text in said_each)
@@ -310,12 +321,17 @@ class Receipt:
             return said
         match sums[0]:
             case GaussianDP(mu, aside) if aside < self.total.delta:
-                epsilon, how = gdp_to_epsilon(mu, self.total.delta - aside), " (squares add up)"
+                epsilon, how = gdp_to_epsilon(mu, self.total.delta - aside), " (squares of μ add up)"
             case ZCDP(rho):
                 epsilon, how = zcdp_to_epsilon(rho, self.total.delta), ""
             case _:
                 return said
         return f"{said}{how}, which is ε = {epsilon:.4g} at δ = {self.total.delta:.3g}"
+
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """What the symbols of the items' losses mean, a sentence each."""
+        return (EXPLAINED,) * any(isinstance(item.loss, GaussianDP) for item in self.items)
 
     def noted(self, *notes: str) -> Receipt:
         """Return the same receipt with more notes at its end."""
@@ -396,13 +412,13 @@ def _steps(groups: Sequence[tuple[Item, ...]]) -> list[str]:
 
 
 def _laws(groups: Sequence[tuple[Item, ...]]) -> str:
-    """Return the laws of the noise; of several, each with its steps."""
+    """Return the laws of the noise: the most frequent one, and the steps that have another."""
     by_law: dict[str, list[str]] = {}
     for items in groups:
-        by_law.setdefault(items[0].mechanism, []).append(step_of(items))
-    if len(by_law) == 1:
-        return f"{next(iter(by_law))}, in every step"
-    return "; ".join(f"{law}: {', '.join(steps)}" for law, steps in by_law.items())
+        by_law.setdefault(items[0].mechanism, []).append(f"'{step_of(items)}'")
+    most = max(by_law, key=lambda law: len(by_law[law]))
+    others = [f"{law} in {', '.join(steps)}" for law, steps in by_law.items() if law != most]
+    return f"{most}, in every step" + (f" but these: {'; '.join(others)}" if others else "")
 
 
 def loss_of(items: Sequence[Item]) -> str:
@@ -411,9 +427,9 @@ def loss_of(items: Sequence[Item]) -> str:
 
 
 def step_of(items: Sequence[Item]) -> str:
-    """Return what some items of one kind were for; of several, how many there are."""
+    """Return what some items of one kind were for; of several, in how many steps."""
     kind = items[0].step.partition(":")[0]
-    return items[0].step if len(items) == 1 else f"{kind}: {len(items)} of them"
+    return items[0].step if len(items) == 1 else f"{kind}, in {len(items)} steps"
 
 
 def noise_of(items: Sequence[Item]) -> str:

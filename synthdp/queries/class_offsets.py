@@ -19,10 +19,14 @@ from synthdp.queries.norms import Norms, RecordBounds
 from synthdp.schema.column import Column, Interval
 
 PARTS = 256
-"""Cells of a class.  A tolerance: a value is taken for the middle of its cell, at most 1/512 of the class away."""
+"""Cells into which each class is divided.  A tolerance: a value counts as the middle of its cell, at most 1/512 of the
+class away.
+"""
 
 UNIT = 2**10
-"""Stands for half the width of a class.  A tolerance: offsets are rounded to its parts."""
+"""The whole number that stands for half the width of a class, so that sums are exact.  A tolerance: offsets are rounded
+to multiples of 1 / UNIT.
+"""
 
 
 @file_form("ClassOffsets")
@@ -52,18 +56,23 @@ class ClassOffsets(LinearFamily):
     def __post_init__(self) -> None:
         axis, classes = self.domain.axes[0], starts_of_classes(self.domain.axes[0].column)
         if len(self.domain) != 1 or not len(classes) or not np.isin(classes, axis.starts).all():
-            raise ParameterError("classes must be starts of cells, at least one, of a domain with exactly one column")
+            raise ParameterError(
+                "classes must hold the first cell of each class, and the domain must have exactly one column"
+            )
         object.__setattr__(self, "k", len(classes))
         object.__setattr__(self, "_offsets", frozen(_offsets(axis)))
 
     @property
     def unit(self) -> str:
-        """A row adds a distance from the middle of its class, in halves of its width."""
+        """What an answer counts, for receipts: a row adds its distance from its class's middle, in half widths."""
         return "half widths"
 
     @property
     def bounds(self) -> RecordBounds:
-        """A row adds at most 1 to one sum; a replaced one moves one by the range of its class, or two sums."""
+        """The sensitivity: an added row moves one sum by at most 1.
+
+        A replaced one moves two, or one by its class's range.
+        """
         high, low = self._offsets.max(axis=0), self._offsets.min(axis=0)
         each = sorted(int(one) for one in np.maximum(np.abs(high), np.abs(low)))
         largest, next_one, span = each[-1], each[-2] if len(each) > 1 else 0, int((high - low).max())
@@ -71,12 +80,15 @@ class ClassOffsets(LinearFamily):
         return RecordBounds(Norms(largest, largest**2, largest), in_two.either(Norms(span, span**2, span)))
 
     def features(self, codes: Codes) -> Features:
-        """Return what each row adds to each class, (n, k)."""
+        """Return what each row, (n, 1) codes, adds to each class's sum, (n, k)."""
         return self._offsets[codes[:, 0]]
 
     @property
     def counted(self) -> Marginals:
-        """The table of the cells; see `counted_tables`."""
+        """The table of cells from whose counts the answers follow, so that rows need be counted only once.
+
+        See `counted_tables`.
+        """
         return Marginals(self.domain, ((0,),))
 
     def sums(self, codes: Codes) -> Totals:
@@ -84,7 +96,7 @@ class ClassOffsets(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows, from the counts of `counted`."""
+        """Return the sums over rows, (k,), computed from the counts of `counted`."""
         return np.asarray(counts @ self._offsets, np.int64)
 
 
@@ -98,9 +110,9 @@ def axis_of_offsets(name: str, column: Column, *, parts: int = PARTS) -> Axis:
 
 
 def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
-    """Return the middle and half the width of each class, (classes,) each, in the column's own numbers.
+    """Return the middle and half the width of each class, (classes,) each, in the column's own unit.
 
-    How far a row lies from the middle is counted in parts of that half width, see `UNIT`.
+    A row's distance from the middle is counted in fractions of that half width, see `UNIT`.
     """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
@@ -110,7 +122,7 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
 
 
 def _offsets(axis: Axis) -> IntArray:
-    """Return what a row in each cell adds to each class, (cells, classes)."""
+    """Return what a row in each cell adds to each class's sum, (cells, classes), in multiples of 1 / `UNIT`."""
     column, support = axis.column, axis.column.support()
     classes = starts_of_classes(column)
     middle, half = class_middles(column)

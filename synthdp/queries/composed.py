@@ -50,12 +50,12 @@ class Stack(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """The largest denominator."""
+        """The whole number that stands for 1: the largest of the parts' denominators."""
         return max(part.denominator for part in self.parts)
 
     @property
     def bounds(self) -> RecordBounds:
-        """The parts' bounds added, each brought to the common denominator."""
+        """The sensitivity: the parts' bounds added, each scaled to the common denominator."""
         scaled = (part.bounds.times(self.denominator // part.denominator) for part in self.parts)
         return reduce(RecordBounds.plus, scaled)
 
@@ -64,7 +64,7 @@ class Stack(LinearFamily):
         return np.hstack([part.features(codes) * (self.denominator // part.denominator) for part in self.parts])
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the parts' sums one after the other."""
+        """Return the parts' sums over some rows, one after the other, (k,), scaled to the common denominator."""
         return np.concatenate(
             [part.finish(part.sums(codes)) * (self.denominator // part.denominator) for part in self.parts]
         )
@@ -110,7 +110,7 @@ class Subset(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The family's bounds, or what its largest change allows in k queries, if that is less."""
+        """The sensitivity: the family's bounds, or what its largest change allows in k queries, if that is less."""
         return RecordBounds(self._at_most(self.family.bounds.one), self._at_most(self.family.bounds.swap))
 
     def features(self, codes: Codes) -> Features:
@@ -122,7 +122,7 @@ class Subset(LinearFamily):
         return self.family.finish(self.family.sums(codes))[self.positions]
 
     def _at_most(self, norms: Norms) -> Norms:
-        """Return bounds of the norms of chosen queries; one may be chosen several times."""
+        """Return bounds on the norms of the chosen queries from the norms of all; a query may be chosen several times."""
         repeats = int(np.unique(self.positions, return_counts=True)[1].max())
         return Norms.within(self.k, norms.linf, l1=norms.l1 * repeats, l2_squared=norms.l2_squared * repeats)
 
@@ -162,7 +162,7 @@ class FittingRows(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The family's bounds; to replace a row by a misfit is to remove it."""
+        """The sensitivity: the family's bounds; replacing a row by one that does not fit is like removing it."""
         bounds = self.family.bounds
         return RecordBounds(bounds.one, bounds.swap.either(bounds.one))
 
@@ -186,9 +186,11 @@ class FittingRows(LinearFamily):
 
 
 def counted_apart(queries: LinearQueries) -> LinearQueries:
-    """Return queries that count no misfit where their domain joins misfits with other values, else the same queries.
+    """Return queries that do not count values outside of the domain together with others.
 
-    A row with a misfit still counts in the tables of its other columns.
+    The same ones if they never did.
+
+    A row with such a value in one column still counts in the tables of its other columns.
     """
     domain = domain_with_misfits(queries.domain)
     if domain is queries.domain:

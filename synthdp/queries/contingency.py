@@ -22,10 +22,14 @@ Shape: TypeAlias = tuple[int, ...]
 """The number of codes of each column."""
 
 LEAST_STDDEV = 1e-9
-"""Least stddev of a table, in rows.  A numerical tolerance: noise of a huge budget may round to 0, and fits divide by it."""
+"""Least standard deviation given to a table, in rows.  A numerical tolerance: the noise of a huge budget may round to
+0, and fits divide by it.
+"""
 
 _NORMALISED = 1e-12
-"""Tolerance: weights whose sum is this near to 1 stay as they are, so that a saved model is read as it was."""
+"""Weights whose sum is this close to 1 are not divided by it, so that a saved model is read back unchanged.  A
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,16 +77,22 @@ class NoisyTable:
 
     @property
     def parts(self) -> Iterable[Clique]:
-        """The sets of columns of whose effects the table tells: all of its clique, or the clique itself."""
+        """The sets of columns whose main effect or interaction the table measures.
+
+        All subsets, or only the whole clique.
+        """
         return (self.clique,) if self.alone else subsets_of(self.clique)
 
     @property
     def merged_cells(self) -> IntArray | None:
-        """(cells of the whole table,) the cell of this one that each lies in; ``None`` where no codes were merged."""
+        """(cells before merging,) the cell of this table that each cell lies in.
+
+        ``None`` where no codes were merged.
+        """
         return None if self.groups is None else merged_cells(self.groups)
 
     def shape(self, shape: Sequence[int]) -> Shape:
-        """Return the sizes of the table's axes, where columns have ``shape`` codes."""
+        """Return the sizes of the table's axes, given the number of codes of every column of the domain."""
         if self.groups is None:
             return table_shape(shape, self.clique)
         return tuple(int(groups.max()) + 1 for groups in self.groups)
@@ -90,7 +100,7 @@ class NoisyTable:
 
 @runtime_checkable
 class TellsNoisyTables(Protocol):
-    """Queries whose answers are contingency tables, or interactions in them."""
+    """Queries whose answers are contingency tables or interactions, so that a fit can use them as such."""
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
         """Return (k,) noisy answers as tables over all cells of the queries' domain, columns in increasing order.
@@ -101,12 +111,12 @@ class TellsNoisyTables(Protocol):
 
 
 def ordered(clique: Clique, counts: AnyArray, shape: Sequence[int]) -> FloatArray:
-    """Return a table whose axes are a clique's columns, (shape), with the columns in increasing order, flat."""
+    """Transpose a table whose axes are a clique's columns to increasing column order, and flatten it."""
     return np.asarray(counts.reshape(shape).transpose(np.argsort(clique, kind="stable")), np.float64).ravel()
 
 
 def merged_cells(groups: Sequence[IntArray]) -> IntArray:
-    """Return in which cell of the table of groups each cell of the whole table lies; both flat in C order.
+    """Return, for each cell of a table, its cell after codes are merged into groups; both flat in C order.
 
     Parameters
     ----------
@@ -120,7 +130,7 @@ def merged_cells(groups: Sequence[IntArray]) -> IntArray:
 
 
 def normalised(weights: FloatArray) -> FloatArray:
-    """Return weights of a positive sum divided by it, or as they are if that is 1 except for rounding."""
+    """Return weights divided by their positive sum; unchanged if the sum is 1 except for rounding."""
     total = weights.sum()
     return weights if abs(total - 1) < _NORMALISED else np.asarray(weights / total, np.float64)
 
@@ -153,7 +163,7 @@ def check_tables(tables: Iterable[NoisyTable], shape: Sequence[int]) -> None:
         check_clique(table.clique, shape)
         cells = math.prod(table.shape(shape))
         if table.groups is not None and tuple(map(len, table.groups)) != table_shape(shape, table.clique):
-            raise ParameterError(f"groups of clique {table.clique} must give every code of every column its group")
+            raise ParameterError(f"groups of clique {table.clique} must map every code of every column to a group")
         if table.counts.size != cells:
             raise ParameterError(
                 f"counts of clique {table.clique} (length {table.counts.size}) must have length {cells}"
@@ -171,7 +181,7 @@ def table_shape(shape: Sequence[int], clique: Iterable[int]) -> Shape:
 
 
 def cell_index(codes: Codes, shape: Sequence[int], clique: Clique) -> AnyArray:
-    """Return the cell of every row in the table of ``clique``.
+    """Return the flat cell, in C order, of every row in the table of ``clique``.
 
     Parameters
     ----------

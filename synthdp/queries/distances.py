@@ -33,7 +33,7 @@ from synthdp.queries.protocol import LinearQueries, check_overflow
 
 
 class Score:
-    """A score per query, computed in ``finish`` from the sums of ``queries``, with ``denominator`` and ``bounds``."""
+    """Base of statistics that are computed in ``finish`` from the sums of linear ``queries``, such as distances."""
 
     __slots__ = ()
 
@@ -87,12 +87,12 @@ class MarginalDistances(Score):
         check_overflow(self)
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the tables' fields, and what was expected of them."""
+        """Return what a file stores: the tables' fields and the expected counts."""
         return {**store.fields(self.queries), "expected": store.put(self.expected), "unit": self.denominator}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> MarginalDistances:
-        """Return the distances again."""
+        """Read the distances from a file."""
         expected = source.arrays[document["expected"]]
         return cls(source.fields(Marginals, document), expected, source.read(document["unit"], int))
 
@@ -103,25 +103,25 @@ class MarginalDistances(Score):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every distance moves by at most one row, or two when a record is replaced."""
+        """The sensitivity: one record moves every distance by at most 1 row, a replaced one by 2."""
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
     @property
     def counted(self) -> Marginals:
-        """The tables; see `counted_tables`."""
+        """The tables from whose counts the distances follow; see `counted_tables`."""
         return self.queries
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the answers by the counts of `counted`."""
+        """Return the answers computed from the counts of `counted`."""
         return self.finish(counts)
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add the counts of some rows; see `AddingStatistic`."""
+        """Add the tables' counts of some rows to ``totals``; see `AddingStatistic`."""
         self.queries.add_sums(totals, codes, adding=adding)
 
     @property
     def cells_added(self) -> int:
-        """Number of the counts."""
+        """Length of the array of counts that `add_sums` adds to."""
         return self.queries.k
 
     def finish(self, sums: Totals) -> Totals:
@@ -132,25 +132,29 @@ class MarginalDistances(Score):
 
 
 MOST_ENTRIES = 2**25
-"""Most indicators that are multiplied at once: 128 MiB in single precision.  A safety limit."""
+"""Most entries of the indicator matrix that is multiplied at once: 128 MiB in single precision.  A safety limit of
+memory.
+"""
 
 MOST_ROWS = 2**14
-"""Most rows that are multiplied at once: sums of this many ones are exact in single precision (below 2^24).
-A safety limit."""
+"""Most rows multiplied at once: sums of this many ones are exact in single precision (below 2^24). A safety limit."""
 
 
 def indicators(shape: Sequence[int]) -> int:
-    """Return the number of indicators of columns of these sizes: the constant one, and all cells of each but its first."""
+    """Return how many indicators count all pairs of cells.
+
+    They are the constant one, and all cells of each column but its first.
+    """
     return 1 + sum(size - 1 for size in shape)
 
 
 def add_pair_counts(
     totals: Totals, codes: Codes, shape: Sequence[int], *, adding: AbstractContextManager[object]
 ) -> None:
-    """Add how many rows have each two of the indicators to the upper triangle of a matrix of counts.
+    """Count, for every two indicators, the rows that have both, and add this to the upper triangle of ``totals``.
 
-    The indicators are the constant one, then for each column in turn one for every cell but the first: all counts of pairs
-    of cells follow from theirs, see `pair_tables`.
+    The indicators are the constant one, then for each column in turn one for every cell but the first: all counts of
+    pairs of cells follow from theirs, see `pair_tables`. One matrix product counts all pairs at once.
 
     Parameters
     ----------
@@ -182,7 +186,7 @@ def add_pair_counts(
 
 
 def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, IntArray]]:
-    """Yield for each column but the last its tables with all later columns, side by side.
+    """Yield, for each column but the last, its tables with all later columns side by side, from `add_pair_counts`.
 
     Parameters
     ----------
@@ -208,15 +212,19 @@ def pair_tables(totals: Totals, shape: Sequence[int]) -> Iterator[tuple[Totals, 
 
 
 def _with_first(counts: AnyArray, total: int) -> AnyArray:
-    """Return counts with the first cell's, which is the total less the others, in front."""
+    """Return counts with that of the first cell, total minus the others, put in front."""
     return np.concatenate([[total - counts.sum()], counts])
 
 
 LARGEST_UNIT = 2**16
-"""Largest denominator: with expected rows below `LARGEST_SUM` no distance leaves 63 bits.  A safety limit."""
+"""Largest denominator of `PairDistances`: with expected rows below `LARGEST_SUM` no distance exceeds 63 bits.  A safety
+limit.
+"""
 
 LARGEST_SUM = 2**60
-"""Most expected rows in multiples of 1 / denominator: far more than any table has.  A safety limit."""
+"""Most expected rows, in multiples of 1 / denominator: far more than any table has.  A safety limit, so that sums fit
+63 bits.
+"""
 
 
 @file_form("pair distances")
@@ -263,18 +271,18 @@ class PairDistances:
         check_overflow(self)
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the fields; the denominator is the file's ``unit``."""
+        """Return what a file stores; the denominator is called ``unit`` there."""
         return {"domain": store.write(self.domain), "margins": store.write(self.margins), "unit": self.denominator}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> PairDistances:
-        """Return the distances again."""
+        """Read the distances from a file."""
         margins = source.read(document["margins"], tuple[IntArray, ...])
         return cls(source.read(document["domain"], Domain), margins, source.read(document["unit"], int))
 
     @property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """The two columns of each distance, in order."""
+        """The positions of the two columns of each distance, (k,) each, in the order of the answers."""
         left, right = np.triu_indices(len(self.domain), 1)
         return left, right
 
@@ -290,17 +298,17 @@ class PairDistances:
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every distance moves by at most one row, or two when a record is replaced."""
+        """The sensitivity: one record moves every distance by at most 1 row, a replaced one by 2."""
         return RecordBounds.of(Norms.within(self.k, self.denominator))
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts of pairs of cells in some rows, which add up over rows."""
+        """Return the counts of pairs of indicators in some rows, (cells_added,), that `finish` makes distances of."""
         totals = np.zeros(self.cells_added, np.int64)
         self.add_sums(totals, codes, adding=nullcontext())
         return totals
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add the counts of some rows; see `AddingStatistic`."""
+        """Add the counts of some rows to ``totals``; see `AddingStatistic`."""
         add_pair_counts(totals, codes, self.domain.shape, adding=adding)
 
     def finish(self, sums: Totals) -> Totals:
@@ -312,7 +320,10 @@ class PairDistances:
         return np.concatenate(found, dtype=np.int64)
 
     def _expected(self, column: int) -> IntArray:
-        """Return the expected tables of a column with all later ones, side by side, in whole multiples."""
+        """Return a column's expected tables with all later columns, side by side.
+
+        They are in multiples of 1 / ``denominator``.
+        """
         total = float(self.margins[column].sum())
         later = np.concatenate(self.margins[column + 1 :])
         return np.asarray(np.rint(np.outer(self.margins[column], later / total)), np.int64)

@@ -57,10 +57,10 @@ class Interactions(LinearFamily):
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cliques", tuple(tuple(int(j) for j in clique) for clique in self.cliques))
+        object.__setattr__(self, "cliques", tuple(tuple(map(int, clique)) for clique in self.cliques))
         object.__setattr__(self, "weights", tuple(whole("weights", weight, least=1) for weight in self.weights))
         for clique in self.cliques:
-            if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
+            if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
                 raise ParameterError(
                     f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
                 )
@@ -70,7 +70,7 @@ class Interactions(LinearFamily):
 
     @property
     def kept(self) -> list[BoolArray]:
-        """Per column, which of its cells a released row may have."""
+        """Per column, (cells,): which of its cells a released row may have; interactions are over these."""
         return [axis.releasable for axis in self.domain.axes]
 
     @property
@@ -86,20 +86,23 @@ class Interactions(LinearFamily):
 
     @property
     def scales(self) -> tuple[int, ...]:
-        """For each interaction, the whole number that stands for one row."""
+        """For each interaction, the whole number by which a count of one row is multiplied."""
         return tuple(w * math.prod(shape) for w, shape in zip(self.weights, self.shapes, strict=True))
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """The scales, for receipts."""
+        """The same as `scales`, under the name by which receipts convert noise to rows."""
         return self.scales
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every record that fits moves an interaction equally far; a replaced one as far as the worst pair of records."""
+        """The sensitivity: every record that fits moves an interaction equally far.
+
+        A swap as far as the worst pair of records.
+        """
         parts = list(zip(self.shapes, self.weights, strict=True))
         return RecordBounds(
-            _together([(norms_of_one(shape), weight) for shape, weight in parts]),
+            _together([(norms_of_one(tuple(sorted(shape))), weight) for shape, weight in parts]),
             _together([(norms_of_swap(tuple(sorted(shape))), weight) for shape, weight in parts]),
         )
 
@@ -114,7 +117,7 @@ class Interactions(LinearFamily):
 
     @property
     def counted(self) -> Marginals:
-        """The tables of the same cliques; see `counted_tables`."""
+        """The tables of the same cliques, from whose counts the answers follow; see `counted_tables`."""
         return Marginals(self.domain, self.cliques)
 
     def sums(self, codes: Codes) -> Totals:
@@ -122,7 +125,7 @@ class Interactions(LinearFamily):
         return self.of_tables(self.counted.sums(codes))
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the sums over rows, from the counts of `counted`."""
+        """Return the (k,) sums over rows, computed from the counts of `counted`."""
         tables = self.counted.split(counts)
         parts = [
             self._centred(table[None, :], clique, weight)[0]
@@ -131,7 +134,7 @@ class Interactions(LinearFamily):
         return np.concatenate(parts)
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
-        """Cut a vector of all answers into one flat table an interaction, in rows; over the cells that are kept."""
+        """Cut a vector of all answers into one flat table per interaction, in rows, over the cells that are kept."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         return [part / scale for part, scale in zip(np.split(answers, ends[:-1]), self.scales, strict=True)]
 
@@ -150,7 +153,7 @@ class Interactions(LinearFamily):
         return found
 
     def _indicators(self, codes: Codes) -> list[IntArray]:
-        """Return for each clique the (rows, cells) table that is 1 in each row's cell and 0 elsewhere."""
+        """Return, for each clique, the (rows, cells) indicator of each row's cell."""
         tables = []
         for clique in self.cliques:
             table = np.zeros((len(codes), math.prod(self.domain.shape[j] for j in clique)), np.int64)
@@ -159,7 +162,10 @@ class Interactions(LinearFamily):
         return tables
 
     def _centred(self, tables: AnyArray, clique: Clique, weight: int) -> IntArray:
-        """Return flat tables of a clique (m, all cells) centred in whole numbers; (m, kept cells)."""
+        """Return flat tables, (m, all cells), centred along every axis and multiplied by the weight, (m, kept cells).
+
+        Only whole numbers are used, so that it is exact.
+        """
         kept = self.kept
         inside = tables.reshape(-1, *(self.domain.shape[j] for j in clique))[
             np.ix_(np.arange(len(tables)), *(np.flatnonzero(kept[j]) for j in clique))
@@ -170,7 +176,7 @@ class Interactions(LinearFamily):
 
 
 def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
-    """Return the norms of some vectors, each times its weight, one after the other."""
+    """Return the norms of several vectors side by side, each multiplied by its weight."""
     return Norms(
         sum(norms.l1 * weight for norms, weight in parts),
         sum(norms.l2_squared * weight**2 for norms, weight in parts),
@@ -178,8 +184,12 @@ def _together(parts: Sequence[tuple[Norms, int]]) -> Norms:
     )
 
 
+@cache
 def norms_of_one(shape: tuple[int, ...]) -> Norms:
-    """Return the norms of what any one record adds: of the product of n_j [x_j = i_j] - 1 over all cells i."""
+    """Return the exact norms of what one record adds to an interaction.
+
+    The product of n_j [x_j = i_j] - 1 over all cells i.
+    """
     return Norms(
         math.prod(2 * (n - 1) for n in shape), math.prod(n * (n - 1) for n in shape), math.prod(n - 1 for n in shape)
     )
@@ -187,11 +197,12 @@ def norms_of_one(shape: tuple[int, ...]) -> Norms:
 
 @cache
 def norms_of_swap(shape: tuple[int, ...]) -> Norms:
-    """Return the largest norms of the difference of what two records add, exactly; a misfit adds nothing, and is less far.
+    """Return the exact largest norms of the change of an interaction when one record replaces another.
 
-    Two records agree in some columns and differ in others.  Along an axis on which they agree the two factors of a cell
-    are (n - 1, n - 1) once and (-1, -1) otherwise; along one on which they differ they are (n - 1, -1) and (-1, n - 1)
-    once each, and (-1, -1) otherwise.  All cells with the same factors are counted together.
+    A misfit adds nothing, and is less far.  Two records agree in some columns and differ in others.  Along an axis on
+    which they agree the two factors of a cell are (n - 1, n - 1) once and (-1, -1) otherwise; along one on which they
+    differ they are (n - 1, -1) and (-1, n - 1) once each, and (-1, -1) otherwise.  All cells with the same factors are
+    counted together.
     """
     worst = Norms(0, 0, 0)
     for differ in itertools.product((False, True), repeat=len(shape)):
@@ -209,7 +220,10 @@ def norms_of_swap(shape: tuple[int, ...]) -> Norms:
 
 
 def _factors(n: int, apart: bool) -> tuple[tuple[int, int, int], ...]:
-    """Return the pairs of factors along an axis of n cells, and how many cells have them."""
+    """Return the pairs of factors of two records along an axis of n cells, and how many cells have each pair.
+
+    ``apart`` is whether the records differ there.
+    """
     if apart:
         return (n - 1, -1, 1), (-1, n - 1, 1), (-1, -1, n - 2)
     return (n - 1, n - 1, 1), (-1, -1, n - 1)

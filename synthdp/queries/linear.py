@@ -17,13 +17,13 @@ from synthdp.queries.protocol import CHUNK_CELLS, LinearQueries, check_overflow
 
 
 class Counting:
-    """A statistic that counts rows, unless it says which whole number stands for 1."""
+    """Base of statistics whose answers are counts of rows, unless they set another ``denominator``."""
 
     __slots__ = ()
 
     @property
     def denominator(self) -> int:
-        """Rows are whole: 1."""
+        """The whole number that stands for 1 in an answer: 1, as rows are whole."""
         return 1
 
 
@@ -37,16 +37,16 @@ class LinearFamily(Counting):
     __slots__ = ()
 
     def sums(self: LinearQueries, codes: Codes) -> Totals:
-        """Return the exact integer sums over some rows, (k,)."""
+        """Return the exact integer sums of `features` over some rows, (k,)."""
         return sum_features(self, codes)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the sums unchanged."""
+        """Return the sums unchanged, as they are the answers of linear queries."""
         return sums
 
 
 def sum_features(queries: LinearQueries, codes: Codes) -> Totals:
-    """Return the exact integer sum of features over rows, in chunks of bounded memory."""
+    """Return the exact integer sums of features over rows, (k,), in chunks of bounded memory."""
     rows = max(1, CHUNK_CELLS // max(1, queries.k))
     total = np.zeros(queries.k, np.int64)
     for start in range(0, len(codes), rows):
@@ -74,7 +74,7 @@ class Total(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """One row more or less; none when a row is replaced (stated as 1, since noise needs a positive scale)."""
+        """The sensitivity: 1 row; also for replacing a row, which changes nothing, as noise needs a positive scale."""
         return RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
 
     def features(self, codes: Codes) -> Features:
@@ -87,8 +87,9 @@ class Total(LinearFamily):
 
 
 EXACT_PAIRS = 1024
-"""Up to this many cells, the change by a replaced record is the maximum over all pairs; above, a bound by ranges.
-A safety limit of time."""
+"""Up to this many cells, the sensitivity to replacing a record is computed exactly over all pairs of cells; above, it
+is bounded by ranges.  A safety limit of time.
+"""
 
 
 @file_form("CellQueries")
@@ -132,7 +133,7 @@ class CellQueries(LinearFamily):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The largest norms of a column, and of the difference of two columns."""
+        """The sensitivity: the largest norms of a column of ``values``, and of the difference of two columns."""
         return self._bounds
 
     def features(self, codes: Codes) -> Features:
@@ -144,7 +145,7 @@ class CellQueries(LinearFamily):
         return np.asarray(self.values @ np.bincount(self._flat(codes), minlength=self.domain.cells), np.int64)
 
     def _flat(self, codes: Codes) -> IntArray:
-        """Return the (rows,) numbers of rows' cells in the whole domain."""
+        """Return the flat cell of each row in the whole domain, (rows,)."""
         return self.domain.ravel(codes, range(len(self.domain)))
 
 

@@ -34,14 +34,17 @@ from synthdp.queries.products import ProductSums
 from synthdp.queries.protocol import Statistic
 
 MOST_CELLS = 65_536
-"""Cells of a table that several smaller ones are summed out of: they are numbered by two bytes.  A safety limit."""
+"""Most cells of a table from which several smaller ones are summed: its cells are numbered in two bytes.  A safety
+limit.
+"""
 
 FEW_TABLES = 2
-"""Up to this many tables are summed out of a larger one one by one; more of them at once, by products of matrices.  The
-counts are the same: of speed alone.  Tuned; not measured."""
+"""More tables than this are summed from a larger one together, by matrix products instead of one by one.  The counts
+are the same.  Tuned for speed; not measured.
+"""
 
 SLAB = 1 << 20
-"""Rows counted at a time, so that packed columns stay small.  A safety limit."""
+"""Rows counted at a time, so that packed columns stay small.  A safety limit of memory."""
 
 
 def count_tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Totals:
@@ -77,7 +80,7 @@ def add_tables(
     *,
     adding: AbstractContextManager[object],
 ) -> None:
-    """Add what `count_tables` returns to ``totals``, table by table, so that no second array of all cells is made.
+    """Add the counts that `count_tables` returns to ``totals`` in place, so that no second array of all cells is made.
 
     Parameters
     ----------
@@ -96,7 +99,7 @@ def add_tables(
 
 
 def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> Iterator[tuple[int, Totals]]:
-    """Yield the position and the flat table of every clique."""
+    """Yield the position and the flat table of counts of every clique."""
     most_cells = min(MOST_CELLS, len(codes))
     for ways in sorted({len(clique) for clique in cliques}):
         members = [i for i, clique in enumerate(cliques) if len(clique) == ways]
@@ -108,9 +111,9 @@ def _tables(codes: Codes, shape: Sequence[int], cliques: Sequence[Clique]) -> It
 def _tables_in_packs(
     codes: Codes, shape: Sequence[int], cliques: Sequence[Clique], members: Sequence[int], packs: Sequence[Clique]
 ) -> Iterator[tuple[int, Totals]]:
-    """Yield clique numbers and their (cells,) counts.
+    """Yield the positions and flat tables of some cliques, where columns are packed into few numbers.
 
-    Cliques of the same packs of columns are summed out of one count.
+    Cliques whose columns lie in the same packs are summed out of one count.
     """
     pack_of = {j: p for p, columns in enumerate(packs) for j in columns}
     groups: dict[Clique, list[int]] = {}
@@ -139,7 +142,7 @@ def _tables_in_packs(
 def _between_packs(
     table: Totals, packs: Sequence[Clique], shape: Sequence[int], cliques: Mapping[int, Clique]
 ) -> Iterator[tuple[int, Totals]]:
-    """Yield the tables of cliques of one column of each pack, from the table of all columns of some packs.
+    """Yield the tables of cliques with one column in each pack, from the joint table of all columns of the packs.
 
     All at once, each axis times the indicators of its columns' cells: whole numbers below 2^53, so exact.
     """
@@ -162,13 +165,16 @@ def _between_packs(
 
 @cache
 def _indicators(sizes: tuple[int, ...]) -> FloatArray:
-    """Return in which cell of each axis the cells of a table lie, (cells, sum of sizes)."""
+    """Return, for each cell of a table, the indicator of its cell on each axis, (cells, sum of sizes)."""
     cells = np.indices(sizes).reshape(len(sizes), -1)
     return np.concatenate([np.eye(size)[cell] for size, cell in zip(sizes, cells, strict=True)], axis=1)
 
 
 def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Clique]:
-    """Divide columns into sets whose tables have at most ``cells`` cells each, or one column: first fit, largest first."""
+    """Divide columns into packs whose joint tables have at most ``cells`` cells (or one column).
+
+    First fit, largest first.
+    """
     packs: list[list[int]] = []
     sizes: list[int] = []
     for j in sorted(columns, key=lambda j: (-shape[j], j)):
@@ -182,7 +188,7 @@ def pack(columns: Sequence[int], shape: Sequence[int], cells: int) -> list[Cliqu
 
 
 def margin_of(table: AnyArray, columns: Clique, kept: Clique) -> AnyArray:
-    """Return the flat table of the columns ``kept``, summed out of one whose axes are ``columns``."""
+    """Sum a table whose axes are ``columns`` to the flat table of the columns ``kept``, in their order."""
     axes = [columns.index(j) for j in kept]
     rest = tuple(axis for axis in range(len(columns)) if axis not in axes)
     order = np.argsort(np.argsort(axes, kind="stable"), kind="stable")
@@ -195,7 +201,7 @@ def _ravel(codes: Codes, shape: Sequence[int], columns: Clique) -> AnyArray:
 
 
 def _combine(parts: Sequence[AnyArray], sizes: Sequence[int]) -> AnyArray:
-    """Return one number a row, in C order, for several numbers below ``sizes``, in the narrowest type."""
+    """Return one flat number per row, in C order, from several numbers below ``sizes``, in the narrowest type."""
     dtype = np.min_scalar_type(max(math.prod(sizes) - 1, 0, *sizes[1:]))  # holds every number and every factor
     if dtype == np.uint64:
         dtype = np.dtype(np.int64)  # what bincount takes
@@ -230,9 +236,9 @@ class Marginals(LinearFamily):
     cliques: tuple[Clique, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cliques", tuple(tuple(int(j) for j in clique) for clique in self.cliques))
+        object.__setattr__(self, "cliques", tuple(tuple(map(int, clique)) for clique in self.cliques))
         for clique in self.cliques:
-            if not clique or len(set(clique)) < len(clique) or not all(0 <= j < len(self.domain) for j in clique):
+            if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
                 raise ParameterError(
                     f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
                 )
@@ -246,7 +252,8 @@ class Marginals(LinearFamily):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of cells of each table."""
-        return tuple(math.prod(self.domain.shape[j] for j in clique) for clique in self.cliques)
+        shape = self.domain.shape
+        return tuple(math.prod([shape[j] for j in clique]) for clique in self.cliques)
 
     @property
     def k(self) -> int:
@@ -255,42 +262,42 @@ class Marginals(LinearFamily):
 
     @property
     def cells_added(self) -> int:
-        """Number of cells in all."""
+        """Length of the array of counts that `add_sums` adds to: all cells."""
         return self.k
 
     @property
     def bounds(self) -> RecordBounds:
-        """One cell of each table changes by 1; a replaced record leaves one cell and enters another, if there is one."""
+        """The sensitivity: a record adds 1 to one cell of each table; a replaced one also takes 1 from another."""
         c = len(self.cliques)
         return RecordBounds(Norms(c, c, 1), _moves(2 * sum(size > 1 for size in self.sizes)))
 
     @property
     def offsets(self) -> IntArray:
-        """(c + 1,) where each table begins and ends."""
+        """(c + 1,) the positions in the answers where each table begins, and the end."""
         return frozen(np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64))
 
     def cells(self, codes: Codes) -> IntArray:
-        """Return each row's cell in every table, (n, c), counted through all tables."""
+        """Return each row's position in the answers for every table, (n, c)."""
         flat = [self.domain.ravel(codes, clique) for clique in self.cliques]
         return np.column_stack(flat) + self.offsets[:-1]
 
     def features(self, codes: Codes) -> Features:
-        """Return the indicator of each row's cells, (n, k)."""
+        """Return the indicators of each row's cells, (n, k): 1 in one cell of each table."""
         features = np.zeros((len(codes), self.k), np.int64)
         np.put_along_axis(features, self.cells(codes), 1, axis=1)
         return features
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts, (k,)."""
+        """Return the counts of some rows in all cells, (k,)."""
         return count_tables(codes, self.domain.shape, self.cliques)
 
     @property
     def counted(self) -> Marginals:
-        """The tables themselves; see `counted_tables`."""
+        """The tables whose counts determine the answers: these; see `counted_tables`."""
         return self
 
     def of_tables(self, counts: Totals) -> Totals:
-        """Return the answers by the counts of `counted`: these."""
+        """Return the answers computed from the counts of `counted`, which are the answers themselves."""
         return counts
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
@@ -302,7 +309,7 @@ class Marginals(LinearFamily):
         return np.split(answers, self.offsets[1:-1])
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyTable]:
-        """Return answers as tables; see `TellsNoisyTables`."""
+        """Return noisy answers as tables for a fit; see `TellsNoisyTables`."""
         return [
             NoisyTable(
                 clique=tuple(sorted(clique)),
@@ -320,7 +327,10 @@ class Marginals(LinearFamily):
         *,
         rows: tuple[float, float],  # noqa: ARG002
     ) -> ProductSums | None:
-        """Return the table of some columns from the smallest table that has them all; see `TellsTables`."""
+        """Return the noisy table of some columns, from the smallest measured table that has all of them.
+
+        See `TellsTables`.
+        """
         if not set(names) <= set(self.domain.names):
             return None
         wanted = self.domain.index(*names)
@@ -339,7 +349,7 @@ class Marginals(LinearFamily):
 
 
 def _moves(cells: int) -> Norms:
-    """Return the norms of a change by one row in each of some cells."""
+    """Return the norms of a change by 1 in each of ``cells`` cells."""
     return Norms(cells, cells, min(cells, 1))
 
 
@@ -360,7 +370,7 @@ def marginals(domain: Domain, cliques: Iterable[Sequence[str]]) -> Marginals:
 
 @runtime_checkable
 class OfTables(Statistic, Protocol):
-    """A statistic whose answers are a function of the counts of some tables: whoever holds rows knows how to count those."""
+    """A statistic whose answers follow from some tables' counts: any source that counts tables can answer it."""
 
     @property
     def counted(self) -> Marginals:
@@ -373,5 +383,5 @@ class OfTables(Statistic, Protocol):
 
 
 def counted_tables(statistic: Statistic) -> Marginals | None:
-    """Return the tables that a statistic is a function of, if it names them; else ``None``."""
+    """Return the tables from whose counts a statistic can be computed; ``None`` if it names none."""
     return statistic.counted if isinstance(statistic, OfTables) else None

@@ -18,23 +18,26 @@ from synthdp.codec import file_form
 from synthdp.errors import ParameterError, SensitivityError
 
 LARGEST_DENOMINATOR = 2**61
-"""Most that may stand for 1.  A safety limit."""
+"""Largest whole number that may stand for 1 in a statistic.  A safety limit, so that sums fit 64 bits."""
 
 LARGEST_CHANGE = 2**31
-"""Most that a number of a listed table may differ from another: squares of less fit in 64 bits.  A safety limit."""
+"""Largest difference allowed between two numbers of a listed table: squares of smaller ones fit in 64 bits.  A safety
+limit.
+"""
 
 LARGEST_EXPECTATION = 2**60
-"""Expectations beyond are clipped: no sum of rows is near them, and a difference from them fits in 64 bits.
-A safety limit."""
+"""Expected sums are clipped to ± this: no sum of rows comes near, and a difference from it fits in 64 bits.  A safety
+limit.
+"""
 
 _HALF_WORD = 31
-"""Bits below which a product of two numbers stays within 63 bits.  Derived: 31 + 31 < 63."""
+"""Numbers of at most this many bits have a product below 63 bits.  Derived: 31 + 31 < 63."""
 
 
 @file_form("Norms")
 @dataclass(frozen=True, slots=True)
 class Norms:
-    """Upper bounds on a vector of whole numbers, as Python integers, so that they are exact.
+    """Upper bounds on the norms of a vector of whole numbers, as exact Python integers; noise is calibrated to them.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ class Norms:
 
     @classmethod
     def within(cls, k: int, linf: int, *, l1: int | None = None, l2_squared: int | None = None) -> Norms:
-        """Return the least bounds on k numbers of at most ``linf`` each that follow from the given ones.
+        """Return the tightest bounds for k numbers of at most ``linf`` each that follow from the given ones.
 
         l1 <= k linf, l1^2 <= k l2^2 (Cauchy, Schwarz), and l2^2 <= l1 linf.
 
@@ -83,27 +86,27 @@ class Norms:
         return cls(total, min(squares, total * linf), linf)
 
     def times(self, rows: int) -> Norms:
-        """Return bounds on a sum of ``rows`` such vectors."""
+        """Return bounds on a sum of ``rows`` such vectors, or on the vector multiplied by that whole number."""
         rows = whole("rows", rows)
         return Norms(self.l1 * rows, self.l2_squared * rows * rows, self.linf * rows)
 
     def plus(self, other: Norms) -> Norms:
-        """Return bounds on two such vectors, one after the other."""
+        """Return bounds on the concatenation of two such vectors."""
         return Norms(self.l1 + other.l1, self.l2_squared + other.l2_squared, max(self.linf, other.linf))
 
     def either(self, other: Norms) -> Norms:
-        """Return bounds that hold for one vector and for the other."""
+        """Return bounds that hold for each of two such vectors: the larger of each norm."""
         return Norms(max(self.l1, other.l1), max(self.l2_squared, other.l2_squared), max(self.linf, other.linf))
 
     @property
     def l2(self) -> float:
-        """Upper bound on the Euclidean norm, rounded up."""
+        """Upper bound on the Euclidean norm as a float, rounded up so that it is never too small."""
         return root_up(self.l2_squared)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBounds:
-    """How far a statistic moves between neighbouring tables.
+    """The sensitivity of a statistic: how far it moves between neighbouring tables.
 
     Parameters
     ----------
@@ -125,12 +128,13 @@ class RecordBounds:
         twice = self.one.times(2)
         if twice.either(self.swap) != twice:
             raise SensitivityError(
-                "swap must be at most twice one in every norm: replacing a record is removing one and adding another"
+                "the norms of `swap` must be at most twice those of `one`: to replace a record is to remove one and add "
+                "another"
             )
 
     @classmethod
     def of(cls, one: Norms, swap: Norms | None = None) -> RecordBounds:
-        """Return bounds whose ``swap`` is, unless a better one is given, twice ``one``."""
+        """Return bounds whose ``swap`` (replacing a record) is twice ``one`` (adding one), unless a better is given."""
         return cls(one, swap or one.times(2))
 
     def plus(self, other: RecordBounds) -> RecordBounds:
@@ -153,7 +157,8 @@ def column_norms(columns: AnyArray) -> Norms:
     linf = largest(columns)
     if linf >= LARGEST_CHANGE:
         raise SensitivityError(
-            f"one record can change an answer by {linf}, which must be below {LARGEST_CHANGE}: lower the resolution"
+            f"one record can change an answer by {linf}, which must be below {LARGEST_CHANGE}: lower the resolution "
+            "(whole steps per unit)"
         )
     size = np.abs(columns.astype(np.int64, copy=False))
     squares = size * size
@@ -172,7 +177,7 @@ def largest(values: AnyArray) -> int:
 
 
 def root_up(square: int) -> float:
-    """Return the least float whose exact square is at least ``square``."""
+    """Return the smallest float whose exact square is at least ``square``: a square root that is never too small."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
@@ -180,7 +185,7 @@ def root_up(square: int) -> float:
 
 
 def whole_numbers(name: str, values: object) -> IntArray:
-    """Return whole numbers as a read-only array of 64 bits; raise ParameterError for any other values.
+    """Return whole numbers as a read-only int64 array, so that sums over them are exact.
 
     Raises
     ------
@@ -191,7 +196,7 @@ def whole_numbers(name: str, values: object) -> IntArray:
 
 
 def expectations(name: str, values: object, *, most: int = LARGEST_EXPECTATION) -> IntArray:
-    """Return expected sums, clipped to +-``most``, as `whole_numbers`; they may be many: copied once."""
+    """Return expected sums as a read-only int64 array, clipped to ±``most``; raises as `whole_numbers` does."""
     return frozen(np.clip(_checked(name, values).astype(np.int64, copy=False), -most, most))
 
 

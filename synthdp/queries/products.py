@@ -20,10 +20,12 @@ from synthdp.queries.norms import Norms, RecordBounds, largest, whole_numbers
 from synthdp.queries.protocol import check_overflow
 
 LARGEST_NUMBER = 2**30
-"""Most that a resolution or a norm may be, so that their squares are exact.  A safety limit."""
+"""Largest resolution and clipping norm, so that their squares are exact.  A safety limit."""
 
 _BELOW = 1 - 1e-9
-"""Less than rounding in floating point can add to a clipped row."""
+"""Factor slightly below 1 on a row's clipping norm: floating-point rounding then never exceeds the norm.  A numerical
+tolerance.
+"""
 
 
 @file_form("products")
@@ -67,7 +69,7 @@ class ClippedProducts(LinearFamily):
 
     @property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """The two columns of each product, in order."""
+        """The positions of the two columns of each product, (k,) each, in the order of the answers."""
         left, right = np.triu_indices(len(self.domain), 1)
         return left, right
 
@@ -78,27 +80,30 @@ class ClippedProducts(LinearFamily):
 
     @property
     def unit(self) -> str:
-        """A row adds the product of two scores."""
+        """What an answer counts, for receipts: products of two scores."""
         return "products"
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for a product of 1."""
+        """The whole number that stands for a product of 1: the squared resolution."""
         return self.resolution**2
 
     @property
     def bounds(self) -> RecordBounds:
-        """A record adds a vector of at most the clipping norm."""
+        """The sensitivity: a record adds a vector of Euclidean length at most ``norm``."""
         return RecordBounds.of(Norms.within(self.k, self.norm, l2_squared=self.norm**2))
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's clipped products as whole numbers, rounded towards 0; (n, k)."""
+        """Return each row's clipped products as whole numbers, rounded towards 0, (n, k)."""
         scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.trunc(scores[:, left] * scores[:, right] * self.clipping(scores)[:, None]).astype(np.int64)
 
     def clipping(self, scores: IntArray) -> FloatArray:
-        """Return the factor that brings each row's products to at most ``norm``; (n,)."""
+        """Return the factor, (n,), that scales each row's products to a norm of at most ``norm``.
+
+        1 if they are shorter.
+        """
         squares = scores**2
         squared = (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1)) // 2  # whole numbers: exact
         factor = np.ones(len(scores))
@@ -108,17 +113,16 @@ class ClippedProducts(LinearFamily):
 
     @property
     def clipped_to(self) -> float:
-        """The norm that long rows are scaled to: rounding may add to it and stay within ``norm``."""
+        """The norm to which longer rows are scaled: slightly below ``norm``, to leave room for rounding."""
         return self.norm * _BELOW
 
 
 @file_form("pair products")
 @dataclass(frozen=True, slots=True, eq=False)
 class PairProducts(LinearFamily):
-    """For some pairs of columns the sum over rows of the product of their scores, each clipped by itself.
+    """For some pairs of columns the sum over rows of the product of their scores, each product clipped on its own.
 
-    In whole numbers throughout.  Where few pairs are asked, each is told without what a row's other products would take
-    from it.
+    In whole numbers throughout.  Where few pairs are asked, none loses to clipping because of a row's other products.
 
     Parameters
     ----------
@@ -161,7 +165,7 @@ class PairProducts(LinearFamily):
 
     @property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """The two columns of each product."""
+        """The positions of the two columns of each product, (k,) each."""
         left, right = np.array(self.chosen, np.int64).T
         return left, right
 
@@ -172,21 +176,21 @@ class PairProducts(LinearFamily):
 
     @property
     def unit(self) -> str:
-        """A row adds the product of two scores."""
+        """What an answer counts, for receipts: products of two scores."""
         return "products"
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for a product of 1."""
+        """The whole number that stands for a product of 1: the squared resolution."""
         return self.resolution**2
 
     @property
     def bounds(self) -> RecordBounds:
-        """A record changes each answer by at most ``most``."""
+        """The sensitivity: a record changes each answer by at most ``most``."""
         return RecordBounds.of(Norms.within(self.k, self.most))
 
     def features(self, codes: Codes) -> Features:
-        """Return each row's clipped products; (n, k)."""
+        """Return each row's products, clipped to ±``most``, (n, k)."""
         scores = scores_of(self.scores, codes)
         left, right = self.pairs
         return np.asarray(np.clip(scores[:, left] * scores[:, right], -self.most, self.most), np.int64)
@@ -196,19 +200,19 @@ Products: TypeAlias = ClippedProducts | PairProducts
 
 
 def scores_of(scores: Sequence[IntArray], codes: Codes) -> IntArray:
-    """Return the scores of each row; (n, d)."""
+    """Return the scores of each row's cells, (n, d), from the scores of all cells, (size,) per column."""
     return np.column_stack([score[codes[:, j]] for j, score in enumerate(scores)])
 
 
 def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]:
-    """Return scores whose products are exact."""
+    """Return scores as int64 arrays; raise an error unless they fit the domain and their products are exact."""
     if len(domain) < 2 or [len(score) for score in scores] != list(domain.shape):
         raise ParameterError(
             "scores must hold one array of whole numbers per column, with one number per cell, for at least two columns"
         )
     found = tuple(whole_numbers("scores", score) for score in scores)
     if sum(largest(score) ** 2 for score in found) >= 2**31:
-        raise SensitivityError("scores are too large for exact sums: lower the resolution")
+        raise SensitivityError("scores are too large for exact sums: lower the resolution (whole steps per unit)")
     return found
 
 
@@ -235,19 +239,19 @@ class ProductSums:
 
     @property
     def noise(self) -> float:
-        """The sum of all variances: of several sources of one table, the one with the least is taken."""
+        """The sum of all variances: among several sources of one table, the one with the least is used."""
         return float(self.variance.sum())
 
     @classmethod
     def of_cells(cls, axes: Sequence[Axis], counts: FloatArray, variance: FloatArray) -> ProductSums:
-        """Return the sums that are the table itself: one function for each cell."""
+        """Return a noisy table in this form: one function per cell, its indicator."""
         features = tuple(np.eye(axis.size) for axis in axes)
         return cls(axes=tuple(axes), features=features, values=counts, variance=variance)
 
 
 @runtime_checkable
 class TellsTables(Protocol):
-    """A family whose answers say what the tables of some columns are."""
+    """A family of queries from whose noisy answers tables of some columns can be recovered, to answer questions."""
 
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,14 +17,17 @@ from synthdp.domain.domain import Domain
 from synthdp.errors import SensitivityError
 from synthdp.queries.norms import Norms as Norms, RecordBounds as RecordBounds  # noqa: PLC0414 - also here
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 CHUNK_CELLS = 4_000_000
-"""Most feature values held at once while summing rows.  A safety limit."""
+"""Most feature values in memory at once while summing over rows.  A safety limit."""
 
 LARGEST_TABLE = 2**34
-"""Rows for which no sum leaves 63 bits.  A safety limit."""
+"""Most rows of a table for which every sum is guaranteed to fit 63 bits.  A safety limit."""
 
 MOST_ANSWERS = 2**31
-"""Most numbers that are noised at once: 16 GiB of them.  A safety limit."""
+"""Most numbers that noise is added to at once: 16 GiB of them.  A safety limit of memory."""
 
 
 @runtime_checkable
@@ -38,18 +41,18 @@ class Bounded(Protocol):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1."""
+        """The whole number that stands for 1 in an answer."""
         ...
 
     @property
     def bounds(self) -> RecordBounds:
-        """Exact bounds on the change between neighbours, in whole numbers."""
+        """The sensitivity: exact bounds on the change between neighbouring tables, in whole numbers."""
         ...
 
 
 @runtime_checkable
 class KeyStatistic(Bounded, Protocol):
-    """k whole numbers computed from how often each record key occurs: for universes too large to list."""
+    """k whole numbers computed from the number of occurrences of each record key, for universes too large to list."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,7 +66,7 @@ class KeyStatistic(Bounded, Protocol):
 
 @runtime_checkable
 class Statistic(Bounded, Protocol):
-    """k whole numbers computed from the cells of a table's rows."""
+    """k whole numbers computed from the cells that a table's rows lie in; what the curator can be asked."""
 
     @property
     def domain(self) -> Domain:
@@ -71,7 +74,10 @@ class Statistic(Bounded, Protocol):
         ...
 
     def sums(self, codes: Codes) -> Totals:
-        """Return partial sums over some rows, which add up over all rows; ``codes`` is (n, d)."""
+        """Return partial sums over some rows, (n, d) codes.
+
+        They add up over all rows, so that rows may come in chunks.
+        """
         ...
 
     def finish(self, sums: Totals) -> Totals:
@@ -81,15 +87,15 @@ class Statistic(Bounded, Protocol):
 
 @runtime_checkable
 class AddingStatistic(Statistic, Protocol):
-    """A statistic of perhaps millions of sums, which are added in place: several threads share one array of them."""
+    """A statistic of perhaps millions of sums, which are added in place to one array that several threads share."""
 
     @property
     def cells_added(self) -> int:
-        """Number of the sums."""
+        """Length of the array of sums."""
         ...
 
     def add_sums(self, totals: Totals, codes: Codes, *, adding: AbstractContextManager[object]) -> None:
-        """Add what ``sums`` returns to ``totals``, holding ``adding`` while they change."""
+        """Add the sums over some rows to ``totals`` in place, holding the lock ``adding`` while it changes."""
         ...
 
 
@@ -98,13 +104,13 @@ class LinearQueries(Statistic, Protocol):
     """k linear queries given by one record map phi: cell -> Z^k; q(D) is the sum of phi over the rows of D."""
 
     def features(self, codes: Codes) -> Features:
-        """Return phi of every row: (n, d) -> (n, k)."""
+        """Return what each row adds to each query, phi of its cells: (n, d) codes -> (n, k)."""
         ...
 
 
 @runtime_checkable
 class CellCounting(Protocol):
-    """A statistic some of whose answers count the rows in one cell of one column."""
+    """A statistic some of whose answers count the rows in one cell of a column, such as rows out of its domain."""
 
     @property
     def domain(self) -> Domain:
@@ -112,28 +118,36 @@ class CellCounting(Protocol):
         ...
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return which answer counts the rows in a cell of a column; ``None`` if none does."""
+        """Return the position of the answer that counts the rows in one cell of a column; ``None`` if none does."""
         ...
 
 
 @runtime_checkable
 class Scaled(Protocol):
-    """A statistic whose tables each count rows (or persons) by a whole number of their own."""
+    """A statistic whose tables are each scaled by a whole number of their own, so that their noise differs in rows."""
 
     @property
     def ones(self) -> Sequence[int] | IntArray:
-        """For each table the whole number, at least 1, that stands for one row."""
+        """For each table the whole number, at least 1, by which a count of one row (or person) is multiplied."""
         ...
 
 
 @runtime_checkable
 class InUnit(Protocol):
-    """A statistic whose answers count something else than rows."""
+    """A statistic whose answers count something other than rows, which receipts must name."""
 
     @property
     def unit(self) -> str:
-        """Return what an answer counts, as a plural noun for receipts."""
+        """What an answer counts, as a plural noun for receipts."""
         ...
+
+
+def about_keys(statistic: Statistic | KeyStatistic) -> TypeIs[KeyStatistic]:
+    """Return whether a statistic is about record keys.
+
+    Looks at its type only, since reading properties may be costly.
+    """
+    return hasattr(type(statistic), "key_totals")
 
 
 def unit_of(queries: Bounded) -> str:
@@ -143,7 +157,7 @@ def unit_of(queries: Bounded) -> str:
 
 
 def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
-    """Return the least and the largest standard deviation of an answer's noise, in the unit of `unit_of`.
+    """Return the smallest and largest standard deviation of any answer's noise, in the unit of `unit_of`.
 
     Parameters
     ----------
@@ -160,12 +174,12 @@ def noise_range(queries: Bounded, stddev: float) -> tuple[float, float]:
 
 
 def real_answers(queries: Bounded, values: Totals | IntArray) -> np.ndarray:
-    """Return whole-number answers as real ones: divided by the denominator."""
+    """Return whole-number answers as real numbers, divided by the denominator."""
     return np.asarray(values / float(queries.denominator), np.float64)
 
 
 def check_overflow(queries: Bounded) -> None:
-    """Refuse a statistic whose sum over `LARGEST_TABLE` rows might leave 63 bits, or that is too long to be held.
+    """Raise an error if a sum over `LARGEST_TABLE` rows might exceed 63 bits, or there are too many answers to hold.
 
     Raises
     ------
@@ -175,7 +189,8 @@ def check_overflow(queries: Bounded) -> None:
     most = queries.bounds.one.linf
     if most * LARGEST_TABLE >= LARGEST_WHOLE:
         raise SensitivityError(
-            f"a record can add {most} to an integer sum, which may then exceed 64 bits: lower the resolution"
+            f"a record can add {most} to an integer sum, which may then exceed 64 bits: lower the resolution "
+            "(whole steps per unit)"
         )
     if queries.k > MOST_ANSWERS:
         raise SensitivityError(

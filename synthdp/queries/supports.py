@@ -21,26 +21,28 @@ from synthdp.schema.columns import is_complete
 from synthdp.schema.schema import Schema
 
 MISSING = "\x00"
-"""The part of a key that stands for a missing value; texts that contain it are escaped."""
+"""The part of a record key that stands for a missing value; texts that contain it are escaped.  A convention."""
 
 BETWEEN = "\x1f"
-"""What stands between the parts of a key (ASCII's unit separator)."""
+"""The separator between the parts of a record key (ASCII's unit separator). A convention."""
 
 LONGEST_WHOLE = 2_000
-"""Bits of the longest whole number that has a text: Python may be set to refuse to write 640 digits.  A safety limit."""
+"""Longest whole number, in bits, that is written as text in a key, since Python may be set to refuse longer ones (640
+digits). A safety limit.
+"""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", BETWEEN: "\\u", MISSING: "\\0"})
-"""How characters with a meaning in record keys are written inside of a part."""
+"""How characters with a meaning in record keys are escaped inside of a part."""
 
 _ORIGINALS = {"\\": "\\", "u": BETWEEN, "0": MISSING}
-"""The characters of `_ESCAPES`, by the letter after the backslash."""
+"""The escaped characters, by the letter that follows the backslash; the inverse of `_ESCAPES`."""
 
 
 def part_of(value: object) -> str:
-    """Return the part of a key for one value.
+    """Return the part of a record key that stands for one value.
 
-    Texts are themselves, whole numbers of any type their digits, truth values 0 and 1, times ISO 8601.  Missing
-    values, and values without a text of their own, are one part together.
+    Texts are themselves, whole numbers of any type their digits, truth values 0 and 1, times ISO 8601. Missing values,
+    and values without a text of their own, are one part together.
     """
     if isinstance(value, str):
         return value.translate(_ESCAPES)
@@ -70,7 +72,7 @@ def values_of(key: str) -> tuple[str | None, ...]:
 
 
 def _unescaped(part: str) -> str:
-    """Return a part of a record key as it was before `_ESCAPES`."""
+    """Return a part of a record key with its escaped characters restored."""
     if "\\" not in part:
         return part
     letters = iter(part)
@@ -78,10 +80,12 @@ def _unescaped(part: str) -> str:
 
 
 DENOMINATOR = 2**10
-"""The whole number that stands for 1: values of queries are rounded to a 1024th."""
+"""The whole number that stands for 1 in sparse queries: values are rounded to a 1024th, so that sums are exact.  A
+convention.
+"""
 
 MAX_SUPPORT = 2**22
-"""Most keys that a support is listed for.  A safety limit."""
+"""Most keys of a query's support that are listed.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,11 +115,11 @@ class Support:
 
     @property
     def weights(self) -> FloatArray:
-        """(m,) values as real numbers in [0, 1]."""
+        """(m,) the query's values on its keys as real numbers in [0, 1]."""
         return np.asarray(self.values / DENOMINATOR, np.float64)
 
     def total(self, counts: Mapping[str, int]) -> int:
-        """Return the sum of the query's values over records that occur so often, in 1024ths."""
+        """Return the query's sum over records, in 1024ths, from how often each key occurs."""
         occurring = np.fromiter((counts.get(key, 0) for key in self.keys), np.int64, len(self.keys))
         return int(occurring @ self.values)
 
@@ -131,7 +135,7 @@ class SparseQuery(Protocol):
 
     @property
     def sparsity(self) -> int:
-        """m, the number of keys on which it is not zero, without listing them."""
+        """The number m of keys on which the query is not zero, computed without listing them."""
         ...
 
     def support(self) -> Support:
@@ -156,7 +160,7 @@ class KeyList:
 
     @classmethod
     def of(cls, columns: tuple[str, ...], keys: Iterable[str]) -> KeyList:
-        """Return the query that is 1 on some keys."""
+        """Return the query that is 1 on the given keys and 0 elsewhere: it counts these records."""
         different = tuple(dict.fromkeys(keys))
         return cls(columns, Support(keys=different, values=np.full(len(different), DENOMINATOR, np.int64)))
 
@@ -212,7 +216,7 @@ class SparseConjunction:
 
     @property
     def sparsity(self) -> int:
-        """Product of the numbers of values of the free columns: 2^k for k free truth values."""
+        """The number of keys on which it is 1: the product of the numbers of values of the free columns."""
         size = 1
         for parts in self.parts:
             size *= len(parts)
@@ -273,7 +277,7 @@ def sparse_conjunction(
 
 
 def sparse_cells(schema: Schema, names: Sequence[str], *, columns: Sequence[str]) -> list[SparseConjunction]:
-    """Return a conjunction for each cell of the marginal of some columns, in C order of their declared values.
+    """Return one conjunction per cell of the marginal of some columns, in C order of their declared values.
 
     Parameters
     ----------
@@ -302,7 +306,7 @@ def sparse_cells(schema: Schema, names: Sequence[str], *, columns: Sequence[str]
 def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
     """Return the key parts of all values that a column may take.
 
-    Raise ParameterError if its levels are not declared.
+    Raises ParameterError if its levels are not declared.
     """
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):

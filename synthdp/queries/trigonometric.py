@@ -45,7 +45,7 @@ Factor: TypeAlias = Cosine | Indicator
 Term: TypeAlias = tuple[Factor, ...]
 
 _FACTORS: dict[type[Factor], str] = {Cosine: "cosine", Indicator: "indicator"}
-"""The names of the kinds of factors in saved files."""
+"""The names of the two kinds of factors in files of version 1."""
 
 
 @file_form("TensorBasis", short="tensor")
@@ -97,7 +97,7 @@ class TensorBasis(LinearFamily):
         check_overflow(self)
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return the fields; in files of version 1 a factor is its name, its column and its degree or cell."""
+        """Return what a file stores; in files of version 1 a factor is its name, its column and its degree or cell."""
         fields = store.fields(self)
         if not store.brief:
             return fields
@@ -107,7 +107,7 @@ class TensorBasis(LinearFamily):
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorBasis:
-        """Return the basis again."""
+        """Read the basis from a file of any version."""
         if "unit" not in document:
             found: TensorBasis = source.fields(cls, document)
             return found
@@ -117,7 +117,7 @@ class TensorBasis(LinearFamily):
         return cls(source.read(document["domain"], Domain), terms, source.read(document["unit"], int), swap, most)
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
+        """Return the position of the answer that counts the rows in one cell of a column; ``None`` if none does."""
         term = (Indicator(column, cell),)
         return self.terms.index(term) if term in self.terms else None
 
@@ -128,12 +128,12 @@ class TensorBasis(LinearFamily):
 
     @property
     def unit(self) -> str:
-        """A row adds a product of cosines."""
+        """What an answer counts, for receipts: sums of products of cosines."""
         return "sums of cosines"
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every term moves by at most ``denominator``."""
+        """The sensitivity: a record adds at most ``denominator`` to each of at most ``most`` terms."""
         most = self.k if self.most is None else self.most
         one = Norms.within(self.k, self.denominator, l1=most * self.denominator, l2_squared=most * self.denominator**2)
         return RecordBounds.of(one, self.swap)
@@ -183,7 +183,7 @@ def chebyshev(x: FloatArray, degree: int) -> FloatArray:
 
 
 def tensor_terms(columns: Sequence[int], t: int) -> tuple[Term, ...]:
-    """Return all products of cosines of degree < t over some columns, without the constant: t^d - 1 terms."""
+    """Return all products of cosines of degree below t over some columns, except the constant: t^d - 1 terms."""
     degrees = itertools.product(range(t), repeat=len(columns))
     return tuple(
         tuple(Cosine(j, m) for j, m in zip(columns, degree, strict=True) if m) for degree in degrees if any(degree)
@@ -191,7 +191,7 @@ def tensor_terms(columns: Sequence[int], t: int) -> tuple[Term, ...]:
 
 
 def low_order_terms(columns: Sequence[int], *, order: int, degree: int) -> tuple[Term, ...]:
-    """Return the products of at most ``order`` cosines of degree 1 to ``degree``, without the constant."""
+    """Return all products of at most ``order`` cosines on different columns, each of degree 1 to ``degree``."""
     terms: list[Term] = []
     for size in range(1, order + 1):
         for chosen in itertools.combinations(columns, size):

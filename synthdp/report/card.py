@@ -105,7 +105,7 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("Ledger", [card["ledger"]]),
         ("Software", [", ".join(f"{name} {version}" for name, version in card["software"].items())]),
         ("Release", [card["release"]]),
-        ("Fields follow", [card["standard"]]),
+        ("This card follows", [card["standard"]]),
     ]
     return [(title, lines) for title, lines in rows if lines]
 

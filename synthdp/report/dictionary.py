@@ -74,7 +74,9 @@ def read_descriptions(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"'{path}' cannot be read: {type(error).__name__}") from None
+        raise DataError(
+            f"'{path}' cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        ) from None
     if not rows or "column" not in rows[0] or not {"unit", "meaning"} & rows[0].keys():
         raise ParameterError(f"'{path}' must be a CSV file with the columns: column, unit, meaning")
     found = [

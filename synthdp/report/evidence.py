@@ -25,7 +25,7 @@ from synthdp.report.html_page import citation_of, promise_of
 FILES = {
     "report.html": "a report: what the synthetic table holds, and how accurate statistics of the table are expected to be",
     "evidence.html": "how the people in the real table are protected: in words, as a privacy label, along NIST SP 800-226",
-    "card.html": "the privacy card",
+    "card.html": "the privacy card: the promise, what it assumes, and what each step cost",
     "receipt.json": "the receipt: what each step cost of the privacy budget, and what the promise assumes",
     "dictionary.csv": "the data dictionary: names, types, units, levels, what may be missing",
     "datapackage.json": "the data dictionary for machines, after the Frictionless Data Package standard",
@@ -112,7 +112,7 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
         "",
         "## What it is good for",
         "",
-        "- Shares, means, quantiles and tables of one to three columns; report.html says how accurate to expect them.",
+        "- Shares, means, quantiles, and counts over one to three columns; report.html says how accurate to expect them.",
         "- Writing and testing programs before the real rows are seen; teaching; deciding whether to ask for the real rows.",
         '- Answers with error bars: `synthdp answer release --share "CONDITION"`, or `sd.load(...).answer(...)`.',
         "",

@@ -99,9 +99,9 @@ def office_words(release: Release[Any]) -> list[str]:
         return ["No table of counts was measured, so that no least size of a cell can be stated for this release."]
     who, least = who_counts(receipt), min(sizes, key=lambda size: size.k)
     found = (
-        f"Counts were published with noise. In the table with the least noise, {' × '.join(least.columns)}, the noise has a "
-        f"standard deviation of {least.stddev:.3g}; an empty cell then shows {least.k} or more with a probability of 5 % at "
-        f"most, so that a cell with fewer {who} cannot be told from an empty one at the usual level."
+        f"Counts were published with noise. The counts over {' × '.join(least.columns)} have the least noise, of standard "
+        f"deviation {least.stddev:.3g}. With this noise, an empty cell shows {least.k} or more with a probability of 5 % at "
+        f"most. So a cell with fewer {who} cannot be distinguished from an empty cell at the usual level."
     )
     picture = (
         "The comparison is an illustration, not the promise: no cell was suppressed, and what protects a person is the "
@@ -110,9 +110,8 @@ def office_words(release: Release[Any]) -> list[str]:
     )
     lines = [f"The noise protects about as if every cell below {least.k} {who} were suppressed.", found]
     lines += [
-        f"{ORDERS.get(size.order, f'tables of {size.order} columns').capitalize()}: about as if cells below k = {size.k} "
-        f"{who} were suppressed (the table with the least noise is {' × '.join(size.columns)}, standard deviation "
-        f"{size.stddev:.3g})."
+        f"{ORDERS.get(size.order, f'counts over {size.order} columns').capitalize()}: about as if cells below k = {size.k} "
+        f"{who} were suppressed (least noise: {' × '.join(size.columns)}, standard deviation {size.stddev:.3g})."
         for size in sizes
     ]
     return [*lines, picture]
@@ -245,7 +244,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
         ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
         ("Post-processing", "What is done after the noise?", POST),
         ("Mechanisms", "Which mechanism, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),
-        ("Utility", "How accurate is the release?", "report.html gives expected errors of tables of one to three columns."),
+        ("Utility", "How accurate is the release?", "report.html gives errors of counts over one to three columns."),
         ("Bias", "For whom is the release less accurate?", BIAS),
         ("Synthetic data", "What is special about synthetic data?", synthetic),
         ("Query model", "Are questions answered interactively?", "No: all private answers were given before publication."),

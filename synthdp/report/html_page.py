@@ -383,14 +383,14 @@ def _within(model: SyntheticModel, a: str, b: str, target: str | None) -> tuple[
     return str(shown), b if shown == a else a
 
 
-def spend_of(release: Release[Any]) -> list[tuple[str, list[str]]]:
-    """Return each step and what it cost, as texts."""
+def spend_of(release: Release[Any]) -> dict[str, Any]:
+    """Return each step and what it cost, and what that means together, as texts."""
     rows = []
     for items in release.receipt.groups():
-        sensitivity = f"{max(i.sensitivity for i in items):.4g}"
         answers = f"{sum(i.answers for i in items):,}"
-        rows.append((step_of(items), [items[0].mechanism, answers, sensitivity, noise_of(items), loss_of(items)]))
-    return rows
+        rows.append((step_of(items), [items[0].mechanism, answers, noise_of(items), loss_of(items)]))
+    together = [f"All steps together cost {release.receipt.together}"] * bool(rows)
+    return {"rows": rows, "sentences": [f"{text}." for text in (*together, *release.receipt.explained)]}
 
 
 def citation_of(release: Release[Any], fingerprint: str) -> str:

@@ -144,15 +144,19 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
         factors = tuple(_factor(factor, table, attribute, source) for factor in one["factors"])
         rows = (1, layout.tables[table].groups)
         if base.ndim != 2 or base.shape[0] not in rows or base.shape[1] != layout.axis(table, attribute).size:
-            raise FormatError("the file is damaged: the release's model does not match its schema")
+            raise FormatError(
+                "the file is damaged, so load another copy: the release's model does not match its schema"
+            )
         conditionals[table, attribute] = Conditional(table, attribute, base, factors)
     wanted = [(i, name) for i, table in enumerate(layout.tables) for name in table.axes]
     if [*conditionals] != wanted:
-        raise FormatError("the file is damaged: the release's model does not match its schema")
+        raise FormatError("the file is damaged, so load another copy: the release's model does not match its schema")
     formats = {name: TableFormat.from_document(document["formats"][name]) for name in layout.schema.tables}
     for name, form in formats.items():
         if {column for column, _ in form.dtypes} != set(outer_schema(layout.schema, name).outputs):
-            raise FormatError("the file is damaged: the release's format does not match its schema")
+            raise FormatError(
+                "the file is damaged, so load another copy: the release's format does not match its schema"
+            )
     refinements = {
         (int(one["table"]), str(one["column"])): _refinement(one, layout, source.arrays)
         for one in document.get("refinements", [])
@@ -173,7 +177,9 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
         fine, arrays[document["cells"]], arrays[document["weights"]], None if rounding is None else arrays[rounding]
     )
     if coarse.groups_of(fine) is None or found.groups != coarse.size:
-        raise FormatError("the file is damaged: the release's values within bins do not match its bins")
+        raise FormatError(
+            "the file is damaged, so load another copy: the release's values within bins do not match its bins"
+        )
     return found
 
 
@@ -226,7 +232,7 @@ def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Doc
     _check_fits(factor.table, source.parts["layouts"][0])
     about = factor.table.table, factor.table.attribute
     if about != (table, attribute) or factor.theta.shape != factor.table.sizes(source.parts["layouts"][0]):
-        raise FormatError("the file is damaged: the release's model does not match its tables")
+        raise FormatError("the file is damaged, so load another copy: the release's model does not match its tables")
     return factor
 
 
@@ -245,7 +251,7 @@ def _check_fits(table: PersonTable, layout: Layout) -> None:
     """Refuse a table whose groups are not of the cells of the record."""
     for part in table.parts:
         if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
-            raise FormatError("the file is damaged: the release's tables do not match its schema")
+            raise FormatError("the file is damaged, so load another copy: the release's tables do not match its schema")
         _check_fits(part, layout)
     axes = [(table.table, table.attribute, table.grouping)]
     if table.other_grouping is not None:
@@ -253,7 +259,7 @@ def _check_fits(table: PersonTable, layout: Layout) -> None:
         axes.append((above, table.other, table.other_grouping))
     for where, attribute, grouping in axes:
         if grouping.groups.shape[1] != layout.axis(where, attribute).size or grouping.groups.min() < 0:
-            raise FormatError("the file is damaged: the release's tables do not match its schema")
+            raise FormatError("the file is damaged, so load another copy: the release's tables do not match its schema")
 
 
 file_form("DatabaseModel", bare=True, write=write, read=read)(DatabaseModel)

@@ -414,7 +414,9 @@ class DatabaseModel:
             return self.histories.draw(persons, rng, allowed=allowed), found
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in given or {})
-            raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
+            raise ParameterError(
+                f"the values given for {names} have probability 0 in the model: give other values"
+            ) from None
 
     def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
         """Draw the grid point of each row of a table in one of its columns, within the cell that it has."""

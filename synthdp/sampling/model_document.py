@@ -57,11 +57,11 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
     )
     sizes = [(len(one.counts), [j for j in one.clique if j >= len(model.domain)], one.clique) for one in model.exact]
     if any(outside or size != table_size(model.domain.shape, clique) for size, outside, clique in sizes):
-        raise FormatError("the file is damaged: the release's exact tables do not match its bins")
+        raise FormatError("the file is damaged, so load another copy: the release's exact tables do not match its bins")
     if model.distribution.shape != model.domain.shape or len(model.refinements) != len(model.domain):
-        raise FormatError("the file is damaged: the release's model does not match its bins")
+        raise FormatError("the file is damaged, so load another copy: the release's model does not match its bins")
     if not {name for name, _ in model.format.dtypes} <= set(schema.outputs):
-        raise FormatError("the file is damaged: the release's format does not match its schema")
+        raise FormatError("the file is damaged, so load another copy: the release's format does not match its schema")
     return model
 
 
@@ -86,7 +86,9 @@ def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyA
     for one in document:
         columns, axes = (read_schema(one["columns"]), one["axes"]) if isinstance(one, dict) else (schema, one)
         if columns is None:
-            raise FormatError("the file is damaged: the columns of a release are not declared in it")
+            raise FormatError(
+                "the file is damaged, so load another copy: the columns of a release are not declared in it"
+            )
         domains.append(Domain(tuple(source.axis(axis, columns) for axis in axes)))
     return domains
 

@@ -84,7 +84,7 @@ class Obedience:
             wrong = np.logical_or.reduce([self._wrong(one, indices) for one in below]) & ~fixed
             if not wrong.any():
                 break
-            again = draw() if attempt < REDRAWN else _of_any_cell(law, len(indices), rng)
+            again = draw() if attempt < REDRAWN else _of_any_cell(law, self.cells(place), rng)
             indices = np.where(wrong, again, indices)
         for among in (one for one in self.layout.schema.among if one.place == place):
             indices = self._among(among, indices, rng)
@@ -182,9 +182,11 @@ class Obedience:
         return found
 
     def settled(self, place: Place, raw: RawColumn) -> RawColumn:
-        """Return the values of a column; values that must not fall in order where a grid point stands for several."""
+        """Return the values of a column; those of one grid point are in order where the rows are."""
         rules = [one.rule for one in self.layout.schema.among if one.place == place]
-        if not isinstance(raw, Numbers) or not any(isinstance(rule, NeverFalls) for rule in rules):
+        table = self.layout.tables[self.layout.position(place[0])]
+        ordered = place[1] == table.period or any(isinstance(rule, NeverFalls) for rule in rules)
+        if not isinstance(raw, Numbers) or not ordered:
             return raw
         parent = self.persons.tables[self.layout.position(place[0])].parent
         bound = np.flatnonzero(self.points[place] < axis_at(self.layout, place).grid.regular)
@@ -360,7 +362,11 @@ def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
     return first, last
 
 
-def _of_any_cell(refinement: Refinement, rows: int, rng: Generator) -> GridIndices:
-    """Draw grid points of any cell, as likely as leaves are filled."""
-    share = refinement.weights / refinement.weights.sum()
-    return refinement.indices_in(rng.choice(len(share), rows, p=share), rng)
+def _of_any_cell(refinement: Refinement, cells: IntArray, rng: Generator) -> GridIndices:
+    """Draw grid points of any cell, as likely as rows are in it: (rows,) for the (rows,) cells that were drawn."""
+    inside, coarse = refinement.weights, refinement.coarse_cell
+    held = np.bincount(coarse, weights=inside, minlength=refinement.groups)
+    rows = np.bincount(cells, minlength=refinement.groups)
+    share = np.divide(rows, held, out=np.zeros(refinement.groups), where=held > 0)[coarse] * inside
+    share = inside / inside.sum() if share.sum() <= 0 else share / share.sum()
+    return refinement.indices_in(rng.choice(len(share), len(cells), p=share), rng)

@@ -72,7 +72,9 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
     try:
         return domain, Graphical.calibrated(junction_tree(domain.shape, [*zeros, *single]), single | zeros)
     except ParameterError:
-        raise SchemaError("the rules of the schema contradict each other: no row can obey them all") from None
+        raise SchemaError(
+            "the rules of the schema contradict each other: no row can obey them all, so drop or change one"
+        ) from None
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:

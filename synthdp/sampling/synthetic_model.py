@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -24,6 +22,7 @@ from synthdp.domain.refinement import Refinement
 from synthdp.domain.rules import rules_of
 from synthdp.domain.values import mask_of_values
 from synthdp.errors import ParameterError
+from synthdp.parallel import in_order, workers_for
 from synthdp.randomness import Generator, RandomState, generator
 from synthdp.sampling.balanced import MOST_BALANCE, Inside, balanced_inside
 from synthdp.sampling.exact_tables import ExactTable, moved_to_tables
@@ -54,9 +53,6 @@ BLOCK_ROWS = 1_000_000
 INTERVALS = 32
 """Where there is time, samples are balanced over this many equal intervals of a column of numbers, beside its coarse cells.
 Tuned; not measured."""
-
-WORKERS = min(4, os.cpu_count() or 1)
-"""Threads that draw and decode columns; numpy computes outside the interpreter's lock.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -311,7 +307,8 @@ class SyntheticModel:
                     chosen = rng.choice(good, rows)
                     return {name: column[chosen] for name, column in drawn.items()}
         raise ParameterError(
-            "no row was found that obeys all rules of the schema" + (" and has the given values" if given else "")
+            "no row was found that obeys all rules of the schema"
+            + (" and has the given values: give other values" if given else ": drop or change a rule")
         )
 
     def _draw(
@@ -332,7 +329,9 @@ class SyntheticModel:
                     codes, cells = self._made_exact(codes, cells, rng)
         except ImpossibleEvidenceError:
             names = " and ".join(repr(name) for name in allowed)
-            raise ParameterError(f"the values given for {names} have probability 0 in the model") from None
+            raise ParameterError(
+                f"the values given for {names} have probability 0 in the model: give other values"
+            ) from None
         seeds = rng.integers(2**63, size=len(self.domain))
 
         def indices_of(j: int) -> GridIndices:
@@ -341,8 +340,7 @@ class SyntheticModel:
                 return self._refine(j, codes[:, j], own, mask, independent=independent)
             return self._points(j, cells[:, j], own, mask)
 
-        with ThreadPoolExecutor(WORKERS) as pool:
-            drawn = list(pool.map(indices_of, range(len(self.domain))))
+        drawn = list(in_order(indices_of, range(len(self.domain)), workers=workers_for(rows)))
         for j, dealt in dealt_out(self.refinements, codes, drawn, rng).items():
             drawn[j] = dealt
         indices = dict(zip(self.domain.names, drawn, strict=True))
@@ -384,7 +382,9 @@ class SyntheticModel:
                 wanted = np.append(led, np.zeros(grid_of(self.schema[source]).size - len(led), np.bool_))
             allowed[source] = wanted & allowed.get(source, True)
             if not allowed[source].any():
-                raise ParameterError(f"the values given for {name!r} have probability 0 in the model")
+                raise ParameterError(
+                    f"the values given for {name!r} have probability 0 in the model: give other values"
+                )
         return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:

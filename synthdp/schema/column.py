@@ -316,16 +316,16 @@ def check_column(name: str, column: object) -> None:
     SchemaError
         With one sentence that names the column and the rule it breaks.
     """
-    where = f"for column {name!r}"
+    where = f"column {name!r}"
     if not isinstance(column, Column):
         known = ", ".join(kind.__name__ for kind in COLUMN_TYPES.values())
         hint = " (did you mean to call it?)" if isinstance(column, type) else ""
-        raise SchemaError(f"a column must be one of {known}{hint} {where}")
+        raise SchemaError(f"{where}: the type must be one of {known}{hint}")
     column.check(where)
     if not isinstance(column.nullable, bool):
-        raise SchemaError(f"nullable must be True or False {where}")
+        raise SchemaError(f"{where}: nullable must be True or False")
     if column.source is not None and not _is_short_text(column.source):
-        raise SchemaError(f"source must be a text of one line, of at most {LONGEST_SOURCE} characters {where}")
+        raise SchemaError(f"{where}: source must be a text of one line, of at most {LONGEST_SOURCE} characters")
 
 
 def number(value: Any) -> int | float:

@@ -463,7 +463,9 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
         for value in wanted:
             ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
             if not all(_may_hold(column, end) for end in ends):
-                raise SchemaError(f"a rule names the value {value!r}, which column {name!r} cannot hold")
+                raise SchemaError(
+                    f"a rule names the value {value!r}, which column {name!r} cannot hold: remove or declare it"
+                )
 
 
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:

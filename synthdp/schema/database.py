@@ -166,6 +166,21 @@ class DatabaseSchema:
         """Tables and columns whose bounds or levels are still unknown."""
         return tuple((name, column) for name, schema in self.tables.items() for column in schema.undeclared)
 
+    def check_open(self) -> None:
+        """Refuse open columns that nothing can discover.
+
+        Raises
+        ------
+        SchemaError
+            If such a column orders rows: how many periods there are decides what can be asked.
+        """
+        ordered = {(one.child, one.order) for one in self.relations}
+        for name, column in self.undeclared:
+            if (name, column) in ordered:
+                raise SchemaError(
+                    f"column {column!r} of table {name!r} must have declared bounds or levels, because it orders rows"
+                )
+
     def children(self, table: str) -> tuple[Relation, ...]:
         """Return the relations in which a table is the parent."""
         return tuple(one for one in self.relations if one.parent == table)
@@ -208,6 +223,15 @@ class DatabaseSchema:
         """Return the database with some modelled columns declared anew, with all relations and rules."""
         declared = {name: self._declared[name].replace(dict(one)) for name, one in tables.items()}
         return DatabaseSchema({**self._declared, **declared}, self.relations, self.rules)
+
+    def completed(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
+        """Return the database with the modelled columns of some tables as they are here; others of these tables go."""
+        declared = dict(self._declared)
+        for name, one in tables.items():
+            gone = {*self.tables[name]} - {*one}
+            declared[name] = declared[name].part([column for column in declared[name] if column not in gone])
+            declared[name] = declared[name].replace(dict(one))
+        return DatabaseSchema(declared, self.relations, self.rules)
 
     @property
     def obeyed(self) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
             f"a rule derives column {name!r}, which must be declared; the schema has: {', '.join(declared)}"
         )
     if name in known:
-        raise SchemaError(f"column {name!r} is derived twice")
+        raise SchemaError(f"column {name!r} is derived twice: keep one of the two")
     if (rule.expression is None) == (rule.of is None) or (rule.of is None) != (rule.values is None):
         raise SchemaError(f"derived column {name!r} needs an expression, or else both of= and values=")
     for source in rule.sources:
@@ -224,7 +224,7 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     unknown = [key for key in table if key is not None and key not in possible]
     if unknown:
         raise SchemaError(
-            f"derived column {name!r} has a value for {unknown[0]!r}, which column {rule.of!r} cannot hold"
+            f"derived column {name!r} has a value for {unknown[0]!r}, which column {rule.of!r} cannot hold: remove it"
         )
     wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
     column = _opened(column, [value for value in wanted if value is not None])
@@ -362,7 +362,9 @@ class _Range:
                 f"the expression of derived column {self.name!r} has a division: declare the column as Continuous"
             )
         if other.low <= 0 <= other.high:
-            raise SchemaError(f"derived column {self.name!r} divides by an expression that may be 0")
+            raise SchemaError(
+                f"derived column {self.name!r} divides by an expression that may be 0: declare bounds that exclude 0"
+            )
         return self._with(*(a / b for a in (self.low, self.high) for b in (other.low, other.high)))
 
 

@@ -470,11 +470,11 @@ def truth_format(words: str) -> TruthFormat:
 
 
 def checked(make: Callable[[], CellFormat | None], where: str) -> None:
-    """Raise SchemaError with an end of its sentence if a format cannot be made."""
+    """Raise SchemaError with the column that it is about if a format cannot be made."""
     try:
         make()
     except SchemaError as error:
-        raise SchemaError(f"{error} {where}") from None
+        raise SchemaError(f"{where}: {error}") from None
 
 
 def words_as_pairs(words: object) -> tuple[tuple[str, float], ...]:

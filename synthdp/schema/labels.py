@@ -172,14 +172,14 @@ class Categorical(Known):
         if self.levels is not None:
             _check_levels(self.levels, where)
         if self.other is not None and not isinstance(self.other, str):
-            raise SchemaError(f"other must be a text label {where}")
+            raise SchemaError(f"{where}: other must be a text label")
         if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
             raise SchemaError(
-                f"other ({self.other!r}) must not read like a level that is a number or a boolean {where}"
+                f"{where}: other ({self.other!r}) must not read like a level that is a number or a boolean"
             )
         wrong = _wrong_groups(self.groups, self.levels or ())
         if wrong:
-            raise SchemaError(f"{wrong} {where}")
+            raise SchemaError(f"{where}: {wrong}")
 
     def example(self) -> Self:
         """Return the column with a level that a type of texts, of numbers or of booleans can hold.
@@ -347,9 +347,9 @@ class Identifier(Known):
     def check(self, where: str) -> None:
         """Check the prefix or the pattern."""
         if self.prefix is not None and not isinstance(self.prefix, str):
-            raise SchemaError(f"prefix must be a text {where}")
+            raise SchemaError(f"{where}: prefix must be a text")
         if self.pattern is not None and self.prefix is not None:
-            raise SchemaError(f"prefix and pattern must not both be given {where}")
+            raise SchemaError(f"{where}: prefix and pattern must not both be given")
         if self.pattern is not None:
             alphabets_of(self.pattern)
 
@@ -390,10 +390,10 @@ def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
 def _check_levels(levels: Sequence[Level], where: str) -> None:
     """Raise SchemaError unless there are levels, all of them texts, numbers or booleans."""
     if not levels:
-        raise SchemaError(f"levels must not be empty {where}")
+        raise SchemaError(f"{where}: levels must not be empty")
     if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):
-        raise SchemaError(f"levels must be texts, numbers or booleans, not missing values or lists {where}")
+        raise SchemaError(f"{where}: levels must be texts, numbers or booleans, not missing values or lists")
     if any(isinstance(level, float) and not math.isfinite(level) for level in levels):
-        raise SchemaError(f"levels must be finite; declare missing values by nullable=True {where}")
+        raise SchemaError(f"{where}: levels must be finite; declare missing values by nullable=True")
     if len({str(level) for level in levels}) < len(levels) or len(set(levels)) < len(levels):
-        raise SchemaError(f"levels must differ from each other, also when written as text {where}")
+        raise SchemaError(f"{where}: levels must differ from each other, also when written as text")

@@ -58,28 +58,28 @@ def check_spacing(
 ) -> None:
     """Raise SchemaError if decimals or a step make no sense, or bounds are none of the values."""
     if decimals is not None and step is not None:
-        raise SchemaError(f"decimals and step must not be given together {where}")
+        raise SchemaError(f"{where}: decimals and step must not be given together")
     if decimals is not None and (
         isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MOST_DECIMALS
     ):
-        raise SchemaError(f"decimals ({decimals!r}) must be a whole number from 0 to {MOST_DECIMALS} {where}")
+        raise SchemaError(f"{where}: decimals ({decimals!r}) must be a whole number from 0 to {MOST_DECIMALS}")
     if step is not None and (isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < math.inf):
-        raise SchemaError(f"step ({step!r}) must be a number above 0 {where}")
+        raise SchemaError(f"{where}: step ({step!r}) must be a number above 0")
     if lower is None or upper is None or (decimals is None and step is None):
         return
     distance = spacing(decimals, step)
     for end, bound in (("lower", lower), ("upper", upper)):
         if decimals is not None and (_exact(bound) / distance).denominator > 1:
-            raise SchemaError(f"{end} ({bound}) must have at most {decimals} decimals {where}")
+            raise SchemaError(f"{where}: {end} ({bound}) must have at most {decimals} decimals")
     if ((_exact(upper) - _exact(lower)) / distance).denominator > 1:
-        raise SchemaError(f"upper - lower must be a multiple of step ({step}) {where}")
+        raise SchemaError(f"{where}: upper - lower must be a multiple of step ({step})")
     if isinstance(step, int) and isinstance(lower, int) and isinstance(upper, int):
         return
     steps = evenly_spaced(lower, upper, distance, special=())
     if max(abs(steps.offset), abs(steps.offset + steps.last * steps.size), steps.denominator or 1) > LARGEST_EXACT:
         raise SchemaError(
-            f"bounds have too many digits for the declared decimals or step: declare fewer decimals or "
-            f"narrower bounds {where}"
+            f"{where}: bounds have too many digits for the declared decimals or step: declare fewer decimals or "
+            f"narrower bounds"
         )
 
 
@@ -170,7 +170,7 @@ class Continuous(Known):
         one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
         if one and (self.lower != self.upper or not self.is_even):
             raise SchemaError(
-                f"lower ({self.lower}) and upper ({self.upper}) must differ as floating-point numbers {where}"
+                f"{where}: lower ({self.lower}) and upper ({self.upper}) must differ as floating-point numbers"
             )
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
@@ -224,7 +224,7 @@ class Decimal(Continuous):
         """Check the bounds and that there are digits."""
         Continuous.check(self, where)
         if self.decimals is None:
-            raise SchemaError(f"decimals must be given {where}")
+            raise SchemaError(f"{where}: decimals must be given")
 
     def as_object(self, value: Any) -> object:
         """Return a number as ``decimal.Decimal``."""
@@ -291,7 +291,7 @@ class Integer(Known):
         """Check the bounds and the step."""
         _check_numbers(self, where)
         if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
-            raise SchemaError(f"the step of an Integer must be a whole number {where}")
+            raise SchemaError(f"{where}: the step of an Integer must be a whole number")
         check_spacing(self.lower, self.upper, None, self.step, where)
 
     def example(self) -> Self:
@@ -335,26 +335,26 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
     checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
     if column.like is not None and column.like not in LIKE:
-        raise SchemaError(f"like ({column.like!r}) must be one of {', '.join(LIKE)} {where}")
+        raise SchemaError(f"{where}: like ({column.like!r}) must be one of {', '.join(LIKE)}")
     check_pair(lower, upper, where)
     for bound in (lower, upper, *column.special):
         if bound is None:
             continue
         if isinstance(bound, bool) or not isinstance(bound, (int, float, np.integer, np.floating)):
-            raise SchemaError(f"bounds and special values must be numbers {where}")
+            raise SchemaError(f"{where}: bounds and special values must be numbers")
         if not _is_finite(bound):
-            raise SchemaError(f"bounds and special values must be finite {where}")
+            raise SchemaError(f"{where}: bounds and special values must be finite")
         if column.whole and bound != int(bound):
-            raise SchemaError(f"bounds and special values of an Integer must be whole numbers {where}")
+            raise SchemaError(f"{where}: bounds and special values of an Integer must be whole numbers")
     if column.whole and any(b is not None and abs(b) > LARGEST_WHOLE for b in (lower, upper, *column.special)):
-        raise SchemaError(f"bounds and special values of an Integer must lie within ±2**62 {where}")
+        raise SchemaError(f"{where}: bounds and special values of an Integer must lie within ±2**62")
     one = lower == upper and (column.whole or column.is_even)
     if lower is not None and upper is not None and not (lower < upper or one):
-        raise SchemaError(f"lower ({lower}) must be below upper ({upper}) {where}")
+        raise SchemaError(f"{where}: lower ({lower}) must be below upper ({upper})")
     if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
-        raise SchemaError(f"upper - lower must be a finite number {where}")
+        raise SchemaError(f"{where}: upper - lower must be a finite number")
     if len(set(column.special)) < len(column.special):
-        raise SchemaError(f"special values must differ from each other {where}")
+        raise SchemaError(f"{where}: special values must differ from each other")
 
 
 def _store_numbers(column: Continuous | Integer) -> None:

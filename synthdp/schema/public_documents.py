@@ -132,9 +132,7 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
     header = [cell.strip().casefold() for cell in rows[0]] if rows else []
     missing = [field for field in ("name", "type") if field not in header]
     if missing:
-        raise FormatError(
-            f"{source} is not a data dictionary: its header must hold name, type, and may hold min, max, levels"
-        )
+        raise FormatError(f"the header of {source} must hold name and type, and may hold min, max, levels, nullable")
     entries = []
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(header):

@@ -55,7 +55,7 @@ class Relation:
             if name == "key" and isinstance(self.key, (tuple, list)):
                 raise SchemaError(
                     f"key of a relation must be one column, not {self.key!r}: join the columns of a composite key into one, "
-                    "in a query or a view, and name that"
+                    "in a query or a view, and name that column"
                 )
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 raise SchemaError(f"{name} of a relation must be a name, not {getattr(self, name)!r}")

@@ -111,7 +111,7 @@ def computed_places(rules: Sequence[object], tables: Mapping[str, Schema]) -> di
         if isinstance(rule, Derived):
             table, column = _place(rule.column, tables)
             if column in found.get(table, []):
-                raise SchemaError(f"column {rule.column!r} is derived twice")
+                raise SchemaError(f"column {rule.column!r} is derived twice: keep one of the two")
             found.setdefault(table, []).append(column)
     return found
 

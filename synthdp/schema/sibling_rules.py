@@ -135,7 +135,9 @@ class RowsPerParent(SiblingRule):
             raise SchemaError(f"a RowsPerParent rule lists no value of column {self.column!r}")
         for value in self.values:
             if isinstance(value, tuple) or not (column.nullable if value is None else column.may_hold(value)):
-                raise SchemaError(f"a rule names the value {value!r}, which column {self.column!r} cannot hold")
+                raise SchemaError(
+                    f"a rule names the value {value!r}, which column {self.column!r} cannot hold: remove or declare it"
+                )
         others = len({*levels, *([None] if column.nullable else [])} - set(self.values))
         if not others and self.at_most is not None and self.at_most < relation.at_most:
             raise SchemaError(

@@ -99,10 +99,10 @@ class Datetime(Known):
         """Check the resolution, the bounds and the zone."""
         _check_times(self, where)
         if self.zone is not None and not (isinstance(self.zone, str) and re.fullmatch(r"[\w+:/-]+", self.zone)):
-            raise SchemaError(f"zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo' {where}")
+            raise SchemaError(f"{where}: zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo'")
         checked(lambda: self.cells, where)
         if self.format is not None and self.zone is not None and not _is_written(self.zone, self.format):
-            raise SchemaError(f"format ({self.format!r}) must contain %z, because zone is given {where}")
+            raise SchemaError(f"{where}: format ({self.format!r}) must contain %z, because zone is given")
 
     def example(self) -> Self:
         """Return the column with some bounds."""
@@ -256,18 +256,18 @@ class Time(Known):
         """Check the resolution and the bounds."""
         if not _is_resolution(self.resolution) or self.resolution == "D":
             known = ", ".join(name for name in RESOLUTIONS if name != "D")
-            raise SchemaError(f"resolution ({self.resolution!r}) must be one of {known} {where}")
+            raise SchemaError(f"{where}: resolution ({self.resolution!r}) must be one of {known}")
         checked(lambda: self.cells, where)
         for bound in (self.lower, self.upper):
             try:
                 self.number_of(bound)
             except (TypeError, ValueError):
-                refusal = SchemaError(f"{bound!r} is not a time of day in ISO 8601, such as 23:59 {where}")
+                refusal = SchemaError(f"{where}: {bound!r} is not a time of day in ISO 8601, such as 23:59")
             else:
                 continue
             raise refusal
         if not self.steps[0] < self.steps[1]:
-            raise SchemaError(f"lower ({self.lower}) must be below upper ({self.upper}) {where}")
+            raise SchemaError(f"{where}: lower ({self.lower}) must be below upper ({self.upper})")
 
     def example(self) -> Self:
         """Return the column itself."""
@@ -377,7 +377,7 @@ class Duration(Known):
         for bound in (self.lower, self.upper):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
                 raise SchemaError(
-                    f"bounds of a Duration must be timedeltas or whole numbers, in multiples of its resolution, {where}"
+                    f"{where}: bounds of a Duration must be timedeltas or whole numbers, in multiples of its resolution"
                 )
         checked(lambda: self.cells, where)
         _check_times(self, where)
@@ -441,20 +441,20 @@ def whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int
 def check_pair(lower: object, upper: object, where: str) -> None:
     """Raise SchemaError if one bound is given without the other."""
     if (lower is None) != (upper is None):
-        raise SchemaError(f"lower and upper must be given together {where}")
+        raise SchemaError(f"{where}: lower and upper must be given together")
 
 
 def _check_times(column: Datetime | Duration, where: str) -> None:
     """Raise SchemaError unless the bounds are a rising pair within 62 bits of microseconds, at a known resolution."""
     if not _is_resolution(column.resolution):
-        raise SchemaError(f"resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)} {where}")
+        raise SchemaError(f"{where}: resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)}")
     check_pair(column.lower, column.upper, where)
     if not column.is_complete:
         return
     if max(map(abs, column.steps)) * RESOLUTIONS[column.resolution] > LARGEST_WHOLE:
-        raise SchemaError(f"bounds of a {type(column).__name__} must lie within ±2**62 microseconds {where}")
+        raise SchemaError(f"{where}: bounds of a {type(column).__name__} must lie within ±2**62 microseconds")
     if not column.steps[0] < column.steps[1]:
-        raise SchemaError(f"lower ({column.lower}) must be below upper ({column.upper}) {where}")
+        raise SchemaError(f"{where}: lower ({column.lower}) must be below upper ({column.upper})")
 
 
 def _is_written(zone: str, pattern: str) -> bool:

@@ -74,22 +74,22 @@ class Weight(Known):
         """Check the bounds, the classes and their means."""
         for name in ("lower", "upper"):
             if not _is_number(getattr(self, name)):
-                raise SchemaError(f"{name} must be a finite number {where}")
+                raise SchemaError(f"{where}: {name} must be a finite number")
         if not 0 < self.lower < self.upper:
             raise SchemaError(
-                f"the bounds of a weight must be above 0, and the lower one below the upper one, not {self.lower} "
-                f"and {self.upper}, {where}"
+                f"{where}: the bounds of a weight must be above 0, and the lower one below the upper one, not {self.lower} "
+                f"and {self.upper}"
             )
         if not math.isfinite(self.upper / self.lower) or self.upper / self.lower <= 1:
             raise SchemaError(
-                f"the upper bound of a weight divided by the lower one must be a finite number above 1 {where}"
+                f"{where}: the upper bound of a weight divided by the lower one must be a finite number above 1"
             )
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 2 <= self.classes <= MOST_CLASSES:
-            raise SchemaError(f"classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES} {where}")
+            raise SchemaError(f"{where}: classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES}")
         found = (*self.means, *self.errors)
         if len(self.means) != len(self.errors) or not all(_is_number(one) and one >= 0 for one in found):
             raise SchemaError(
-                f"means and errors of a weight must be two lists of one length, of numbers of at least 0, {where}"
+                f"{where}: means and errors of a weight must be two lists of one length, of numbers of at least 0"
             )
 
     def example(self) -> Self:

@@ -218,3 +218,13 @@ def test_every_level_of_a_setting_is_tried_on_whatever_processor_runs_the_cells(
 def test_the_workflow_runs_every_kind_of_processor() -> None:
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
     assert re.search(r"kind: \[(.*)\]", workflow).group(1).split(", ") == list(matrix().PROCESSORS)
+
+
+def test_no_test_takes_the_garbage_of_another_for_a_warning_of_its_own() -> None:
+    """Python finds a file that was left open at any moment; `strictness.warnings_kept` leaves such warnings out."""
+    recording = [
+        path.name
+        for path in (ROOT / "tests").rglob("*.py")
+        if "catch_warnings(record" in path.read_text(encoding="utf-8")
+    ]
+    assert sorted(recording) == ["strictness.py", "test_suite.py"]

@@ -21,10 +21,10 @@ CLASSES = [
     if inspect.isclass(kind) and kind.__module__ == module.__name__
 ]
 RECORDS = {kind.__name__: kind for kind in CLASSES if dataclasses.is_dataclass(kind)}
-STATEFUL = {"Account", "PeriodRows", "PrivateDatabase", "PrivateTable"}
+STATEFUL = {"Account", "PeriodRows", "PrivateDatabase", "PrivateTable", "_OneRowEach"}
 SHORT = {"AboveThresholdAnswer", "Account", "Adjacency", "ApproxDP", "Bounding", "Calibration", "Check", "Discovered",
          "Entry", "GaussianDP", "PeriodRows", "PureDP", "PrivateDatabase", "PrivateTable", "RepeatedNoise", "ZCDP",
-         "_Piece"}  # fmt: skip
+         "_OneRowEach", "_Piece"}  # fmt: skip
 """Records that may be made by position; all others name their fields."""
 
 

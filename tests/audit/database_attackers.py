@@ -66,7 +66,7 @@ def neighbours(relation: str) -> tuple[dict[str, pd.DataFrame], dict[str, pd.Dat
 def codes_of(tables: Tables) -> np.ndarray:
     """The records of all persons, as the curator joins and bounds them."""
     layout = Layout(SCHEMA)
-    private, _ = private_database(tables, layout, Adjacency(unit="id"))
+    private, _ = private_database(tables, layout.schema, Adjacency(unit="id"))
     return np.concatenate([codes for (codes,) in private._coded_as(layout.domain).codes.blocks()])
 
 

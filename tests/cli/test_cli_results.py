@@ -101,22 +101,20 @@ def test_the_tutorial_shows_the_output_that_its_commands_have(told: list[str]) -
             "of them",
             "strongest pairs",
             "digit preference",
-            "(rounding classes)",
+            "rounding classes",
             "rank",
             "good enough",
-            "and # more",
-            "# )",
-        )  # as noise has it
-        column = re.compile(r"\s*[\w-]+(\s+#)*\s*")  # one of the hardest, and its levels
-        lines = [
-            {
-                line
-                for line in numberless(text)
-                if not any(word in line for word in varies) and not column.fullmatch(line)
-            }
-            for text in (output, printed)
-        ]
-        assert lines[0] <= lines[1]  # a release may have a note more
+            "more",
+            "time about",
+            "±",
+        )  # as noise, and how busy the machine is, have it
+        said = " ".join(" ".join(numberless(printed)).split())  # lines wrap where the numbers before have it
+        clauses = re.split(r"[;,:()]|\n +(?=[a-z]+ +\S)|\n(?! {6})", output)
+        for clause in clauses:
+            words = " ".join(" ".join(numberless(clause)).split())
+            level = re.fullmatch(r"[\w-]*( #)*", words)  # one of the hardest columns, or numbers alone
+            if not level and not any(word in words for word in varies):
+                assert words in said  # a release may say more
 
 
 def test_answers_on_the_command_line_are_those_of_the_library(folder: Path, narrow: sd.SyntheticRelease) -> None:

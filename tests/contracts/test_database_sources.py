@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,7 @@ def duckdb_relations(tables: dict[str, pd.DataFrame], folder: Path) -> dict[str,
 
 
 def sqlite(tables: dict[str, pd.DataFrame], folder: Path) -> dict[str, Any]:
-    with sqlite3.connect(folder / "db.sqlite") as connection:
+    with contextlib.closing(sqlite3.connect(folder / "db.sqlite")) as connection, connection:
         for name, table in tables.items():
             table.astype(object).where(table.notna(), None).to_sql(name, connection, index=False)
     return {name: sd.SqlSource(f"sqlite:///{folder / 'db.sqlite'}", table=name) for name in tables}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from strictness import warnings_kept
 
 import synthdp as sd
 from synthdp import measurements
@@ -117,8 +118,7 @@ def released(name: str, *, whole: bool = False) -> tuple[sd.SyntheticRelease, pd
     columns, settings = MECHANISMS[name]
     schema = sd.Schema({column: SCHEMA[column] for column in columns})
     release = sd.SyntheticRelease(schema=schema, epsilon=200.0, delta=1e-9, random_state=1, **settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_kept() as caught:
         table = release.fit_transform((WHOLE if whole else TABLE)[columns])
     return release, table, [one.category for one in caught]
 

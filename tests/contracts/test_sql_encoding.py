@@ -6,6 +6,7 @@ and values that try to stop the arithmetic.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import itertools
 import sqlite3
@@ -238,8 +239,11 @@ def test_what_cannot_be_counted_there_is_refused_before_anything_is_spent(
         odd, Schema({"x": Continuous(0, 1), "y": Integer(0, 1)})
     )
     assert "of column 'age'" in refused(counted, Schema({"age": Integer()}))
-    with pytest.raises(ParameterError, match="with PostgreSQL and DuckDB"):
-        SqlSource(sqlite3.connect(":memory:"), query="SELECT 1 AS a", push="counts")
+    with (
+        contextlib.closing(sqlite3.connect(":memory:")) as other,
+        pytest.raises(ParameterError, match="with PostgreSQL and DuckDB"),
+    ):
+        SqlSource(other, query="SELECT 1 AS a", push="counts")
     ledger = sd.Ledger(tmp_path / "ledger.sqlite")
     real = SqlSource(door, query=f"SELECT age, 0.5::float8 AS id FROM {people}", push="counts")
     with pytest.raises(ParameterError, match="cannot compare values of privacy_unit"):

@@ -83,20 +83,16 @@ def test_a_target_and_a_workload_make_a_release() -> None:
 def test_children_whose_person_disagrees_with_their_parents_are_counted_and_warned_of() -> None:
     given = tables()
     given["bills"]["pid"] = np.roll(given["bills"]["pid"].to_numpy(), 400)
-    with pytest.warns(MisfitWarning, match="rows of bills are not used"):
+    with pytest.warns(MisfitWarning, match="rows of bills that are not used"):
         release = released(given)
-    assert "some of whose rows of bills are not used" in " ".join(str(release.receipt_).split())
-    assert "some of whose rows of bills are not used" in " ".join(
-        str(sd.Release.receipt.__get__(release.release_)).split()
-    )
+    assert "have rows of bills that are not used" in " ".join(str(release.receipt_).split())
+    assert "have rows of bills that are not used" in " ".join(str(sd.Release.receipt.__get__(release.release_)).split())
 
 
 def test_rows_without_a_person_and_repeated_persons_are_counted() -> None:
     given = tables()
     given["persons"] = pd.concat([given["persons"].iloc[300:], given["persons"].iloc[-200:]])
-    with pytest.warns(
-        MisfitWarning, match="persons without a row of persons.*persons with more than one row of persons"
-    ):
+    with pytest.warns(MisfitWarning, match="persons have no row of persons.*persons have more than one row of persons"):
         released(given)
 
 

@@ -193,6 +193,22 @@ def test_an_order_holds_for_the_values_that_come_out(kind: str) -> None:
     assert (made["visits"].sort_values(["id", "at"], kind="stable").index == made["visits"].index).all()
 
 
+def test_rows_are_in_order_though_one_grid_point_stands_for_all_their_values() -> None:
+    moments = KINDS["moments"][0]
+    schema = sd.DatabaseSchema(
+        tables={"persons": sd.Schema({"a": sd.Boolean()}), "visits": sd.Schema({"at": moments})},
+        relations=[sd.Relation("persons", "visits", key="id", at_most=3, order="at")],
+    )
+    persons = pd.DataFrame({"id": range(100), "a": [True, False] * 50})
+    seconds = pd.to_timedelta(np.arange(300), "s")  # less than one grid point of twenty years stands for
+    visits = pd.DataFrame({"id": np.repeat(range(100), 3), "at": pd.Timestamp("2010-05-05") + seconds})
+    with pytest.warns(UserWarning, match="epsilon"):
+        fitted = sd.DatabaseRelease(schema=schema, epsilon=50.0).fit({"persons": persons, "visits": visits})
+    made = fitted.sample(2000)["visits"]
+    assert len(made) > 2000
+    assert (made.sort_values(["id", "at"], kind="stable").index == made.index).all()
+
+
 @pytest.mark.slow
 def test_a_column_that_is_computed_is_not_read() -> None:
     schema = database("age")

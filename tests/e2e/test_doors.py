@@ -233,11 +233,11 @@ def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"x0": sd.Integer(5, 2)}, "lower (5) must be below upper (2) for column 'x0'"),
-        ({"x0": sd.Continuous(0, float("inf"))}, "must be finite for column 'x0'"),
-        ({"x0": sd.Categorical([])}, "levels must not be empty for column 'x0'"),
+        ({"x0": sd.Integer(5, 2)}, "column 'x0': lower (5) must be below upper (2)"),
+        ({"x0": sd.Continuous(0, float("inf"))}, "must be finite"),
+        ({"x0": sd.Categorical([])}, "column 'x0': levels must not be empty"),
         ({"x0": sd.Categorical(["a", "a"])}, "levels must differ"),
-        ({"x0": sd.Categorical(["a", None])}, "not missing values or lists for column 'x0'"),
+        ({"x0": sd.Categorical(["a", None])}, "not missing values or lists"),
     ],
 )
 def test_a_schema_that_contradicts_itself_is_refused_before_there_is_a_table(columns: Any, words: str) -> None:

@@ -36,7 +36,7 @@ def test_the_parts_of_a_receipt_make_its_promise() -> None:
     (whole,) = [float(found[1]) for line in lines if (found := re.match(r"  together .*μ = ([\d.]+)", line))]
     assert len(parts) >= 3
     assert math.sqrt(sum(part**2 for part in parts)) == pytest.approx(whole, rel=1e-3)
-    assert sum("μ (Gaussian DP): " in line for line in lines) == 1
+    assert sum("μ is the parameter of Gaussian DP" in line for line in lines) == 1
 
 
 WRONG = {

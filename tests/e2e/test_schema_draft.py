@@ -83,7 +83,7 @@ BAD = {
     "no such table": (["no.csv"], "no.csv"),
     "no such document": (["--from-json-schema", "no.json"], "no.json' cannot be read"),
     "a document in another encoding": (["--from-data-dictionary", "latin.csv"], "not UTF-8"),
-    "a dictionary with broken quotes": (["--from-data-dictionary", "quotes.csv"], "rules of quoting"),
+    "a dictionary with broken quotes": (["--from-data-dictionary", "quotes.csv"], "a quote is not closed"),
     "a file that exists": (["t.csv", "--out", "book.csv"], "'book.csv' exists already"),
     "a folder that does not": (["t.csv", "--out", "no/s.json"], "cannot be written"),
     "a strange column": (["t.csv", "--without", "nobody"], "no column 'nobody'"),

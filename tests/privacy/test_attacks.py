@@ -11,7 +11,6 @@ import logging
 import math
 import pickle
 import traceback
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,6 +19,7 @@ import pytest
 from mechanism_cases import CASES
 from no_noise import recorded, replayed
 from scipy.stats import beta
+from strictness import warnings_kept
 
 from synthdp import (
     ApproxDP,
@@ -124,8 +124,7 @@ def haystacks(frame: pd.DataFrame, folder) -> Iterator[tuple[str, bytes]]:
 
 def test_a_value_of_one_row_is_in_no_file_no_pickle_no_text_and_no_log(tmp_path, caplog):
     needles = [CANARY.encode(), str(NUMBER).encode(), np.float64(NUMBER).tobytes()]
-    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
-        warnings.simplefilter("always")
+    with warnings_kept() as warned, caplog.at_level(logging.DEBUG):
         found = dict(haystacks(poisoned(), tmp_path))
     found["logs"] = caplog.text.encode()
     found["warnings"] = str([str(one.message) for one in warned]).encode()
@@ -229,8 +228,7 @@ def words_of(poison: object, caplog) -> list[str]:
     frame = table(200).astype(object)
     frame.loc[200] = [poison] * 3
     caplog.clear()
-    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
-        warnings.simplefilter("always")
+    with warnings_kept() as warned, caplog.at_level(logging.DEBUG):
         model = SyntheticRelease(schema=SCHEMA, random_state=0).fit(frame)
     return [
         *(str(one.message) for one in warned),

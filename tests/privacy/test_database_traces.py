@@ -6,16 +6,20 @@ Whatever differed would be a path from private rows to the output that noise doe
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hostile_values import VALUES
 from small_databases import SCHEMAS, Person, every_person, frames
 from tape import Run, compared
 from tape_worlds import everything_of
 
 import synthdp as sd
+from synthdp.errors import DiscoveryWarning
+from synthdp.schema.columns import Untyped
 
 OTHERS = list(every_person(rows=2, leaves=True))[:60]
 PERSONS = {
@@ -110,3 +114,69 @@ def test_days_between_two_dates_of_one_person_tell_nothing_beside_the_noise(case
     assert found.faults == ()
     assert found.outcome == ""
     assert found.questions >= 4
+
+
+OPEN = sd.DatabaseSchema(
+    {"persons": sd.Schema({"p": sd.Boolean()}), "rows": sd.Schema({"t": sd.Integer(), "v": sd.Categorical()})},
+    [sd.Relation("persons", "rows", key="id", at_most=3)],
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("case", PERSONS)
+def test_what_is_discovered_of_several_tables_tells_nothing_of_one_person_beside_the_noise(case, relation, tmp_path):
+    """With the noise frozen, questions, findings, receipt, warnings and files are the same with another person."""
+    kept = OTHERS[1:] if relation == "replace_one" else OTHERS
+
+    def released(persons: list[Person]) -> Run:
+        tables = frames(persons, OPEN)
+
+        def run(place: Path) -> dict[str, object]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DiscoveryWarning)  # hardly any row is found among so few
+                made = sd.DatabaseRelease(schema=OPEN, epsilon=4.0, neighbors=relation, random_state=0).fit(tables)
+            return everything_of(made, place, pages=False)
+
+        return run
+
+    found = compared(released(OTHERS), released([*kept, PERSONS[case]]), tmp_path)
+    assert found.faults == ()
+    assert found.outcome == ""
+    assert found.questions >= 3
+
+
+HOSTILE = list(VALUES)
+BY_THREES = [tuple(HOSTILE[i : i + 3]) for i in range(0, len(HOSTILE), 3)]
+BOTH_OPEN = sd.DatabaseSchema(
+    {
+        "persons": sd.Schema({"p": sd.Boolean()}),
+        "rows": sd.Schema({"t": sd.Integer(nullable=True), "v": Untyped(nullable=True, other="other")}),
+    },
+    [sd.Relation("persons", "rows", key="id", at_most=3)],
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("names", BY_THREES)
+def test_values_that_nobody_expects_in_open_columns_tell_nothing_beside_the_noise(names, tmp_path):
+    """A person whose rows hold three of them, in numbers and in what has no type, before all other rows."""
+
+    def released(*values: object) -> Run:
+        tables = {name: one.astype(object) for name, one in frames(OTHERS, BOTH_OPEN).items()}
+        mine = pd.DataFrame({"id": "new", "row": "new", "t": pd.Series([*values], dtype=object)}, dtype=object)
+        mine["v"] = mine["t"]
+        tables["rows"] = pd.concat([mine, tables["rows"]], ignore_index=True)
+
+        def run(place: Path) -> dict[str, object]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DiscoveryWarning)
+                made = sd.DatabaseRelease(schema=BOTH_OPEN, epsilon=4.0, random_state=0).fit(tables)
+            return everything_of(made, place, pages=False)
+
+        return run
+
+    found = compared(released(), released(*(VALUES[name] for name in names)), tmp_path)
+    assert found.faults == ()
+    assert found.outcome == ""
+    assert found.questions >= 3

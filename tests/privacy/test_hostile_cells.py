@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import pytest
 from hostile_cells import COLUMNS, CONTAINERS, SCHEMA, Container, one_database
 from hostile_values import TELLTALES
 from no_noise import Trace, recorded, replayed
+from strictness import warnings_kept
 
 from synthdp import ApproxDP, Categorical, Continuous, Curator, Datetime, Duration, Integer, PureDP, Schema
 from synthdp.domain.domain import domain_of
@@ -53,8 +53,7 @@ class Seen:
 def asked(table: Any, earlier: Trace | None, questions: Questions) -> tuple[Seen, Trace]:
     """Ask for types and some of what reads rows; what is discovered has the noise of an earlier time, if any."""
     seen = Seen()
-    with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):  # as some users set it
-        warnings.simplefilter("always")
+    with warnings_kept() as caught, np.errstate(all="raise"):  # as some users set it
         source = cache(lambda: source_of(table))
         for name, column in COLUMNS.items():
             _end(seen, f"type of {name}", lambda name=name, column=column: _format(source(), name, column))

@@ -6,7 +6,6 @@ same types, with the same words.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from hostile_cells import COLUMNS, CONTAINERS, Container, objects
 from hostile_values import TEXTS, VALUES, Raw
 from no_noise import recorded, replayed
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from strictness import warnings_kept
 
 from synthdp import (
     Boolean,
@@ -77,8 +77,7 @@ def twice(run: Callable[[Any], Any], without: Any, with_: Any) -> tuple[Any, Any
 
 
 def _with_warnings(run: Callable[[Any], Any], table: Any) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_kept() as caught:
         result = run(table)
     return result, sorted(str(warning.message) for warning in caught)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import given, strategies as st
 from mechanism_cases import CASES
+from strictness import warnings_kept
 
 from synthdp import (
     ApproxDP,
@@ -85,10 +85,8 @@ def curator_of(table: pd.DataFrame, **settings: Any) -> Curator:
 
 def said(ask: Callable[[], Any]) -> str:
     """The refusal as text, with all that it remembers."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with pytest.raises(ParameterError) as refused:
-            ask()
+    with warnings_kept() as caught, pytest.raises(ParameterError) as refused:
+        ask()
     return f"{refused.value} {refused.value.__context__} {[str(one.message) for one in caught]}"
 
 

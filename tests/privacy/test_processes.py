@@ -19,8 +19,10 @@ from synthdp import (
     ApproxDP,
     Categorical,
     Curator,
+    DatabaseSchema,
     Ledger,
     PrivateMultiplicativeWeights,
+    Relation,
     Schema,
     SparseWeights,
     resume_session,
@@ -38,6 +40,9 @@ NAME = TABLE.columns[0]
 BUDGET, PART = ApproxDP(1.0, 1e-6), ApproxDP(0.1, 1e-8)
 QUERIES, KEY = one_ways(DOMAIN), KeyList.of((NAME,), ["a"])
 UNDECLARED = Schema({NAME: Categorical()})
+OPEN_DATABASE = DatabaseSchema(
+    {"persons": UNDECLARED, "rows": UNDECLARED}, [Relation("persons", "rows", key="id", at_most=1)]
+)
 
 
 class Reads(FrameSource):
@@ -89,6 +94,8 @@ class World:
         saved = SparseWeights(max_updates=1, columns=(NAME,), spend=PART).open(self.curator)
         saved.save(folder / "s")
         self.undeclared = Curator(TABLE[[NAME]].astype(str), schema=UNDECLARED, budget=BUDGET)
+        keyed = TABLE[[NAME]].astype(str).assign(id=range(len(TABLE)))
+        self.database = Curator({"persons": keyed, "rows": keyed}, schema=OPEN_DATABASE, budget=BUDGET)
 
     def record(self) -> tuple[Any, ...]:
         """What was read, spent and written."""
@@ -110,6 +117,7 @@ ASKED: dict[str, Callable[[World], Any]] = {
     "Curator.watch": lambda w: w.curator.watch((NAME,), max_alarms=1, spend=PART),
     "Curator.open_account": lambda w: w.curator.open_account(PART),
     "Curator.discover": lambda w: w.undeclared.discover(spend=PART),
+    "Curator.discover_tables": lambda w: w.database.discover_tables(spend=PART),
     "Curator.skip_discovery": lambda w: w.undeclared.skip_discovery("why"),
     "Curator.give_up": lambda w: w.account.give_up(),
     "Curator.give_back": lambda w: w.curator.give_back(),

@@ -234,7 +234,7 @@ def test_no_value_of_a_row_reaches_a_repr_or_an_error() -> None:
 
 
 def test_the_number_of_rows_is_private_under_add_remove_only(curator: Curator) -> None:
-    with pytest.raises(PrivacyError, match="private under add_remove"):
+    with pytest.raises(PrivacyError, match="number of rows is private"):
         _ = curator.rows
     public = Curator(TABLE, schema=SCHEMA, budget=PureDP(1.0), neighbors="replace_one")
     assert public.rows == 5

@@ -132,15 +132,27 @@ def test_every_setting_of_a_column_and_a_rule_is_on_the_list():
         assert settings - MARKS.keys() == set()
 
 
+def chosen_apart(one: Release[Any], other: Release[Any]) -> bool:
+    """Say whether noise chose another mechanism, or another degree of smooth answers, for the one than for the other."""
+    sizes = [[len(each.answers) for each in release.measurements] for release in (one, other)]
+    return one.mechanism != other.mechanism or ("Smooth" in one.mechanism and sizes[0] != sizes[1])
+
+
 @pytest.mark.sampled
+@pytest.mark.filterwarnings("ignore:SmoothSynthesis leaves out:UserWarning")
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (i % 6 != 0)) for i, kind in enumerate(KINDS)]
 )
 def test_what_is_declared_or_code_is_the_same_for_another_table_under_other_noise(kind, tmp_path):
     """What gives the marks their meaning: half of the rows, in another order, move noisy fields only."""
+    pair = made(kind), made(kind, other=True)
+    for _ in range(50):  # a mechanism and a degree are chosen by a noisy number of rows
+        if not chosen_apart(*pair):
+            break
+        pair = made(kind), made(kind, other=True)
     found = []
-    for other in (False, True):
-        save(made(kind, other=other), tmp_path / "r")
+    for release in pair:
+        save(release, tmp_path / "r")
         fields = defaultdict(set)
         for name, value in fields_of(document_of(tmp_path / "r")):
             fields[name].add(json.dumps(value))

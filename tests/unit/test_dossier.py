@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -181,7 +182,7 @@ def test_k_is_the_quantile_of_the_noise_of_the_best_measured_table(release: sd.R
     least = min(one.stddev for one in ones)
     assert sizes[0].order == 1
     assert sizes[0].stddev <= least
-    assert sizes[0].k == math.ceil(1.6449 * sizes[0].stddev)
+    assert sizes[0].k == math.ceil(NormalDist().inv_cdf(0.95) * sizes[0].stddev)
     assert f"below {min(size.k for size in sizes)} people" in office_words(release)[0]
     strong = cell_sizes(settings(epsilon=10.0).fit(TABLE).release_)
     assert strong[0].k < sizes[0].k

@@ -34,18 +34,20 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
-"""Tables drawn; a standard error then has a relative error of about 1 / sqrt(2 * 24) = 14 %."""
+"""Number of bootstrap tables: a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Points of the model that all replicates share; more take more time, and only combinations rarer than one see it.
-`POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit."""
+"""Most (POINTS) and fewest points of the model in a pool that all replicates share; combinations rarer than one point
+are not seen.  `POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit.
+"""
 
 MOST_CODES = 150_000
-"""Points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a second.
-A safety limit."""
+"""Most points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a
+second.  A safety limit.
+"""
 
 NEARLY_WHOLE = 1e-9
-"""Shares whose sum is this near to 1 leave nothing over.  A numerical tolerance."""
+"""Shares that sum to 1 within this leave no remainder.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +75,17 @@ class Replicates:
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""Columns that all share one pool of points; a question about a wider table has one of the nearest columns.
-`MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured."""
+"""With more columns than MOST_TOGETHER, each question gets a pool of only NEAREST columns: its own and related ones.
+`MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured.
+"""
 
 POOLS = 4
-"""Pools of some columns of a wide table that are kept.  A safety limit."""
+"""Pools kept for a wide table, so that further questions about the same columns are fast.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Replicates of a release, drawn when first needed.
+    """Parametric bootstrap of a release: tables drawn from its model and fitted again, to estimate errors of answers.
 
     Parameters
     ----------
@@ -108,12 +111,12 @@ class Bootstrap:
 
     @cached_property
     def misfit(self) -> Misspecification:
-        """The relations that the release leaves open."""
+        """The relations that the release did not measure and that may exist."""
         return Misspecification.of(self.direct)
 
     @cached_property
     def replicates(self) -> Replicates:
-        """The drawn tables and their fits."""
+        """The drawn tables and their fits, as weights of one pool of points; computed once."""
         rng, model, tables = generator(self.random_state), self.direct.model, self._tables
         total = max(1.0, self.direct.total[0])
         weight = total / self.points
@@ -144,7 +147,7 @@ class Bootstrap:
         return Replicates(codes, leaves, np.asfortranarray(rows), drawn_rows, np.asfortranarray(together))
 
     def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs of tables of groups, the second drawn and the first what a release would have made of it.
+        """Yield pairs (fitted, drawn) of tables of groups, in rows; their difference is an error of the release.
 
         The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
         between these two lies between every other pair's, and is no error.
@@ -166,7 +169,7 @@ class Bootstrap:
             yield table, rows.reshape(shape)
 
     def _entries(self, groupings: tuple[QuestionBinning, ...]) -> tuple[list[IntArray], list[FloatArray]]:
-        """Return where each point goes in a table of groups and how much of it, once for all powers of values."""
+        """Return where in a table of groups each point is counted, and with which weight; once per power of values."""
         places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
         for grouping in groupings:
             leaves, count = self.leaves(grouping.column).astype(np.int64), len(grouping.labels)
@@ -182,12 +185,12 @@ class Bootstrap:
         return places, weights
 
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs as `tables` does, of averages of functions of leaves given by their values (m, q) at the points."""
+        """Yield pairs as `tables` does, of averages of functions given by their values at the points, (m, q)."""
         sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in self.weights(columns)]
         return zip(*sums, strict=True)
 
     def weights(self, columns: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return the rows that each point stands for in every fit and in every drawn table, (m, 1 + size) each.
+        """Return how many rows each point stands for in every fit and in every drawn table, (m, 1 + size) each.
 
         Those of the fits are divided among the leaves of some columns as releases would have divided them.
         """
@@ -203,9 +206,9 @@ class Bootstrap:
         return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
-        """Return the counts of a column's leaves that releases of the drawn tables would have found, (leaves, 1 + size).
+        """Return the leaf counts that releases of the drawn tables would have estimated, (leaves, 1 + size).
 
-        The points were drawn by the first ones.
+        The first column is the release's own, by which the points were drawn.
         """
         if column not in self._leaf_counts:
             self._leaf_counts[column] = self._counted(self.direct.place(column))
@@ -213,14 +216,11 @@ class Bootstrap:
 
     @cached_property
     def _leaf_counts(self) -> dict[int, FloatArray]:
-        """Return replicates' fine-bin counts by column; filled as they are asked for."""
+        """A cache of `leaf_counts` by column."""
         return {}
 
     def _counted(self, column: int) -> FloatArray:
-        """Return (fine bins, 1 + replicates) counts of a column.
-
-        The estimate, then each replicate's with its own noise.
-        """
+        """Compute `leaf_counts` for a column of the pool: the estimate, then each replicate's with its own noise."""
         refinement, leaves = self._hedged(column), self.direct.leaves(column)
         share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
         law = self.direct.model.distribution.marginal((column,))[refinement.coarse_cell] * share
@@ -236,7 +236,10 @@ class Bootstrap:
         return counts
 
     def _hedged(self, column: int) -> Refinement:
-        """Return a column's refinement with each leaf's expected count, where the released one has the likeliest."""
+        """Return a column's refinement with expected leaf counts instead of the likeliest.
+
+        So leaves that seem empty but may not be get points, too.
+        """
         refinement, leaves = self.direct.model.refinements[column], self.direct.leaves(column)
         if leaves is None:
             return refinement
@@ -247,14 +250,15 @@ class Bootstrap:
 
     @property
     def _merged(self) -> list[NoisyTable]:
-        """The tables of merged cells that the release's model was fitted to, over the cells that are kept."""
+        """The tables of merged cells that the model was fitted to, over the cells that are kept."""
         return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
     def _tables(self) -> list[NoisyTable]:
-        """The tables that the release's model was fitted to: coarse one-ways, then the measured ones.
+        """The tables that the model was fitted to: one-ways of groups, then the measured ones.
 
-        Estimated rows are what a model follows in a single column, noisy counts in releases of old: the nearer ones are it.
+        A model follows estimated rows in single columns, or noisy counts in old releases: whichever is nearer to it is
+        taken.
         """
         found = []
         total = max(1.0, self.direct.total[0])
@@ -278,7 +282,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapCache:
-    """The bootstrap of a release: one of all columns, or of a wide table one for the columns of each question.
+    """The bootstraps of a release: one of all columns, or for a wide table one per set of columns asked about.
 
     Parameters
     ----------
@@ -292,7 +296,7 @@ class BootstrapCache:
     random_state: int
 
     def of(self, columns: Iterable[int]) -> Bootstrap:
-        """Return a bootstrap that has some columns, the one that was made last if there is one."""
+        """Return a bootstrap whose pool has some columns, reusing an existing one if possible."""
         if len(self.direct.model.domain) <= MOST_TOGETHER:
             return self._whole
         asked = set(columns)
@@ -308,17 +312,17 @@ class BootstrapCache:
 
     @cached_property
     def _whole(self) -> Bootstrap:
-        """Return the replicates of the whole model."""
+        """The bootstrap of the whole model."""
         return Bootstrap(self.direct, self.random_state)
 
     @cached_property
     def _kept(self) -> list[tuple[frozenset[int], Bootstrap]]:
-        """Return the pools made so far, by their columns."""
+        """The pools made so far for a wide table, each with its columns."""
         return []
 
 
 def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
-    """Draw for each of some rows of a sparse (r, k) array of shares one of its k columns; -1 for what is left over."""
+    """Draw one column for each given row of a sparse (r, k) array of shares; -1 for the remainder of the shares."""
     entries = sparse.csr_array(shares)
     entries.sort_indices()
     counts = np.diff(entries.indptr)
@@ -334,7 +338,7 @@ def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
-    """Draw the leaf of every coarse cell of a column."""
+    """Draw a leaf for every coarse cell of a column, (n,), in proportion to the refinement's weights."""
     share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
     used = np.flatnonzero(share)
     shape = (int(refinement.coarse_cell.max()) + 1, len(share))
@@ -342,7 +346,7 @@ def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArra
 
 
 def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
-    """Return the part of each leaf in its coarse cell by columns of weights, (leaves, r); even where there are none."""
+    """Return each leaf's share of its coarse cell, (leaves, r), from weights of that shape; even if all are 0."""
     width = np.where(refinement.fine.releasable, refinement.fine.width, 0).astype(np.float64)
     weights = np.where(refinement.fine.releasable[:, None], weights, 0.0)
     cell = refinement.coarse_cell
@@ -352,7 +356,7 @@ def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
 
 
 def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArray:
-    """Return `QuestionBinning.cell_share` by columns of leaf counts, (r, cells, powers * groups)."""
+    """Return `QuestionBinning.cell_share` for each column of leaf counts, (r, cells, powers * groups)."""
     refinement = grouping.refinement
     share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)
     cells, groups = int(refinement.coarse_cell.max()) + 1, grouping.leaf_powers.shape[1]
@@ -363,7 +367,7 @@ def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArr
 
 
 def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
-    """Return the root of the mean square of those errors that are known; NaN where none is."""
+    """Return the root mean square of errors, (size,), over the known ones (not NaN); NaN where none is."""
     squares = np.square(np.reshape(errors, (-1, size)))
     known = ~np.isnan(squares)
     sums = np.where(known, squares, 0.0).sum(axis=0)
@@ -371,17 +375,18 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
 
 
 CORRELATION_STDDEV = 0.3
-"""Error stddev of an unmeasured correlation, as a fraction of the largest that the screened L1 distance allows.  Tuned.
-
-Chosen on Males and DoctorAUS (docs/benchmarks/answers.md)."""
+"""Standard deviation assumed for an unmeasured correlation, as a fraction of the largest that the pair's screened L1
+distance allows.  Tuned on Males and DoctorAUS (docs/benchmarks/answers.md).
+"""
 
 
 def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
-    """Return standard deviations of the correlations of columns of numbers, (k, k); 0 for pairs that were measured.
+    """Return the standard errors of correlations that were not measured, (k, k); 0 for measured pairs.
 
-    A table that differs from the model's by rho z w times the product of its margins, with z and w the standardised values
-    of two columns, has a correlation that differs by rho and an L1 distance of rho E|z| E|w|.  Of the distance that the
-    screening leaves a pair, the correlation may thus be off by as much as the distance over E|z| E|w|, and by 1.
+    A table that differs from the model's by rho z w times the product of its margins, with z and w the standardised
+    values of two columns, has a correlation that differs by rho and an L1 distance of rho E|z| E|w|. Of the distance
+    that the screening leaves a pair, the correlation may thus be off by as much as the distance over E|z| E|w|, and by
+    1.
     """
     direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
     places = [direct.place(column) for column in columns]
@@ -394,7 +399,10 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 
 
 def mean_size(model: SyntheticModel, column: int) -> float:
-    """Return the mean absolute value of a column's standardised numbers: at most 1, less where few rows are far out."""
+    """Return the mean absolute standardised value of a column under the model: at most 1, less with outliers.
+
+    It converts an L1 distance to the largest correlation it allows.
+    """
     points = model.refinements[column].fine.points
     mass = np.where(np.isnan(points), 0.0, leaf_mass(model, column))
     mass = mass / max(float(mass.sum()), 1e-300)

@@ -26,7 +26,9 @@ from synthdp.randomness import Generator
 
 @dataclass(frozen=True, eq=False)
 class ColumnSubset(GLSEstimates):
-    """What the noisy tables of some columns say; columns are numbered among them.
+    """What the noisy tables of a wide release say of some of its columns, so that a bootstrap of these is fast.
+
+    Columns are numbered among these.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ class ColumnSubset(GLSEstimates):
 
     @classmethod
     def of(cls, whole: GLSEstimates, columns: Iterable[int]) -> ColumnSubset:
-        """Return some columns of a release."""
+        """Return the part of a release about some columns, with the model's distribution of these."""
         chosen, model = tuple(sorted(columns)), whole.model
         few = replace(
             model,
@@ -72,22 +74,22 @@ class ColumnSubset(GLSEstimates):
 
     @cached_property
     def total(self) -> tuple[float, float]:
-        """That of the release."""
+        """The number of rows and its standard error, as in the whole release."""
         return self.whole.total
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """No question: products are measured of tables of few columns."""
+        """Empty: products of scores are only measured in tables of few columns."""
         return ()
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """Return how many rows are out of domain in each of these columns, (columns,)."""
+        """(columns,) estimated rows outside of the domain of each of these columns."""
         return self.whole.misfits[list(self.columns)]
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """What the screening says of these columns."""
+        """What the noisy scores say of relations among these columns; ``None`` if there were none."""
         found, inside = self.whole.screened, set(self.columns)
         if found is None:
             return None
@@ -95,15 +97,15 @@ class ColumnSubset(GLSEstimates):
         return ScreenedDistances(distances, found.typical)
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column."""
+        """Return the first histogram of a column; see `GLSEstimates.first_level`."""
         return self.whole.first_level(self.columns[column])
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's leaves."""
+        """Return the counts of a column's leaves; see `GLSEstimates.leaves`."""
         return self.whole.leaves(self.columns[column])
 
     def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-        """Return the tables that are about these columns alone."""
+        """Return the tables that are about these columns only, with columns renumbered."""
         return [
             replace(table, clique=self._placed(table.clique))
             for table in tables
@@ -116,7 +118,10 @@ class ColumnSubset(GLSEstimates):
 
 
 def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
-    """Return columns that a question is about and up to ``most`` with columns that they are related to, nearest first."""
+    """Return the columns asked about and, up to ``most`` in all, those that measured tables relate to them.
+
+    The nearest come first; the result is sorted.
+    """
     beside: dict[int, set[int]] = defaultdict(set)
     for clique in (table.clique for table in (*direct.tables, *direct.merged, *direct.measured_alone)):
         for j in clique:
@@ -130,7 +135,7 @@ def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Cl
 
 
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
-    """Return the distribution of some columns, increasing; of independent groups only groups with one of them are used."""
+    """Return the joint distribution of some columns; of a product of independent groups only the needed ones."""
     if not isinstance(distribution, Components):
         return MarginalDistribution(distribution, tuple(columns))
     found, parts = [], []
@@ -163,11 +168,11 @@ class MarginalDistribution:
         return tuple(self.whole.shape[j] for j in self.columns)
 
     def marginal(self, clique: Clique) -> Table:
-        """Return a marginal of the whole; see `Distribution.marginal`."""
+        """Return a marginal of the whole distribution; see `Distribution.marginal`."""
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Draw rows of the whole; see `Distribution.sample`."""
+        """Draw rows of the whole and keep these columns; see `Distribution.sample`."""
         evidence = {self.columns[j]: weights for j, weights in (given or {}).items()}
         drawn = self.whole.sample(rows, rng, given=evidence, independent=independent)
         return np.asfortranarray(drawn[:, list(self.columns)])

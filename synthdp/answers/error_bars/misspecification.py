@@ -28,18 +28,24 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""Powers, beside the first, of a table relative to independence that are tried.  Tuned; not measured."""
+"""How much stronger than in the model a measured relation may be: the tables tried have each cell's ratio to
+independence raised to 1 plus these powers.  Tuned; not measured.
+"""
 
 SWEEPS = 6
-"""Times that a table is raked to its margins.  A numerical tolerance."""
+"""Iterations of proportional fitting of such a table to its margins.  A numerical tolerance."""
 
 SLIGHT = 0.005
-"""Sharpening, as a part of the distance from independence, that is left alone.  Tuned; not measured."""
+"""A pair is left alone if its noisy table is hardly farther from independence than the model.  This is the largest such
+difference, as a fraction of the model's distance.  Tuned; not measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttenuationCorrection:
-    """Tables of two columns whose relation is stronger than in the model, and how well noisy counts go with each.
+    """Tables of a pair whose relation is stronger than in the model, and how well the noisy counts fit each.
+
+    Fits shrink relations; the error bars must include this.
 
     Parameters
     ----------
@@ -54,7 +60,7 @@ class AttenuationCorrection:
 
     @classmethod
     def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
-        """Return those of a fitted table and the noisy one; None where the relation is no stronger in the noisy one.
+        """Compute the tables for a fitted and a noisy one; None if the noisy one shows no stronger relation.
 
         With A the table of independent columns and t the model's relative to it, the tables are A t^(1 + e), raked to
         their margins.  Of a table T, lacking is <noisy - T, T - A> / (stddev |T - A|).
@@ -79,31 +85,35 @@ class AttenuationCorrection:
         return cls(np.stack(changes), np.minimum.accumulate(lacking))
 
     def change(self, deviation: float) -> FloatArray:
-        """Return the relative change of the model's cells by the table that lacks a number of standard deviations."""
+        """Return the relative change from the model's cells to the table whose ``lacking`` is ``deviation``.
+
+        Between the listed tables it is interpolated.
+        """
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)
         return np.asarray(self.changes[low] + (at - low) * (self.changes[low + 1] - self.changes[low]))
 
 
 def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    """Return wanted / found, cell by cell, and 0 where nothing was found."""
+    """Return wanted / found cell by cell, and 0 where found is 0."""
     return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
 
 
 PREDICTORS = 8
-"""Columns that predict another: columns that explain most of its variance each by itself.  Tuned; not measured."""
+"""Number of columns by which another is predicted: the columns that each explain most of its variance.  Tuned; not measured.
+"""
 
 RIDGE = 1e-3
-"""Of the coefficients of predictions, as a part of the variance that they explain.  A numerical tolerance."""
+"""Ridge of these regressions, as a fraction of the explained variance.  A numerical tolerance."""
 
 
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
-    """Return how much more often rows may occur, as the model says, were its relations to go on within each column's cells.
+    """Return how row weights would change if relations between columns continued within each column's cells, (m, k).
 
-    A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.  With
-    p the prediction, s^2 the variance of x - p and bars for means over the rows of one cell of x, the law of x given p, were
-    it normal, would be changed within the cell by the factor exp((x - x_bar) (p - p_bar) / s^2): here by 1 + that exponent,
-    which is at least -1 and at most 1.
+    A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.
+    With p the prediction, s^2 the variance of x - p and bars for means over the rows of one cell of x, the law of x
+    given p, were it normal, would be changed within the cell by the factor exp((x - x_bar) (p - p_bar) / s^2): here by
+    1 + that exponent, which is at least -1 and at most 1.
 
     Parameters
     ----------
@@ -145,7 +155,7 @@ def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
 
 
 def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
-    """Return the normal score of each leaf by its rank among some rows', and which leaves hold numbers."""
+    """Return each leaf's normal score by its rank among the rows, and which leaves hold numbers, (leaves,) each."""
     there = ~np.isnan(axis.points)
     order = np.argsort(np.where(there, axis.points, np.inf), kind="stable")[: int(there.sum())]
     counts = np.bincount(leaves, minlength=axis.size)[order] + 0.0
@@ -156,61 +166,72 @@ def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
 
 
 def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
-    """Return the mean of values in each cell; 0 where there are none."""
+    """Return the mean of row values in each cell, (size,); 0 in cells without rows."""
     counts = np.bincount(cells, minlength=size)
     return np.bincount(cells, values, size) / np.maximum(counts, 1)
 
 
 WITHIN = 0.5
-"""Chosen, like `TRIPLES`, so that intervals of Adult hold the truth as often as they say (docs/explanation/answers.md).
-
-Strength of what a pair's measured cells do not show, as a part of the strength of the pair's whole relation."""
+"""Assumed strength of what a pair's cells do not show, as a fraction of the pair's whole relation.  Tuned, like
+`TRIPLES`, so that intervals on Adult hold the truth as often as they say (docs/mechanisms/error-bars.md).
+"""
 
 TRIPLES = 0.5
-"""Strength of the relations of three columns beyond their pairs, as a part of the mean strength of what pairs leave.
-Tuned; not measured."""
+"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength that pairs leave
+open.  Tuned; not measured.
+"""
 
 RELATIONS = 200
-"""Most relations of pairs that are put in at once: of wide tables some by chance, in proportion stronger.
-A safety limit."""
+"""Most random relations of pairs per replicate; in wide tables a random selection is made proportionally stronger.  A
+safety limit of time.
+"""
 
 TOGETHER = 16
-"""Most columns whose relations in threes are put in at once.  A safety limit."""
+"""Most columns that random three-column relations are drawn among in one replicate.  A safety limit of time."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""Of more pairs the relations in the model are found from this many rows.  A safety limit."""
+"""If there are more than MOST_PAIRS pairs, their dependence in the model is estimated from ROWS drawn rows.  Safety
+limits of time.
+"""
 
 SMALL_PRODUCT = 2**18
-"""Multiplications of a matrix product that is done at once: for more, threads are started that take longer than it does.
-A safety limit."""
+"""Multiplications in one matrix product; larger ones would start threads that take longer than the product itself.  A
+safety limit of time.
+"""
 
 FEW = 8
-"""Where so small a part of a matrix is not 0, its product takes less time without the zeros.  A safety limit."""
+"""A matrix is multiplied as a sparse one if fewer than 1 / FEW of its entries are nonzero.  A safety limit of time."""
 
 NEAR_EMPTY_Z = 3.0
-"""A cell whose model count is below this many stddevs of noise may be empty.  Tuned; not measured."""
+"""A cell whose model count is below this many standard deviations of its noise may in truth be empty.  Tuned; not
+measured.
+"""
 
 MAX_NEAR_EMPTY_FACTOR = 3.0
-"""Largest factor by which a replicate multiplies the rows of such a cell.  A safety limit."""
+"""Largest factor by which a replicate multiplies the rows of a near-empty cell.  A safety limit."""
 
 MAX_TREND_FACTOR = 2.0
-"""Upper end of the uniform multiplier of the within-bin trend, drawn per replicate and column; 1 is the trend that other
-columns predict, and the mean.  Tuned; not measured."""
+"""In each replicate the trend within a column's bins, as other columns predict it, is multiplied by a uniform number
+from 0 to this; its mean is 1. Tuned; not measured.
+"""
 
 LEAST_EXCESS = 0.01
-"""Dependence that the model has too much, as a part of the rows, below which it is left alone.  Tuned; not measured."""
+"""Dependence in the model beyond what scores show is corrected only from this fraction of the rows on.  Tuned; not
+measured.
+"""
 
 MOST_EXCESS = 3.0
-"""Most that a cell grows by, as a part of it, when dependence is taken away.  A numerical tolerance."""
+"""Largest relative growth of a cell when excess dependence is removed.  A numerical tolerance."""
 
 STRONGEST = 3.0
-"""Largest standard deviation of the relative change of a row's weight by all relations together.  Tuned on one table, hmeq;
-no sweep."""
+"""Largest standard deviation of the relative change of row weights by all random relations together; stronger changes
+are scaled down.  Tuned on one table, hmeq; no sweep.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Misspecification:
-    """Random relations that a release's measurements leave open.
+    """Random relations that a release did not measure but that may exist; replicates of the bootstrap include them.
 
     Parameters
     ----------
@@ -233,7 +254,7 @@ class Misspecification:
 
     @classmethod
     def of(cls, direct: GLSEstimates) -> Misspecification:
-        """Return the relations that the screening of a release leaves open."""
+        """Derive from a release's noisy scores how strong unmeasured relations may be."""
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
         beyond: list[float] = []
@@ -251,7 +272,7 @@ class Misspecification:
         return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct, tables))
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, for rows, (n, d) leaves, how many times as often they occur as the model says; >= 0."""
+        """Yield, ``size`` times, how often each row occurs relative to the model, (n,) >= 0, with random relations."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
     def unrecovered_rows(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
@@ -289,7 +310,7 @@ class Misspecification:
         return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, the relative change of the weight of rows, (n, d) leaves, by relations drawn anew."""
+        """Yield, ``size`` times, the relative change of row weights, (n,), by newly drawn random relations."""
         columns, refinements = RandomFunctions.of(self.direct.model), self.direct.model.refinements
         place = np.ascontiguousarray((leaves + columns.starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)
@@ -320,7 +341,10 @@ class Misspecification:
 
 
 def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique, float]:
-    """Return for each pair of columns about how far from independent it is: an L1 distance as a part of the rows."""
+    """Return each pair's estimated L1 distance from independence, as a fraction of the rows.
+
+    It comes from the noisy scores, or else from the model.
+    """
     found = direct.screened
     if found is not None and found.distances:
         return found.distances
@@ -329,7 +353,7 @@ def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique,
 
 
 def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dict[Clique, float]:
-    """Return how far from independent each two columns are in the model: an L1 distance as a part of the rows.
+    """Return each pair's L1 distance from independence in the model, as a fraction of the rows.
 
     Of very many pairs, in rows drawn from it, less what chance adds; the model's own tables are kept in ``tables``.
     """
@@ -351,14 +375,14 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
 
 
 def _towards_independence(table: FloatArray) -> FloatArray:
-    """Return by how much the cells of a pair would change, as a part of them, were the columns independent; bounded."""
+    """Return the relative change of a pair's cells that makes the columns independent, with an upper bound."""
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
     return np.minimum(change, MOST_EXCESS)
 
 
 def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Clique, AttenuationCorrection]:
-    """Return what is known of measured pairs whose relation is stronger than in the model."""
+    """Return the corrections for measured pairs whose relation is stronger in the noisy table than in the model."""
     found: dict[Clique, AttenuationCorrection] = {}
     for table in direct.fitting:
         if len(table.clique) != 2:
@@ -375,7 +399,7 @@ def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Cli
 
 
 def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> FloatArray:
-    """Return by what the rows of a column's cells may have to be multiplied, (cells, size): 1 where they stand out of noise.
+    """Return random factors for the rows of a column's near-empty cells, (cells, size); 1 for cells clear of noise.
 
     A model has no negative counts, so that cells which may well be empty have some rows in it.
     """
@@ -393,12 +417,15 @@ def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> Floa
 
 
 def _by_rank(functions: FloatArray) -> AnyArray:
-    """Return functions of the leaves by rank; in single precision."""
+    """Return functions of the leaves, transposed to (RANK, leaves), in single precision to save time."""
     return np.ascontiguousarray(functions.T, np.float32)
 
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
-    """Return the sum over pairs of columns of their height times the product of their values, (d, n); (n,)."""
+    """Return, for each point, the sum over pairs of columns of height times product of values, (n,).
+
+    ``values`` is (d, n).
+    """
     factors: Any = heights.astype(np.float32).T
     found, step = np.empty(values.shape[1], np.float32), max(64, SMALL_PRODUCT // len(values) ** 2)
     if FEW * np.count_nonzero(heights) < heights.size:
@@ -412,7 +439,10 @@ def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
 
 
 def _triple_products(values: AnyArray) -> AnyArray:
-    """Return the sum over all three columns of the product of their values, (d, n), by Newton's identity; (n,)."""
+    """Return, for each point, the sum over all triples of columns of the product of values, (n,).
+
+    By Newton's identity.
+    """
     squares = values * values
     first, second, third = values.sum(axis=0), squares.sum(axis=0), (squares * values).sum(axis=0)
     return np.asarray(((first * first - 3 * second) * first + 2 * third) / 6)

@@ -18,23 +18,24 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Random functions of a column; a relation is a sum of this many products.  Tuned; not measured."""
+"""Random functions per column: a random relation of two columns is a sum of this many products.  Tuned; not measured.
+"""
 
 WAVES = 6
-"""Cosines in a random function of an ordered column.  Tuned; not measured."""
+"""Cosines that a random function of an ordered column is made of.  Tuned; not measured."""
 
 DECAY = 2
-"""Power of a cosine's frequency by which it is divided: relations of real columns go one way more often than up and down.
-
-Chosen on hmeq and Males (docs/benchmarks/answers.md)."""
+"""A cosine of frequency f is divided by f to this power, as real relations are mostly monotone rather than wavy.  Tuned
+on hmeq and Males (docs/benchmarks/answers.md).
+"""
 
 SAMPLE = 500
-"""Rows by which the size of a random relation is found: to about 3 %.  Derived: 1 / sqrt(2 SAMPLE)."""
+"""Rows from which the size of a random relation is estimated, to about 3 %. Derived: 1 / sqrt(2 SAMPLE)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomFunctions:
-    """The leaves of all columns, one column after the other, and the cosines over columns that have an order.
+    """What is needed to draw random functions of all columns' leaves, from which random relations are made.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class RandomFunctions:
 
     @classmethod
     def of(cls, model: SyntheticModel) -> RandomFunctions:
-        """Return the random functions of a model's columns."""
+        """Prepare the random functions of a model's columns."""
         masses = [leaf_mass(model, j) for j in range(len(model.domain))]
         sizes = [len(mass) for mass in masses]
         starts = np.cumsum([0, *sizes])[:-1]
@@ -96,7 +97,7 @@ class RandomFunctions:
         )  # fmt: skip
 
     def drawn(self, rng: Generator) -> FloatArray:
-        """Return random functions of each column's leaves with mean 0, (leaves, RANK): smooth where there is an order."""
+        """Draw random functions of all columns' leaves with mean 0, (leaves, RANK); smooth where leaves are ordered."""
         values = rng.standard_normal((len(self.mass), RANK))
         heights = rng.standard_normal((len(self.starts), WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
         values[self.ordered] = np.einsum("iw,iwk->ik", self.waves, heights[self.column[self.ordered]])
@@ -104,17 +105,17 @@ class RandomFunctions:
         return values
 
     def between(self, functions: FloatArray) -> FloatArray:
-        """Return the mean of functions over each coarse cell, put on its leaves: what a measured table shows of them."""
+        """Return functions averaged over each coarse cell, (leaves, RANK): the part that a measured table shows."""
         return np.asarray((self.mean @ functions)[self.cell])
 
     def sizes(self, functions: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
-        """Return for pairs of columns the mean of the absolute sum of products of their functions, were they independent."""
+        """Return the mean absolute relation of pairs of columns ``a`` and ``b``, (pairs,), by which it is scaled."""
         drawn = functions.astype(np.float32)[self.sample]  # (d, SAMPLE, RANK)
         return np.asarray(np.abs(np.einsum("pik,pik->pi", drawn[a], drawn[b])).mean(axis=1, dtype=np.float64))
 
 
 def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
-    """Return the part of the model's rows in each leaf of a column, (leaves,)."""
+    """Return the model's share of rows in each leaf of a column, (leaves,)."""
     refinement = model.refinements[column]
     table = refinement.table()
     inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
@@ -122,7 +123,7 @@ def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
 
 
 def _in_order(axis: Axis) -> IntArray:
-    """Return the leaves that have an order, in it."""
+    """Return the leaves of regular numbers, in increasing order; none for levels."""
     if has_labels(axis.column):
         return np.zeros(0, np.int64)
     first = np.zeros(axis.size, np.int64)

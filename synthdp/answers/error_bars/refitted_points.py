@@ -27,25 +27,24 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_o
 from synthdp.randomness import Generator
 
 SWEEPS = 4
-"""Raking sweeps of a replicate.  Tuned; not measured."""
+"""Passes over all tables when a bootstrap replicate is fitted.  Tuned; not measured."""
 
 TOGETHER = 12
-"""Replicates fitted by one thread, at once.  A safety limit."""
+"""Replicates that one thread fits at once.  A safety limit of memory."""
 
 NEWTON_STEPS = 4
-"""Steps towards the root of one cell's equation; Newton's method from above squares the error in each.
-A numerical tolerance."""
+"""Newton steps for one cell's equation; from above, each squares the error.  A numerical tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Of products: the fit is not followed to the end.  A numerical tolerance."""
+"""Least ridge of products, since the fit is not run to the end.  A numerical tolerance."""
 
 _TINY = 1e-30
-"""Weight floor.  A numerical tolerance."""
+"""Least weight of a point, so that no logarithm or division fails.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Raked:
-    """One table at the points: where each lies among the cells that have one, and what the fits have to reach.
+    """One table in the fits of all replicates: each point's cell, the targets and the potentials.
 
     In single precision: an error bar needs few digits, and half the bytes take half the time.
     """
@@ -58,14 +57,14 @@ class _Raked:
     alone: Shape | None = None  # sizes of the axes, where only the interaction has to be reached; then of all cells
 
     def of(self, some: slice) -> _Raked:
-        """Return the same table of some replicates; its potentials are a copy."""
+        """Return the part of this table for some replicates; its potentials are a copy."""
         target, potential = (np.ascontiguousarray(part[:, some]) for part in (self.target, self.potential))
         return replace(self, target=target, potential=potential)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentTargets:
-    """Products of scores at the points, and what the fits have to reach; in single precision.
+    """The mean products that the fits of all replicates have to reach; in single precision.
 
     Parameters
     ----------
@@ -121,11 +120,14 @@ class MomentTargets:
         )  # fmt: skip
 
     def of_some(self, some: slice) -> MomentTargets:
-        """Return the targets of some replicates; its coefficients are a copy."""
+        """Return the targets for some replicates; the coefficients are a copy."""
         return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
 
     def factors(self, share: AnyArray) -> AnyArray:
-        """Change the coefficients by one step, and return the factors of weights that are (m, r) parts of the rows."""
+        """Take one Newton step of the coefficients in place, and return the factors of the weights, (m, r).
+
+        ``share`` are the weights now, (m, r), each column of sum 1.
+        """
         gap = self.target - self.products.T @ share - self.ridge * self.coefficients
         change = (DAMPING * np.linalg.solve(self.slope, gap)).astype(np.float32)
         exponent = self.products @ change
@@ -146,7 +148,7 @@ def refitted(
     merged: Sequence[NoisyTable] = (),
     products: MomentTargets | None = None,
 ) -> FloatArray:
-    """Return for each of some tables of points the weights that a fit to its noisy answers would give them, (m, r).
+    """Fit weights of the points to newly noised answers of each drawn table, as a release would; return them, (m, r).
 
     Parameters
     ----------
@@ -207,7 +209,7 @@ def refitted(
 def _raked_alone(
     table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
 ) -> _Raked:
-    """Return a table known by its interaction alone, with noise drawn anew, at the points."""
+    """Return a table whose interaction alone was measured, at the points, with new noise for each replicate."""
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)
     drawn = (sums @ rows).reshape(*axes, count)
@@ -218,7 +220,7 @@ def _raked_alone(
 
 
 def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | None) -> AnyArray:
-    """Return the weights of the points in some replicates, (m, r), from the (r,) equal ones that they start from."""
+    """Rake equal starting weights, (r,) one per replicate, to all tables; return the points' weights, (m, r)."""
     count, totals = len(raked[0].place), weight * len(raked[0].place)
     weights = np.tile(weight.astype(np.float32), (count, 1))
     for _ in range(SWEEPS):
@@ -233,7 +235,7 @@ def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | 
 
 
 def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
-    """Change the potentials of a table by one step each, and return the factors of its cells; see `proportional_step`.
+    """Take one step of a table's potentials in place, and return the factors of its cells; see `proportional_step`.
 
     The scale of the whole is left to the caller: at rest it makes no difference.
     """
@@ -253,7 +255,7 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
 
 
 def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, AnyArray]) -> FloatArray:
-    """Return the noise of some cells of a consistent table, (cells, r): its effects', spread evenly."""
+    """Return the noise of some cells of a consistent table, (cells, r), composed of the noise of its effects."""
     clique, sizes = table.clique, table.shape(shape)
     codes = np.unravel_index(cells, sizes)
     found = np.zeros(())
@@ -266,7 +268,7 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
 
 
 def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
-    """Return the noise of a merged table's effects: of its columns that of all codes, merged, else its own."""
+    """Return the noise of a merged table's effects: single columns' from tables of all codes, else its own."""
     found = {}
     for part in subsets_of(table.clique):
         axes = tuple(table.clique.index(j) for j in part)
@@ -280,20 +282,20 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: An
 
 
 def sums_of(place: IntArray, size: int) -> Sparse:
-    """Return what sums values by their places, (size, values): one entry a column, in single precision."""
+    """Return the sparse matrix, (size, values), that sums values by their places."""
     entries = (np.ones(len(place), np.float32), place, np.arange(len(place) + 1))
     return sparse.csc_array(entries, shape=(size, len(place)))
 
 
 def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
-    """Return independent normal noise, in single precision: tables have many cells, and an error bar few digits."""
+    """Return independent normal noise of a shape, in single precision to save time."""
     found = rng.standard_normal(shape, np.float32)
     found *= np.float32(stddev)
     return found
 
 
 def _centred(values: AnyArray) -> AnyArray:
-    """Change values so that they have mean 0 along every axis but the last, and return them."""
+    """Subtract in place the means along every axis but the last (replicates), and return the values."""
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)
     return values

@@ -41,16 +41,18 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel
 
 PERSONS, ROWS = 30_000, 120_000
-"""Most persons, and about the most rows, that are drawn for the estimates.  A safety limit of time."""
+"""Most persons drawn for the estimates, and about the most rows.  A safety limit of time."""
 
 FEWEST = 5_000
-"""Persons that are drawn however many rows they have.  A safety limit."""
+"""Fewest persons drawn for the estimates, however many rows each has, for accuracy.  A safety limit."""
 
 NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
 """What an error says where no synthetic row meets a condition."""
 
 BLOCKS = 12
-"""Parts of the drawn persons, whose answers differ as chance makes them.  Tuned; not measured."""
+"""Parts into which the drawn persons are divided; the spread of the parts' answers is the error of drawing.  Tuned; not
+measured.
+"""
 
 
 def answer(
@@ -87,7 +89,7 @@ def answer(
 
 @lru_cache(maxsize=2)
 def asker(model: DatabaseModel, measurements: tuple[Measurements, ...]) -> DatabaseAsker:
-    """Return what answers questions about one release; the last ones are kept, with their replicates."""
+    """Return the object that answers questions about one release; recent ones are cached with their replicates."""
     return DatabaseAsker(model, measurements)
 
 
@@ -130,7 +132,7 @@ class DatabaseAsker:
 
     @cached_property
     def persons(self) -> Drawn:
-        """Persons for the estimates."""
+        """Persons drawn from the model, for the estimates."""
         rng = generator(self.random_state)
         some = self.model.draw(500, rng)[0]
         rows = sum(len(one) for one in some.tables) / 500
@@ -139,20 +141,20 @@ class DatabaseAsker:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """How many persons each of them stands for: nearer to the noisy tables than the model, which smooths them."""
+        """(persons,) how many persons each drawn one stands for, raked to the noisy tables, which the model smooths."""
         base = np.full(len(self.persons), self.known.total / len(self.persons))
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
 
     @cached_property
     def replicates(self) -> DatabaseReplicates:
-        """The databases that are drawn, and their fits."""
+        """The bootstrap replicates, for standard errors."""
         rng = generator(self.random_state + 1)
         rows = sum(self.persons.rows(i) for i in range(len(self.model.schema.names))) / len(self.persons)
         drawn = Drawn(self.model, self.model.draw(pool_size(rows), rng)[0], rng)
         return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Return the model's answers and how far they may be off as persons are drawn, (size,) each."""
+        """Return the model's answers and the errors from drawing finitely many persons, (size,) each."""
         persons, weights = len(self.persons), self.weights
         block = np.arange(persons) * BLOCKS // persons
         in_block = self.known.total / np.bincount(block, weights)
@@ -162,7 +164,7 @@ class DatabaseAsker:
         return estimate, np.nan_to_num(chance)
 
     def _error(self, asked: Asked, features: Features, estimate: FloatArray) -> FloatArray:
-        """Return the standard errors by the replicates, (size,)."""
+        """Return the standard errors of the answers, (size,), from the bootstrap replicates."""
         mine = asked.features(self.replicates.drawn)
         stddev = self.replicates.errors(lambda weights: asked.answer(mine.sums(weights)), features.size)
         match asked.question:
@@ -173,12 +175,12 @@ class DatabaseAsker:
         return stddev
 
     def _with_unseen(self, asked: Asked, features: Features, stddev: FloatArray) -> FloatArray:
-        """Return standard errors that know of rows which no person drawn has: rare levels drown in the noise."""
+        """Return standard errors, (size,), that include rare rows hidden by noise, which no drawn person has."""
         sums = features.sums(self.weights)
         counted = sums[1] if isinstance(asked.question, Share) else sums[0]
         rows = self._rows_of(asked.of)  # noise of one person is noise of all the rows that such a person has
         each = float(self.weights @ rows) / max(float(self.weights @ (rows > 0)), 1.0)
-        unseen = self.known.unseen([*asked.terms.values()]) * self.known.total * each
+        unseen = self.known.unseen([*asked.terms.values()], asked.layout) * self.known.total * each
         unseen *= np.exp(-counted / max(unseen, 1e-9))
         drawn = np.maximum(counted - asked.features(self.replicates.drawn).sums(self.replicates.base)[-1], 0.0)
         scale = np.maximum(sums[0], 1.0) if isinstance(asked.question, Share) else 1.0
@@ -190,10 +192,11 @@ class DatabaseAsker:
         return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
 
     def _attenuated(self, asked: Asked, estimate: FloatArray) -> FloatArray:
-        """Return how much nearer to 0 than the truth a correlation may be, as values are independent within groups.
+        """Return how much closer to 0 a correlation may be than in truth, (size,): groups hide relations within them.
 
-        Of two numbers that go together as normal ones do, groups show the part of their correlation that the variance of
-        the means of groups is of the whole; how far it goes on within them is taken as even from none to twice as much.
+        Of two numbers that go together as normal ones do, groups show the part of their correlation that the variance
+        of the means of groups is of the whole; how far it goes on within them is taken as even from none to twice as
+        much.
         """
         if not isinstance(asked.question, Correlation):
             return np.zeros(len(estimate))
@@ -202,7 +205,7 @@ class DatabaseAsker:
         return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
 
     def _between(self, term: Term) -> float:
-        """Return the part of a number's variance that is between the groups in which pairs are measured."""
+        """Return the fraction of a number's variance between the groups in which its pairs were measured."""
         groupings = [
             one.table.grouping for one in self.known.measured
             if (one.table.table, one.table.attribute) == (term.table, term.name) and one.table.other_grouping is not None
@@ -220,7 +223,7 @@ class DatabaseAsker:
     def _shown(
         self, asked: Asked, labels: dict[str, list[Any]], estimate: FloatArray, stddev: FloatArray, basis: list[str]
     ) -> Answers:
-        """Return estimates as answers, with intervals that stay within what the question's answer may be."""
+        """Return estimates as answers, with intervals restricted to possible values of the statistic."""
         estimate, stddev = _without_gaps(asked, estimate, stddev)
         match asked.question:
             case Share():
@@ -235,7 +238,7 @@ class DatabaseAsker:
         return with_intervals(labels, estimate, stddev, basis)
 
     def _quantile(self, asked: Asked, question: Quantile) -> Answers:
-        """Answer quantiles of the persons drawn; they have the errors of the part of the rows below them."""
+        """Answer quantiles from the drawn persons, with intervals from the error of the share of rows below them."""
         features = asked.features(self.persons)
         mine, replicates = asked.features(self.replicates.drawn), self.replicates
         shares = np.array(question.q)
@@ -276,7 +279,7 @@ class DatabaseAsker:
 
 
 def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return answers of which those that no person drawn says anything of are as wide as can be.
+    """Replace answers that no drawn person tells anything of by the widest possible interval.
 
     Raises
     ------
@@ -293,7 +296,7 @@ def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tup
 
 
 def _widest(asked: Asked) -> tuple[float, float]:
-    """Return between which numbers an answer lies whatever the rows are."""
+    """Return the least and the largest possible value of an answer, whatever the rows are."""
     match asked.question:
         case Share():
             return 0.0, 1.0
@@ -309,19 +312,19 @@ def _widest(asked: Asked) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Below:
-    """Which rows, of which persons, lie below some values, (n, q)."""
+    """Which rows lie below some values, (n, q), and the person of each row, (n,)."""
 
     owner: IntArray
     below: BoolArray
 
     def parts(self, weights: FloatArray) -> FloatArray:
-        """Return the parts of the rows, (q,), that do."""
+        """Return the weighted share of rows below each value, (q,)."""
         of_row = weights[self.owner]
         return np.asarray(of_row @ self.below / max(float(of_row.sum()), 1e-12))
 
 
 def _at(values: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return the least of some sorted values up to which a share of their weights lies."""
+    """Return weighted quantiles of sorted values: the least value with at least each share of the weight below it."""
     reached = np.cumsum(weights) / weights.sum()
     place = np.searchsorted(reached, np.clip(shares, 0.0, 1.0) - 1e-12)
     return np.asarray(values[np.minimum(place, len(values) - 1)])

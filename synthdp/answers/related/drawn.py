@@ -23,7 +23,7 @@ from synthdp.schema.schema import Schema
 
 @dataclass(slots=True, eq=False)
 class Drawn:
-    """Some persons of a model, with the values of all columns.
+    """Persons drawn from a model, with values within cells, as questions need them.
 
     Parameters
     ----------
@@ -44,24 +44,24 @@ class Drawn:
         return len(self.persons)
 
     def rows(self, table: int) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return len(self.persons.tables[table])
 
     def places(self, table: int, above: int) -> IntArray:
-        """Return for each row of a table the position of its row in a table above, or its own."""
+        """Return, for each row of a table, the position of its row in an ancestor table (or itself), (rows,)."""
         if table == above:
             return np.arange(self.rows(table))
         return self.persons.ancestor(table, above)
 
     def indices(self, table: int, column: str) -> IntArray:
-        """Return the grid point of each row of a table in one of its modelled columns."""
+        """Return the grid index of each row in a modelled column, (rows,)."""
         if (table, column) not in self._indices:
             found = self.model.grid_indices(self.persons, table, column, self.rng)
             self._indices[table, column] = found.astype(np.int64)
         return self._indices[table, column]
 
     def numbers(self, term: Term) -> tuple[FloatArray, BoolArray]:
-        """Return for each row of the term's table a number, and whether there is one."""
+        """Return the number that a term has in each row of its table, and whether there is one, (rows,) each."""
         if term.child >= 0 and term.summary != ROWS:
             return self._summary(term)
         column = column_of(self.model.layout, term)
@@ -78,7 +78,7 @@ class Drawn:
         return values[indices], there[indices].astype(np.bool_)
 
     def groups(self, term: Term, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
-        """Return the group of each row of the term's table, -1 for none, and the labels of the groups."""
+        """Return the group of each row of the term's table, (rows,), -1 for none, and the groups' labels."""
         if term.child >= 0 and term.summary != ROWS:
             raise ParameterError(
                 f"rows cannot be grouped by the {term.summary} of {term.name!r}: count the rows whose "
@@ -92,7 +92,7 @@ class Drawn:
         return groups[leads][self.indices(term.table, source)], labels
 
     def holds(self, comparison: Comparison, term: Term) -> BoolArray:
-        """Return for which rows of the term's table a comparison holds."""
+        """Return which rows of the term's table satisfy a comparison, (rows,)."""
         if term.child >= 0 and term.summary != ROWS:
             values, there = self._summary(term)
             return compared(comparison, values, there)
@@ -112,12 +112,12 @@ class Drawn:
         return schema.tables[schema.names[term.table]]
 
     def _count(self, term: Term) -> IntArray:
-        """Return how many rows of its child table each row has."""
+        """Return how many rows of the child table belong to each row, (rows,)."""
         below = self.persons.tables[term.child]
         return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
 
     def _summary(self, term: Term) -> tuple[FloatArray, BoolArray]:
-        """Return a number of each row that its rows in the child table make together."""
+        """Return a summary (such as the mean) of each row's child rows, and whether there is one, (rows,) each."""
         rows, n = self.persons.tables[term.child], self.rows(term.table)
         values, there = self.numbers(Term(term.child, term.name))
         parent = rows.parent[there]
@@ -141,7 +141,7 @@ class Drawn:
 
 
 def within_cells(model: DatabaseModel, drawn: Drawn) -> Mapping[tuple[int, str], FloatArray]:
-    """Return by table and ordered column where in its cell each row's value lies, from -1 to 1; 0 where it is alone."""
+    """Return each row's position within its cell, from -1 to 1, by table and ordered column; 0 in one-value cells."""
     found: dict[tuple[int, str], FloatArray] = {}
     for i, table in enumerate(model.layout.tables):
         for name, axis in table.axes.items():

@@ -26,19 +26,22 @@ from synthdp.queries.related.person_tables import (
 from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
-"""Most standard deviations of the noise that a measured relation is taken to be strong: it is found then, but for noise."""
+"""The strength of a measured relation is capped at this many standard deviations of its noise, since a fit finds
+stronger ones up to noise.  A convention.
+"""
 
 FAINT = 3.0
-"""Standard deviations of noise from 0 up to which a cell hardly stands out of it.  A convention."""
+"""A cell counts as hardly standing out of noise if it is within this many standard deviations of 0. A convention."""
 
 CHANCE = 0.8
-"""Of a cell that holds n persons: mean absolute difference of two draws of them is at most this much of the root of n.
-Derived: sqrt(2 / pi), rounded up."""
+"""In a cell of n persons chance makes a mean absolute difference of at most this times sqrt(n). Derived: sqrt(2 / pi),
+rounded up.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A table that the model was fitted to.
+    """A noisy table that the model was fitted to, and how strong the relation in it may be.
 
     Parameters
     ----------
@@ -59,13 +62,13 @@ class Measured:
 
     @property
     def kept(self) -> float:
-        """The part of a difference that a fit takes over, where the rest is thought to be noise."""
+        """The fraction of a difference that a fit takes over, the rest being attributed to noise."""
         return self.strength**2 / (self.strength**2 + self.stddev**2) if self.stddev > 0 else 1.0
 
     def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
-        """Return noisy cells, (cells, r); cells that hardly stand out of noise are shrunk towards their mean.
+        """Return noisy cells, (cells, r), where cells of one-way tables close to 0 are shrunk towards their mean.
 
-        Of one-way tables only.  Such cells are mostly empty; one by one, and cut at 0, they would make a tail of noise.
+        Such cells are mostly empty; one by one, and cut at 0, they would make a tail of noise.
         """
         if self.table.kind is not Kind.ONE:
             return counts
@@ -82,7 +85,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A table that was not measured, whose distance from the model was.
+    """A table that was scored but not measured, with its distance from the model.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredDatabase:
-    """What a release's measurements say.
+    """What a release's noisy answers say about persons: their number, measured tables and scored ones.
 
     Parameters
     ----------
@@ -117,7 +120,7 @@ class MeasuredDatabase:
 
     @classmethod
     def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
-        """Return what the measurements of a release say of persons whose rows have the cells of ``layout``."""
+        """Collect what the noisy answers of a release say, over the cells of ``layout``."""
         total, error = 1.0, 0.0
         measured: list[Measured] = []
         for cells, table, noisy, stddev in noisy_person_tables(measurements):
@@ -131,10 +134,13 @@ class MeasuredDatabase:
         scored = [pair for one in measurements for pair in _scores(one, known)]
         return cls(total, error, tuple(measured), tuple(scored))
 
-    def unseen(self, terms: Sequence[Term]) -> float:
-        """Return which part of the rows noise may hide, where some columns are asked for: of the one that is known best."""
+    def unseen(self, terms: Sequence[Term], layout: Layout) -> float:
+        """Return which part of the rows noise may hide, where some columns are asked for: of the one that is known best.
+
+        A level of a column that is counted by periods is hidden by the noise of all its counts together.
+        """
         found = [
-            one.stddev / self.total
+            one.stddev * math.sqrt(one.table.sizes(layout)[0]) / self.total
             for one in self.measured for term in terms
             if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (term.table, term.name)
         ]  # fmt: skip
@@ -142,14 +148,14 @@ class MeasuredDatabase:
 
 
 def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyPersonTable]:
-    """Yield the noisy tables of persons among the answers of a release."""
+    """Yield all noisy tables of persons among the answers of a release."""
     for one in measurements:
         if isinstance(one.queries, PersonTables):
             yield from one.queries.noisy_tables(one.answers, one.stddev)
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
-    """Return a table that was measured over other cells as one over ``layout``'s; ``None`` if these cut through its.
+    """Return a measured table with its cells expressed in ``layout``'s; ``None`` if those cut through its cells.
 
     One-way tables only: others are over the cells of the model.
     """
@@ -161,7 +167,7 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
-    """Return how strong a measured relation is beyond its margins; what has no margins is as strong as can be."""
+    """Return the strength of a measured relation beyond margins and noise; the cap for tables without margins."""
     if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)
     if table.symmetric:
@@ -173,7 +179,7 @@ def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
 
 
 def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> list[Scored]:
-    """Return the tables that were scored and not measured, with distances shrunk towards all of them."""
+    """Return the tables that were scored and not measured, with their distances shrunk towards the mean."""
     scores = one.queries
     if not isinstance(scores, PersonDistances):
         return []

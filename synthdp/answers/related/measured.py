@@ -68,7 +68,7 @@ def by_noisy_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """What all noisy tables of an attribute of persons say of its leaves, by least squares.
+    """A person's attribute as counted by all its noisy tables, combined by least squares.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class _Counted:
     leaves: FineBinEstimates
 
     def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
-        """Return the mean of a function of grid points over each leaf."""
+        """Return the mean of a function of grid points over each leaf, (leaves,)."""
         if term.summary != ROWS:
             return leaf_means(self.axis, values)
         rows = layout.rows_of_count(term.child)
@@ -91,7 +91,10 @@ class _Counted:
         return np.where(possible, values[np.minimum(rows, len(values) - 1)], 0.0)
 
     def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
-        """Return the standard error of the sum of a function over persons: of noise, and of where in a leaf they are."""
+        """Return the standard error of a function summed over persons.
+
+        It includes noise, and where in a leaf the persons lie.
+        """
         means, squares = (self.means(layout, term, one) for one in (values, values**2))
         uneven = (
             intraclass_correlation(self.leaves, self.axis) if term.summary != ROWS and self.axis.grid.ordered else 0.0
@@ -101,7 +104,7 @@ class _Counted:
 
 
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
-    """Return what the noisy tables of an attribute of persons say; ``None`` where there is none."""
+    """Combine all noisy tables of a person's attribute; ``None`` if there is none."""
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):
         axis = layout.axis(0, term.name)
@@ -121,12 +124,12 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
 
 
 def _is_of_parts(axis: Axis) -> bool:
-    """Whether all cells but the last are runs of neighbours, as parts of cells are; classes of round numbers are not."""
+    """Return whether an axis divides cells into runs of neighbours, rather than classes of round numbers."""
     return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
 
 
 def _where(layout: Layout, term: Term, node: Node | None) -> FloatArray:
-    """Return 1 for the grid points of a term at which a condition holds, else 0."""
+    """Return 1 for each grid point of a term that meets a condition, else 0, (releasable,)."""
     column = column_of(layout, term)
     if node is None:
         return np.ones(grid_of(column).releasable)

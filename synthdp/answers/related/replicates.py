@@ -26,41 +26,47 @@ from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
 
 REPLICATES = 24
-"""As of one table: a standard error then has a relative error of about 14 %.  Derived: 1 / sqrt(2 REPLICATES)."""
+"""Number of bootstrap replicates, as for one table: a standard error then has a relative error of about 14 %. Derived:
+1 / sqrt(2 REPLICATES).
+"""
 
 POOL, POOL_ROWS = 6_000, 60_000
-"""Most persons and rows of the pool.  A safety limit of time."""
+"""Most persons, and about the most rows, of the pool that all replicates share.  A safety limit of time."""
 
 FEWEST = 1_000
-"""Persons of the pool, however many rows they have.  A safety limit."""
+"""Fewest persons in the pool, however many rows each has, for accuracy.  A safety limit."""
 
 RANK = 4
-"""Random functions of an axis; a relation is a sum of this many products.  Tuned; not measured."""
+"""A random relation of two axes is a sum of this many products of random functions.  Tuned; not measured."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
-"""Sweeps of raking, and Newton steps of each, of a replicate.  A safety limit of time."""
+"""Passes over all tables, and Newton steps in each, when a replicate is fitted.  A safety limit of time."""
 
 GENTLE = 0.3
-"""Standard deviation of the relative change of a person's weight to which all relations together are scaled: what they do to
-an answer is taken as proportional.  A numerical tolerance."""
+"""Random relations are scaled down to at most this relative standard deviation of persons' weights.  Their effect on an
+answer is scaled up again, as if proportional. A numerical tolerance.
+"""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Strength of the relations of three attributes, as a part of the mean strength of pairs'; and how many at once.
-Tuned; not measured; the number is a safety limit of time."""
+"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs', and how many are drawn
+at once.  Tuned; not measured; the number is a safety limit of time.
+"""
 
 GOING_ON = 2.0
-"""Most that a density goes on within a cell as its neighbours say, drawn evenly from 0.  Tuned; not measured."""
+"""Within a cell, the slope of a density is taken as its neighbours suggest, times a uniform number from 0 to this.
+Tuned; not measured.
+"""
 
 UNEVEN = 0.2
-"""Standard deviation of the slope of a density within a cell, beside.  Tuned; not measured."""
+"""Standard deviation of a further random slope of the density within a cell.  Tuned; not measured."""
 
 _TINY = 1e-30
-"""Least weight.  A numerical tolerance."""
+"""Least weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseReplicates:
-    """Databases and the fits to their noisy tables, as weights of one pool of persons.
+    """Bootstrap replicates of a database and their fits, as weights of one pool of persons.
 
     Parameters
     ----------
@@ -79,7 +85,7 @@ class DatabaseReplicates:
 
     @classmethod
     def of(cls, drawn: Drawn, known: MeasuredDatabase, rng: Generator, *, size: int = REPLICATES) -> DatabaseReplicates:
-        """Draw databases, measure and fit them."""
+        """Draw databases, measure them with noise, and fit weights to the answers, ``size`` times."""
         persons, total = drawn.persons, known.total
         even = np.full(len(drawn), total / len(drawn))
         base = refitted(persons, known.measured, even, np.array([total]))[:, 0]
@@ -95,7 +101,7 @@ class DatabaseReplicates:
         return cls(drawn, base, ((chance, found, 1.0), (related, without, 1 / gentle)))
 
     def errors(self, answer: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
-        """Return the standard errors, (size,), of a function of the persons' weights."""
+        """Return the standard errors, (size,), of an answer that is a function of the persons' weights."""
         parts = []
         for rows, fitted, times in self.pairs:
             some = [times * (answer(b) - answer(a)) for a, b in zip(rows.T, fitted.T, strict=True)]
@@ -104,12 +110,15 @@ class DatabaseReplicates:
 
 
 def pool_size(rows_per_person: float) -> int:
-    """Return how many persons a pool has, who have a number of rows each in all tables."""
+    """Return the number of persons in the pool: fewer if each has many rows, to limit time."""
     return int(np.clip(POOL_ROWS / max(rows_per_person, 1.0), FEWEST, POOL))
 
 
 def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
-    """Return the (cells, persons) part of one that each person adds to each cell of a table."""
+    """Return the sparse matrix, (cells, persons), of what each person adds to each cell of a table.
+
+    A person's entries sum to at most 1.
+    """
     rows, cells, weights = table.entries(persons)
     owner = rows if table.table == 0 else persons.ancestor(table.table, 0)[rows]
     shape = (math.prod(table.sizes(persons.layout)), len(persons))
@@ -117,7 +126,7 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
 
 
 def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
-    """Return (m, size) relative changes of the weight of persons, by random relations."""
+    """Return relative changes of persons' weights, (m, size), by random relations that were not measured."""
     change = np.zeros((len(base), size))
     for measured in known.measured:
         change += _relation(measured.table, drawn.persons, base, rng, size, strength=measured.strength, mean=False)
@@ -132,9 +141,10 @@ def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Gener
 def _relation(
     table: PersonTable, persons: Persons, base: FloatArray, rng: Generator, size: int, *, strength: float, mean: bool
 ) -> FloatArray:
-    """Return (m, size) relative changes that move a table by some strength: in the mean a sum of absolute differences.
+    """Return relative changes of persons' weights, (m, size), that move a table by a given strength.
 
-    Two numbers mostly go up and down together: about half of a relation of theirs is that.
+    With ``mean``, strength is the sum of absolute differences, else the root mean square.  Two numbers mostly go up and
+    down together: about half of a relation of theirs is that.
     """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)
@@ -157,7 +167,7 @@ def _relation(
 
 
 def _trend(grouping: Grouping | None, count: int) -> FloatArray:
-    """Return how far up each of ``count`` groups of a number is, of variance 1; 0 for groups that are no numbers."""
+    """Return a linear trend over the ``count`` groups of a number, of variance 1; 0 for groups that are no numbers."""
     found = np.zeros(count)
     if grouping is not None:
         ranked = np.flatnonzero(grouping.ranked)
@@ -168,7 +178,7 @@ def _trend(grouping: Grouping | None, count: int) -> FloatArray:
 
 
 def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> FloatArray:
-    """Return (m, size) relative changes by relations of three attributes of a row and those above it."""
+    """Return relative changes of persons' weights, (m, size), by random relations of three attributes."""
     change = np.zeros((len(persons), size))
     if strength <= 0:
         return change
@@ -194,7 +204,7 @@ def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> Fl
 
 
 def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield for each attribute of a table and of those above it, which table has it and the cell of each row."""
+    """Yield each attribute of a table and of its ancestors: its table's position, and each row's cell, (rows,)."""
     for level in (i, *persons.layout.ancestors(i)):
         place = np.arange(len(persons.tables[i])) if level == i else persons.ancestor(i, level)
         rows, table = persons.tables[level], persons.layout.tables[level]
@@ -205,14 +215,14 @@ def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
 
 
 def _function(cells: IntArray, rng: Generator) -> FloatArray:
-    """Return a random function of cells, of mean 0 and variance 1."""
+    """Return a random function of cells evaluated at each row, (rows,), of mean 0 and variance 1."""
     values = rng.standard_normal(int(cells.max(initial=0)) + 1)[cells]
     values = values - values.mean()
     return np.asarray(values / max(float(values.std()), 1e-9))
 
 
 def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
-    """Return (m, size) relative changes by densities that go on, or are uneven, within the cells of numbers."""
+    """Return relative changes of persons' weights, (m, size), by uneven densities within the cells of numbers."""
     persons = drawn.persons
     change = np.zeros((len(persons), size))
     for (i, name), place in within_cells(drawn.model, drawn).items():
@@ -231,7 +241,7 @@ def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
 
 @dataclass(slots=True, eq=False)
 class _Raked:
-    """One table of the pool: what the fits have to reach, in multiples of the ridge."""
+    """One table in the fits of all replicates; targets are in multiples of the ridge."""
 
     matrix: Sparse
     back: Sparse
@@ -249,7 +259,7 @@ def refitted(
     rows: FloatArray | None = None,
     rng: Generator | None = None,
 ) -> FloatArray:
-    """Return the weights, (m, r), that bring some persons near to noisy tables: the release's own, or databases'.
+    """Rake persons' weights to noisy tables and return them, (m, r): the release's own tables, or drawn databases'.
 
     Parameters
     ----------
@@ -289,7 +299,7 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Change the potentials of a table by one step each, and return the changes; see `error_bars.refitted_points`."""
+    """Take one step of a table's potentials in place, and return their changes; see `error_bars.refitted_points`."""
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))

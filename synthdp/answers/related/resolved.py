@@ -34,12 +34,12 @@ from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
 
 Asking = Marginal | Count | Share | Sum | Mean | Variance | Correlation | Quantile
-"""Questions that several tables answer."""
+"""The kinds of questions that a release of several tables can answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What persons add to the sums of a question, row by row.
+    """What the rows of some persons add to the sums that answer a question.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class Features:
     size: int
 
     def sums(self, weights: FloatArray) -> FloatArray:
-        """Return (features, size) sums over rows, of persons that count as often as their weights say."""
+        """Return the sums over rows, (features, size), with persons weighted by ``weights``, (persons,)."""
         of_row = weights[self.owner]
         return np.stack([np.bincount(self.group, of_row * one, self.size) for one in self.values.T])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A question, with what its names mean.
+    """A question about several tables, with its names resolved to columns and the table whose rows count.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ class Asked:
             self._check_numbers()
 
     def column(self, name: str) -> Column | None:
-        """Return the declaration of a column; ``None`` for a summary."""
+        """Return the declaration of a named column; ``None`` for a summary of child rows."""
         term = self.terms[name]
         return None if term.child >= 0 else column_of(self.layout, term)
 
     def features(self, drawn: Drawn) -> Features:
-        """Return what some persons add to the sums."""
+        """Return what some drawn persons add to the question's sums."""
         question = self.question
         inside = self._met(drawn, getattr(question, "where", None))
         group, labels, size = self._grouped(drawn)
@@ -148,7 +148,7 @@ class Asked:
         return Features(drawn.places(self.of, 0)[rows], group[rows], values, labels, size)
 
     def answer(self, sums: FloatArray) -> FloatArray:
-        """Return the (size,) answers that some sums, (features, size), give."""
+        """Return the answers, (size,), computed from sums, (features, size)."""
         match self.question:
             case Share():
                 return np.asarray(sums[1] / positive(sums[0]))
@@ -159,7 +159,7 @@ class Asked:
         return np.asarray(sums[0])
 
     def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
-        """Return for which rows of the table that counts a condition holds, or does of one of their rows below."""
+        """Return which rows of the counted table meet a condition, or have a row below that does, (rows,)."""
         if node is None:
             return np.ones(drawn.rows(self.of), np.bool_)
         level = self._level(node)
@@ -175,18 +175,18 @@ class Asked:
         return met
 
     def _level(self, node: Node) -> int:
-        """Return the lowest table that a condition is about."""
+        """Return the lowest table whose rows a condition needs."""
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
-        """Return a term's values and a mask of the values that are there, one for each row that the question is about."""
+        """Return a named number for each row of the counted table, and whether there is one, (rows,) each."""
         term = self.terms[name]
         values, there = drawn.numbers(term)
         places = drawn.places(self.of, term.table)
         return values[places], there[places]
 
     def _grouped(self, drawn: Drawn) -> tuple[IntArray, dict[str, list[Any]], int]:
-        """Return which answer each row is part of, -1 for none, and what the answers are about."""
+        """Return each row's answer, (rows,), -1 for none; the answers' labels; and their number."""
         names = _groups(self.question)
         bins = dict(self.question.bins) if isinstance(self.question, Marginal) else {}
         found = []
@@ -205,10 +205,7 @@ class Asked:
         return np.where(nowhere, -1, group), listed, math.prod(shape)
 
     def _check_numbers(self) -> None:
-        """Raise ParameterError unless columns have the statistic that is asked of them.
-
-        And a weight is not negative.
-        """
+        """Raise ParameterError unless the columns have the statistic asked for and no weight can be negative."""
         what = type(self.question).__name__.lower()
         for name in _values(self.question):
             column = self.column(name)
@@ -227,7 +224,7 @@ class Asked:
 
 
 def _values(question: Asking) -> list[str]:
-    """Return the names of what is summed."""
+    """Return the names of the columns whose numbers a question uses."""
     found: list[str] = []
     match question:
         case Sum() | Mean() | Variance() | Quantile():
@@ -244,7 +241,7 @@ def _groups(question: Asking) -> Sequence[str]:
 
 
 def _conditions(question: Asking) -> list[Node]:
-    """Return the conditions of a question; a share's together with that on all rows."""
+    """Return a question's conditions, the one of a share joined with the one on all rows."""
     where = getattr(question, "where", None)
     found = [] if where is None else [where]
     if isinstance(question, Share):

@@ -16,15 +16,15 @@ from synthdp.schema.column import Column
 from synthdp.schema.columns import Integer
 
 ROWS = "rows"
-"""What the number of rows is called."""
+"""How users name the number of child rows, as in ``visits.rows``."""
 
 SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
-"""What a number of several rows is summarised by."""
+"""How users name summaries of child rows, as in ``visits.cost.mean``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing that a question names.
+    """What a name in a question stands for: a column, a number of child rows, or a summary of them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Term:
 
 
 def term_of(layout: Layout, name: str) -> Term:
-    """Return what a name means.
+    """Return what a name in a question stands for; raise ParameterError if it is unknown or ambiguous.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def term_of(layout: Layout, name: str) -> Term:
 
 
 def column_of(layout: Layout, term: Term) -> Column:
-    """Return the declaration of a column or of a number of rows."""
+    """Return the declaration of a column, or of a number of child rows."""
     if term.summary == ROWS:
         return Integer(0, layout.tables[term.child].at_most)
     return layout.schema.tables[layout.schema.names[term.table]].outputs[term.name]
@@ -120,7 +120,7 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
 
 
 def _column(layout: Layout, table: int, name: str) -> Term:
-    """Return the term of a column; raise ParameterError for an identifier or a derived column."""
+    """Return the term of a plain column; raise ParameterError for an identifier or a computed column."""
     schema, one = layout.schema.tables[layout.schema.names[table]], layout.tables[table]
     if schema.outputs[name].names_rows:
         raise ParameterError(
@@ -134,7 +134,7 @@ def _column(layout: Layout, table: int, name: str) -> Term:
 
 
 def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
-    """Return the term of a summary of a child table's column, such as its mean; raise ParameterError if it has none."""
+    """Return the term of a summary of a child table's column; raise ParameterError if the column has none."""
     table = layout.tables[child]
     kind = layout.schema.tables[table.name].outputs[column]
     if kind.quantity not in ("number", "truth"):
@@ -148,6 +148,6 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
 
 
 def _names(layout: Layout, i: int) -> str:
-    """Return the names of a table's terms as a text, for errors."""
+    """Return the names that a question may use of a table, as text for error messages."""
     schema = layout.schema.tables[layout.schema.names[i]]
     return ", ".join([*schema.outputs, *([ROWS] if layout.tables[i].parent >= 0 else [])])

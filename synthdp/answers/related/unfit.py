@@ -14,7 +14,7 @@ from synthdp.queries.related.person_tables import Kind
 
 
 class Unusual(NamedTuple):
-    """Persons of whom something is unlike the others, as noise lets it be seen.
+    """A group of unusual persons, such as those without a root row, with their noisy number.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ class Unusual(NamedTuple):
     stddev: float
 
     def is_clear(self, among: int) -> bool:
-        """Return whether there are more than noise explains, where so many such numbers are looked at."""
+        """Return whether the number exceeds what noise explains, if ``among`` such numbers are looked at."""
         return self.persons > beyond_noise(self.stddev, among)
 
 
 def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> list[Unusual]:
-    """Return how many persons have no root row, several, or rows that were not used, by the first question of a release."""
+    """Return the noisy numbers of persons with no root row, with several, and with rows that were not used."""
     found = []
     for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:
@@ -44,18 +44,18 @@ def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> lis
             missing = [code for code in range(len(states) - 1) if code & NO_PARENT_ROW]
             several = [code for code in range(len(states) - 1) if code == REPEATED_ROW]
             root = layout.schema.root
-            for words, codes in (("without a row", missing), ("with more than one row", several)):
+            for words, codes in (("have no row", missing), ("have more than one row", several)):
                 number = float(states[codes].sum())
                 found.append(Unusual(f"persons {words} of {root}", max(0.0, number), stddev * math.sqrt(len(codes))))
         of = next((one.name for one in layout.tables[1:] if one.left_out == table.attribute), None)
         if of is not None:
             number = max(0.0, float(noisy[0, 1]))
-            found.append(Unusual(f"persons some of whose rows of {of} are not used", number, stddev))
+            found.append(Unusual(f"persons have rows of {of} that are not used", number, stddev))
     return found
 
 
 def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[str, dict[str, MisfitShare | None]]:
-    """Return by table and column the share of values that did not fit; all rows of a person together count as one.
+    """Return the share of values outside of each column's domain, by table and column; each person counts as one.
 
     ``None`` where no answer says it, as of a column that orders rows with few periods: such rows are not used.
     """

@@ -171,7 +171,7 @@ class ColumnGeneration:
         return GridFit(support=master.support[carry], fit=fit)
 
     def _start(self, problem: GridProblem, start: Codes | None, *, rng: Generator) -> IntArray:
-        """Return the numbers of the first grid points: given ones, or some drawn evenly."""
+        """Return the (c, d) codes of the first grid points: the caller's, checked, or uniformly drawn ones."""
         shape = problem.basis.shape
         if start is None:
             return uniform_codes(shape, self.initial_points, rng=rng)
@@ -186,7 +186,7 @@ class ColumnGeneration:
 
 
 class _Master:
-    """The dual over the points so far: HiGHS goes on from its last basis, which CVXPY would not keep."""
+    """The linear program's dual over the grid points so far, kept open in HiGHS to restart from its last basis."""
 
     def __init__(self, problem: GridProblem) -> None:
         self._problem = problem
@@ -204,7 +204,7 @@ class _Master:
         self.iterations = 0
 
     def add(self, codes: IntArray) -> None:
-        """Add grid points that it has left out to the support."""
+        """Add grid points, (c, d) codes, to the program: one dual constraint each."""
         features = self._problem.basis.features(codes)
         rows = np.asarray(self._dual.rows(features))
         count, width = rows.shape
@@ -222,7 +222,10 @@ class _Master:
         self.points.update(tuple(code) for code in codes.tolist())
 
     def solve(self, pivots: int) -> None:
-        """Solve from the last basis, in a limited number of steps, and take over weights, dual and objective."""
+        """Solve from the last basis in at most ``pivots`` steps.
+
+        Store the weights, the dual vector and the objective.
+        """
         import highspy
 
         self._solver.setOptionValue("simplex_iteration_limit", max(pivots, 1))
@@ -236,7 +239,9 @@ class _Master:
             return
         if weights is None:
             sentence = f"HiGHS ended with status {self._solver.modelStatusToString(status)}."
-            raise SolverFailedError(f"column generation ended without usable weights: {sentence}", status=sentence)
+            raise SolverFailedError(
+                f"column generation ended without usable weights ({sentence}): try solver='mw'", status=sentence
+            )
         self.finished = status == highspy.HighsModelStatus.kOptimal
         self.iterations += max(int(self._solver.getInfo().simplex_iteration_count), 0)
         self.y, self.z = self._dual.point(np.array(solution.col_value))
@@ -245,7 +250,7 @@ class _Master:
 
 
 def _empty_program(dual: L1Dual) -> highspy.Highs:
-    """Return a HiGHS program with the dual's rows, without columns."""
+    """Return a HiGHS program with the dual's variables and bounds, and no grid points yet."""
     import highspy
 
     solver = highspy.Highs()
@@ -264,7 +269,7 @@ def _largest_feature(basis: ProductBasis) -> float:
 
 
 def _helpful(priced: Priced, *, threshold: float, known: AbstractSet[tuple[int, ...]]) -> IntArray:
-    """Return the priced points that violate the dual and are not in the program yet."""
+    """Return the codes, (c, d), of priced points that violate the dual and are not in the program yet."""
     above = priced.codes[exceeds(priced.scores, threshold)].astype(np.int64)
     new = [code for code in above.tolist() if tuple(code) not in known]
     return np.array(new, dtype=np.int64).reshape(-1, priced.codes.shape[1])

@@ -45,7 +45,7 @@ class L1Dual:
 
     @property
     def costs(self) -> FloatArray:
-        """The (k + 1,) prices of x."""
+        """The (k + 1,) objective coefficients of the scaled variables x = (u, z / scale)."""
         return np.append(-self.r * self.b / self.scale, 1.0)
 
     @property
@@ -54,7 +54,10 @@ class L1Dual:
         return np.append(np.ones(self.b.size), np.inf)
 
     def rows(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Return the (c, k + 1) rows, each at most 0, of c points from their (k, c) features; sparse if those are."""
+        """Return the (c, k + 1) constraint rows (each row times x <= 0) of c points with (k, c) features.
+
+        Sparse if those are.
+        """
         row_scale = self.r / self.scale
         if isinstance(features, np.ndarray):
             return np.column_stack([(features * row_scale[:, None]).T, -np.ones(features.shape[1])])
@@ -63,7 +66,7 @@ class L1Dual:
         return sp.csc_array(sp.hstack([scaled, bound]))
 
     def point(self, x: FloatArray) -> DualPoint:
-        """Return y and z of a solution."""
+        """Return the dual variables y and z from a solution x in scaled variables."""
         return DualPoint(y=self.r * np.clip(x[:-1], -1.0, 1.0), z=float(x[-1]) * self.scale)
 
     def options(self, pivots: int | None = None) -> dict[str, object]:
@@ -73,7 +76,10 @@ class L1Dual:
 
 
 def weights_from(multipliers: FloatArray, *, points: int) -> Weights | None:
-    """Return the row multipliers of ``points`` support points as weights; None if HiGHS stopped before it had any."""
+    """Return the multipliers of the points' constraints as weights of sum 1.
+
+    None if HiGHS stopped before it had any.
+    """
     positive = np.maximum(multipliers, 0.0)
     total = positive.sum()
     if positive.size != points or not 0.5 <= total < np.inf:

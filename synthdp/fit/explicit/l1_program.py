@@ -24,36 +24,50 @@ from synthdp.fit.explicit.program_columns import Columns
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 MULTIPLES = (30.0, 10.0, 3.0)
-"""Temperatures of the path from the prior, in multiples of the last one.  Tuned: docs/mechanisms/l1-fit.md."""
+"""Temperatures of the descent's path from the prior towards the fit, as multiples of the final temperature.  Tuned:
+docs/mechanisms/l1-fit.md.
+"""
 
 PATH_SHARE, ROUND_SHARE, ROUNDS = 1 / 20, 1 / 5, 5
-"""Steps at each temperature of the path, and before each program, as shares of the evaluations, 15 and 60 of 300; and the
-most programs.  Tuned: docs/mechanisms/l1-fit.md."""
+"""Descent steps as fractions of all evaluations: PATH_SHARE at each temperature of the path, ROUND_SHARE before each
+linear program (15 and 60 of 300); and ROUNDS, the most programs.  Tuned: docs/mechanisms/l1-fit.md.
+"""
 
 MIN_EVALUATIONS, MAX_EVALUATIONS, MAX_PRODUCTS = 60, 300, 2e10
-"""Evaluations: as many as make `MAX_PRODUCTS` multiplications, about ten seconds, within these limits.  Safety limit."""
+"""Fewest and most evaluations of the objective; between, as many as make MAX_PRODUCTS multiplications, about ten
+seconds.  A safety limit of time.
+"""
 
 MAX_PIVOTS = 1000
 """Steps of the simplex in a program.  Safety limit: a program of 100 columns takes about 500."""
 
 MIN_COLUMNS, MAX_COLUMNS, MAX_ENTRIES = 20, 100, 2e6
-"""Columns of a program: its latest ones, as many as have `MAX_ENTRIES` answers, within these limits.  Safety limit."""
+"""Fewest and most latest columns (distributions) that a program mixes; between, as many as have MAX_ENTRIES answers
+together.  A safety limit of memory.
+"""
 
 MAX_ANSWERS = 100_000
-"""Answers beyond which no program is solved: its columns alone would take seconds.  Safety limit."""
+"""With more answers than this no linear program is solved: its columns alone would take seconds.  A safety limit of
+time.
+"""
 
 GAP, LARGE_GAP = 0.05, 0.25
-"""Gaps, in multiples of the noise level, at which a fit is done, and above which a warning says so.  Tuned: the optimum is
-no nearer to the truth than the noise; see docs/mechanisms/l1-fit.md."""
+"""Gaps between objective and proven bound, as multiples of the noise level: at most GAP ends a fit, above LARGE_GAP a
+warning says so.  Tuned: the optimum is no nearer to the truth than the noise; see docs/mechanisms/l1-fit.md.
+"""
 
 ROUNDING = 1e-6
-"""Gap without noise, in multiples of k times the largest feature.  Tolerance of HiGHS and of L-BFGS-B."""
+"""Gap that counts as none where answers have no noise, as a multiple of k times the largest feature.  A tolerance of
+HiGHS and of L-BFGS-B.
+"""
 
 LEAST_MIXED = 0.5
-"""Least sum of the multipliers that are the mixture; it is 1 at the optimum.  Tolerance."""
+"""A linear program's multipliers are used as mixture only if they sum to at least this; at the optimum the sum is 1. A
+tolerance.
+"""
 
 MAX_TOLD = 80
-"""Characters of an error's own words in a reason.  Safety limit."""
+"""Most characters of an error's message that are quoted in a reason.  A safety limit."""
 
 
 class Mixture(NamedTuple):
@@ -93,18 +107,24 @@ class L1Program:
         check_number("gap", self.gap, least=0)
 
     def solve(self, problem: FitProblem) -> FitResult:
-        """Return weights near the prior that explain the answers; they exist whatever the linear program does."""
+        """Return weights near the prior that explain the answers.
+
+        Weights are returned even if the linear program fails.
+        """
         with threadpool_limits(1):  # another number of threads adds in another order
             return self._solve(problem)
 
     def _solve(self, problem: FitProblem) -> FitResult:
-        """Return the best weights of a descent, or, for "lp", of a linear program over the columns that it visited."""
+        """Do the work of `solve`: alternate descent steps with linear programs that mix the visited columns.
+
+        Stops when the gap is within the noise or a limit is reached.
+        """
         limit = self.evaluations or int(np.clip(MAX_PRODUCTS / problem.nonzeros, MIN_EVALUATIONS, MAX_EVALUATIONS))
         rounding = ROUNDING * problem.k * problem.magnitude
         enough = max(self.gap * problem.noise_level, rounding)
         temperature = problem.pull or enough / math.log(max(problem.m, 2))
         columns = Columns(problem, limit=limit, enough=enough)
-        y, mixed, objective_lp, pivots, failure = columns.y, None, math.inf, 0, ""
+        y, mixed, objective_lp, pivots, failure, overcome = columns.y, None, math.inf, 0, "", ""
         stages = [(multiple * temperature, PATH_SHARE) for multiple in MULTIPLES] + [
             (temperature, ROUND_SHARE)
         ] * ROUNDS
@@ -122,6 +142,7 @@ class L1Program:
                     reached = problem.objective(found.weights)
                     if reached < objective_lp:
                         mixed, objective_lp = found.weights, reached
+                    overcome = overcome or failure
                     failure = f"stopped after {found.pivots} pivots" if found.stopped else ""
                     y = np.clip((columns.y + found.y) / 2, -problem.row_weights, problem.row_weights)
                 except Exception as error:  # noqa: BLE001 -- whatever it is: the answers are paid for
@@ -149,7 +170,7 @@ class L1Program:
             objective_mw=columns.best,
             evaluations=columns.evaluations,
             pivots=pivots,
-            reason=_reason(failure, columns.best, objective_lp) if failure else "",
+            reason=_reason(failure, columns.best, objective_lp) if failure else _of_a_later_one(overcome),
         )
 
 
@@ -185,22 +206,32 @@ def mixture_of(problem: FitProblem, columns: Columns) -> Mixture:
         options={**SIMPLEX, "simplex_iteration_limit": MAX_PIVOTS},
     )
     if found is None:
-        raise SolverFailedError("HiGHS found no solution of a program that has one", status="infeasible")
+        raise SolverFailedError(
+            "the solver HiGHS found no solution, although there is one: try solver='mw'", status="infeasible"
+        )
     shares, y = np.maximum(found.duals, 0.0), np.zeros(k)
     y[low] += found.x[: len(low)]
     y[high] -= found.x[len(low) : -1]
     if not (np.isfinite(shares).all() and np.isfinite(y).all() and shares.sum() >= LEAST_MIXED):
         stopped = "" if found.finished else f"stopped after {found.iterations} pivots and "
-        raise SolverFailedError(f"HiGHS {stopped}returned no weights", status="no weights")
+        raise SolverFailedError(f"the solver HiGHS {stopped}returned no weights: try solver='mw'", status="no weights")
     carried = shares > 0
     weights = columns.mixture(at[carried], shares[carried] / shares.sum())
     return Mixture(weights, y, found.iterations, not found.finished)
 
 
 def told(error: Exception) -> str:
-    """Return the kind of an error and the beginning of its first line; every solver works on public numbers alone."""
+    """Return an error's type and the start of its message, for a reason.
+
+    This reveals nothing, as solvers see public numbers only.
+    """
     first = next(iter(str(error).splitlines()), "")[:MAX_TOLD].rstrip(".")
     return f"({type(error).__name__}{f': {first}' if first else ''})"
+
+
+def _of_a_later_one(failure: str) -> str:
+    """Return the sentence on a linear program that failed, where a later one did not; none where none failed."""
+    return f"A linear program {failure}; the weights are those after a later one, which ended well." if failure else ""
 
 
 def _reason(failure: str, objective_mw: float, objective_lp: float) -> str:

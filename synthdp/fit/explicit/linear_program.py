@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 FEASIBILITY = 1e-9
-"""How far a row or a multiplier may be off, where the largest coefficient is 1.  Tolerance: HiGHS's own 1e-7 left programs
-of near noiseless answers without a solution."""
+"""Feasibility tolerance of HiGHS where the largest coefficient is 1. A tolerance: HiGHS's own 1e-7 left programs with
+nearly noiseless answers without a solution.
+"""
 
 SIMPLEX: Mapping[str, object] = MappingProxyType(
     {
@@ -30,8 +31,9 @@ SIMPLEX: Mapping[str, object] = MappingProxyType(
         "dual_feasibility_tolerance": FEASIBILITY,
     }
 )
-"""HiGHS by its dual simplex, in one thread: its multipliers are never negative, so that an interrupted run has weights.
-A convention of HiGHS."""
+"""Options for HiGHS's dual simplex in one thread: its multipliers are never negative, so that an interrupted run still
+has weights.  A convention of HiGHS.
+"""
 
 
 class Minimum(NamedTuple):
@@ -101,7 +103,7 @@ def minimise(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # CVXPY's "may be inaccurate": `finished` says it better
             program.solve(solver=cp.HIGHS, ignore_dpp=True, highs_options=dict(options or {}))
-    except cp.error.SolverError as error:
+    except (cp.error.SolverError, ValueError) as error:  # ValueError: HiGHS 1.16 takes no coefficients of 1e15 and more
         status = "HiGHS ended without a solution."
         raise SolverFailedError(f"the linear program failed: {status}", status=status) from error
     if program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
@@ -130,7 +132,9 @@ def optimum(
     equal: tuple[FloatArray, FloatArray] | None = None,
     free: int = 0,
 ) -> Minimum | None:
-    """Return the optimum of `minimise` where the first ``free`` variables have no bounds and the others are >= 0.
+    """Minimise cost'x as `minimise` does, where the first ``free`` variables are unbounded and the others >= 0.
+
+    The result is optimal, or ``None`` if no x is feasible.
 
     Raises
     ------

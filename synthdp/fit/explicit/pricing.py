@@ -18,10 +18,12 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 from synthdp.randomness import Generator
 
 _CHUNK = 1 << 21
-"""Scores held at once while enumerating: 16 MB.  A safety limit."""
+"""Most scores held in memory at once while enumerating a grid: 16 MB. A safety limit."""
 
 ROUNDING = 1e-12
-"""Tolerance: share of a score by which two sums of the same terms may differ; processors add them in different orders."""
+"""Relative difference below which two scores count as equal, since processors add the terms in different orders.  A
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,7 +46,7 @@ class Priced:
 
 
 def exceeds(scores: FloatArray, threshold: float) -> BoolArray:
-    """Return which scores lie above a threshold by more than rounding; an equal one lies nowhere above it."""
+    """Return which scores, (c,), exceed a threshold by more than rounding."""
     return scores > threshold + ROUNDING * np.maximum(1.0, np.abs(scores))
 
 
@@ -140,7 +142,10 @@ class CoordinateAscent:
         return Priced(codes=found[top], scores=scores[top], bound=math.inf)
 
     def _starts(self, basis: ProductBasis, *, incumbents: Codes, rng: Generator) -> IntArray:
-        """Return points from which coordinate ascent starts: random ones, half of them near known ones."""
+        """Return (restarts, d) codes of start points.
+
+        Uniform ones, half of them current points with one column redrawn.
+        """
         starts = uniform_codes(basis.shape, self.restarts, rng=rng)
         known = min(self.restarts // 2, incumbents.shape[0])
         redrawn = rng.integers(basis.d, size=known)
@@ -194,7 +199,7 @@ def uniform_codes(shape: tuple[int, ...], count: int, *, rng: Generator) -> IntA
 
 
 def _balanced_cut(shape: tuple[int, ...]) -> int:
-    """Return how many leading axes make the first half, so that the larger half is as small as it can be."""
+    """Return after how many columns to split a grid in two halves so that the larger half is smallest."""
     sizes = [max(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(1, len(shape) + 1)]
     return 1 + int(np.argmin(sizes))
 

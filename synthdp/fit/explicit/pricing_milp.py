@@ -15,7 +15,7 @@ from synthdp.fit.explicit.product_basis import ProductBasis
 
 
 class _Scores(NamedTuple):
-    """A score as a constant, (N_j,) tables of single columns and (N_j, N_l) tables of pairs j < l."""
+    """The score of a grid point as a constant plus (N_j,) tables of columns plus (N_j, N_l) tables of pairs j < l."""
 
     constant: float
     single: tuple[FloatArray, ...]
@@ -46,13 +46,15 @@ def maximise(basis: ProductBasis, y: FloatArray, *, seconds: float) -> tuple[Int
     info = solver.getInfo()
     if solution.size != rewards.size or info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         status = solver.modelStatusToString(solver.getModelStatus())
-        raise SolverFailedError(f"the pricing program found no point within {seconds} s: {status}", status=status)
+        raise SolverFailedError(
+            f"the pricing program found no point in {seconds} s ({status}): give it more seconds", status=status
+        )
     codes = [int(solution[start:stop].argmax()) for start, stop in itertools.pairwise(starts)]
     return np.array(codes, dtype=np.int64), scores.constant - float(info.mip_dual_bound)
 
 
 def _collect(basis: ProductBasis, y: FloatArray) -> _Scores:
-    """Sum the terms of one column into that column's table and terms of two columns into the pair's table."""
+    """Return the score function: terms of one column summed into its table, terms of two columns into the pair's."""
     constant = 0.0
     single = [np.zeros(size) for size in basis.shape]
     pairs: dict[tuple[int, int], FloatArray] = {}
@@ -97,7 +99,10 @@ def _row_block(block: sp.coo_array[np.float64] | FloatArray, start: int, variabl
 def _program(
     rewards: FloatArray, matrix: sp.csc_array, right: FloatArray, *, binaries: int, seconds: float
 ) -> highspy.Highs:
-    """Return the mixed-integer program of the best point."""
+    """Return the HiGHS program that maximises ``rewards`` under ``matrix`` x = ``right``.
+
+    The first variables are binary.
+    """
     model = highspy.HighsModel()
     lp = model.lp_
     lp.num_col_, lp.num_row_ = rewards.size, right.size

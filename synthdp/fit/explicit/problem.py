@@ -21,13 +21,15 @@ FeatureMatrix: TypeAlias = "FloatArray | sp.csc_array"
 """(k, m) features of m support points under k queries, dense or sparse by columns."""
 
 _LAPLACE_MEAN_OVER_STDDEV = math.sqrt(0.5)
-"""E|noise| / stddev of Laplace noise; Gaussian noise has 0.798, so a stop at this level is early for neither.
-Derived: sqrt(1/2)."""
+"""Mean absolute value of Laplace noise over its standard deviation, sqrt(1/2). Derived.  Gaussian noise has 0.798, so
+that stopping at this level is early for neither.
+"""
 
 
 INSENSITIVE, INSENSITIVE_DRAWN = 0.75, 1.0
-"""Errors of an answer that cost nothing, in standard deviations: over all points, and over drawn ones, whose own sampling
-error is part of the standard deviation.  Tuned: see docs/mechanisms/l1-fit.md."""
+"""Deviation from an answer that costs nothing, in its standard deviations: INSENSITIVE where all points are listed,
+INSENSITIVE_DRAWN where they are drawn, whose sampling error is then included.  Tuned: see docs/mechanisms/l1-fit.md.
+"""
 
 
 def row_weights(stddev: FloatArray) -> FloatArray:
@@ -55,7 +57,10 @@ def row_weights(stddev: FloatArray) -> FloatArray:
 
 
 def expected_noise(stddev: FloatArray) -> float:
-    """Return the L1 objective that the noise alone gives the truth: the sum of weight · E|noise|."""
+    """Return the L1 objective that the true table would have because of noise alone: sum of weight · E|noise|.
+
+    A fit below this level fits noise.
+    """
     return _LAPLACE_MEAN_OVER_STDDEV * float(row_weights(stddev) @ stddev)
 
 
@@ -81,10 +86,11 @@ def checked_answers(b: Answers, stddev: FloatArray | float) -> tuple[Answers, Fl
 
 
 def pull_of(A: FeatureMatrix, stddev: FloatArray) -> float:
-    """Return the price of the relative entropy at which no answer moves a weight further than it could tell.
+    """Return the price of relative entropy to the prior at which noise supports every move of a weight.
 
-    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  A share
-    is known between the noise and 1, so a factor beyond 1 / noise is never supported: max r |A| / pull = log(1 / noise).
+    At the optimum the weight of a point is its prior times exp(A'θ), up to a common factor, with |θ| <= r / pull.  A
+    share is known between the noise and 1, so a factor beyond 1 / noise is never supported: max r |A| / pull = log(1 /
+    noise).
 
     Parameters
     ----------
@@ -160,7 +166,7 @@ class FitProblem:
         drawn: int = 0,
         pull: float | None = None,
     ) -> FitProblem:
-        """Return the problem with the insensitivity and the pull that the noise asks for.
+        """Return the problem with ``insensitive`` and ``pull`` derived from the noise.
 
         Parameters
         ----------
@@ -219,7 +225,7 @@ class FitProblem:
 
     @property
     def noise_level(self) -> float:
-        """Return the sum of r |A w − b| that noise alone gives the truth: a gap far below it is of no use."""
+        """The objective that noise alone gives the truth, sum of r E|noise|: a gap far below it is of no use."""
         return expected_noise(self.stddev)
 
     @property
@@ -239,7 +245,7 @@ class FitProblem:
         return float(self.row_weights @ np.maximum(np.abs(averages - self.b) - self.insensitive, 0.0))
 
     def misfit(self, weights: Weights) -> float:
-        """Return the misfit of the averages of weights."""
+        """Return the misfit, `misfit_of`, of the averages of (m,) weights."""
         return self.misfit_of(self.A @ weights)
 
     def objective(self, weights: Weights) -> float:
@@ -309,7 +315,7 @@ def _checked_prior(prior: Weights, *, m: int) -> Weights:
 
 
 def _checked_insensitive(insensitive: FloatArray | float, *, k: int) -> FloatArray:
-    """Return the widths without a cost, (k,); raise ParameterError unless they are finite and not negative."""
+    """Return the cost-free deviations as (k,); raise ParameterError unless they are finite and not negative."""
     if np.shape(insensitive) not in {(), (k,)}:
         raise ParameterError(f"insensitive must have one value per answer ({k}), not shape {np.shape(insensitive)}")
     widths = np.array(np.broadcast_to(np.asarray(insensitive, dtype=np.float64), (k,)))

@@ -82,19 +82,19 @@ class ProductBasis:
 
     @cached_property
     def tables(self) -> tuple[tuple[IntArray, FloatArray], ...]:
-        """Return for each column the rows (queries) that use it and their stacked (rows, N_j) tables."""
+        """For each column, the queries (terms) that use it and their stacked (queries, N_j) tables."""
         return tuple(self._tables_of(j) for j in range(self.d))
 
     @cached_property
     def shared(self) -> tuple[tuple[tuple[int, IntArray, FloatArray], ...], ...]:
-        """Return for each column j its partners in some query.
+        """For each column j, the columns that share a query with it, so that scores along j can be updated quickly.
 
-        Each partner is (column, positions among the rows of j, the partner's tables at these positions).
+        Each is (column, positions among the queries of j, that column's tables at these positions).
         """
         return tuple(self._partners_of(j) for j in range(self.d))
 
     def _partners_of(self, j: int) -> tuple[tuple[int, IntArray, FloatArray], ...]:
-        """Return for each other column that shares terms with column j the terms and both columns' values."""
+        """Return one entry of `shared`: the columns that share queries with column j."""
         rows, _ = self.tables[j]
         partners = []
         for column, (used_by, values) in enumerate(self.tables):
@@ -104,7 +104,7 @@ class ProductBasis:
         return tuple(partners)
 
     def _tables_of(self, j: int) -> tuple[IntArray, FloatArray]:
-        """Return the terms that name column j, and their (terms, cells) tables of it."""
+        """Return one entry of `tables`: the queries that use column j, and their tables of it."""
         rows = np.array([i for i, term in enumerate(self.terms) if j in term], dtype=np.int64)
         tables = [self.terms[i][j] for i in rows]
         return frozen(rows), frozen(np.array(tables).reshape(rows.size, self.shape[j]))

@@ -15,12 +15,13 @@ from synthdp.arrays import FloatArray, IntArray, Weights
 from synthdp.fit.explicit.problem import FitProblem
 
 MEMORY = 20
-"""Pairs of steps and gradients that L-BFGS-B keeps; 20 is the middle of the range that its authors advise.
-A numerical tolerance."""
+"""Number of past steps that L-BFGS-B keeps; 20 is the middle of the range that its authors advise.  A numerical
+tolerance.
+"""
 
 
 class _Spent(Exception):  # noqa: N818 -- a limit, not an error
-    """The limit on evaluations is reached."""
+    """Raised inside a descent when the limit on evaluations is reached."""
 
 
 class Columns:
@@ -67,15 +68,18 @@ class Columns:
         return self.evaluations >= self._limit
 
     def answers(self, at: IntArray) -> FloatArray:
-        """Return the (t, k) answers of t columns."""
+        """Return the (t, k) answers of the columns at positions ``at``, (t,)."""
         return np.stack([self._answers[t] for t in at])
 
     def entropies(self, at: IntArray) -> FloatArray:
-        """Return the (t,) relative entropies of t columns to the prior."""
+        """Return the (t,) relative entropies to the prior of the columns at positions ``at``."""
         return np.array([self._entropies[t] for t in at])
 
     def mixture(self, at: IntArray, shares: FloatArray) -> Weights:
-        """Return the (m,) weights of a mixture of columns; only their vectors y are kept, so they are made again."""
+        """Return the (m,) weights of a mixture of columns.
+
+        These are recomputed, since only their vectors y are stored.
+        """
         weights = np.zeros(self._problem.m)
         for t, share in zip(at, shares, strict=True):
             y, temperature = self._made[t]
@@ -120,7 +124,10 @@ class Columns:
         return np.asarray(found.x[:k] - found.x[k:])
 
     def add(self, y: FloatArray, *, temperature: float) -> tuple[FloatArray, float]:
-        """Add the column of y at a temperature; return its (k,) answers and log sum p exp(A'y / temperature)."""
+        """Add the column q ∝ p · exp(A'y / temperature).
+
+        Return its (k,) answers and log sum p exp(A'y / temperature).
+        """
         self.evaluations += 1
         scores = self._transposed @ y
         weights, log_total = self._tilted(scores, temperature)
@@ -133,7 +140,7 @@ class Columns:
         return answers, log_total
 
     def _tilted(self, scores: FloatArray, temperature: float) -> tuple[Weights, float]:
-        """Return weights in proportion to the prior times exp(scores / temperature), and the logarithm of their sum."""
+        """Return the prior times exp(scores / temperature), normalised, (m,), and the logarithm of its sum before."""
         exponents = self._logs + scores / temperature
         largest = float(exponents.max())
         weights = np.exp(exponents - largest)
@@ -141,7 +148,7 @@ class Columns:
         return weights / total, largest + math.log(total)
 
     def _add(self, weights: Weights, answers: FloatArray, entropy: float, *, made: tuple[FloatArray, float]) -> None:
-        """Add a column of answers, with its entropy and what made it."""
+        """Store a column's answers, entropy and origin (y, temperature), and update the best column."""
         self._answers.append(answers)
         self._entropies.append(entropy)
         self._made.append(made)

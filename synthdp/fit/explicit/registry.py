@@ -16,17 +16,17 @@ from synthdp.fit.explicit.sifting import Sifting
 from synthdp.fit.explicit.solver import FitResult, FitStatus, Solver
 
 AUTO = "auto"
-"""The name that stands for ``"lp"``."""
+"""Solver name that stands for the default, ``"lp"``."""
 
 SOLVERS: Mapping[str, Solver] = MappingProxyType({"lp": L1Program(), "mw": L1Program(name="mw"), "sifting": Sifting()})
 """Solvers by name: the L1 program, multiplicative weights, and the bare optimum."""
 
 BARE = "sifting"
-"""The solver that minimises the misfit alone, without a pull and without insensitive answers."""
+"""Name of the solver that minimises the misfit alone, without a pull to the prior and without a cost-free deviation."""
 
 
 def ready(name: str) -> None:
-    """Load what the solver of a name needs; to be called before anything is spent.
+    """Import what a solver needs, so that a missing package is found before anything is spent.
 
     The L1 program has weights without HiGHS, so a part that is not installed, or cannot be loaded, is no error here.
 
@@ -61,10 +61,10 @@ def solver_named(name: str) -> Solver:
 
 
 def solved(problem: FitProblem, name: str) -> FitResult:
-    """Return weights from the solver of a name, from multiplicative weights if it fails; warn where that matters.
+    """Solve with the named solver, or with multiplicative weights if it fails; warn of a failure or a large gap.
 
-    For a fit to answers that are paid for: whoever has spent must get weights.  ``"sifting"`` minimises the misfit alone,
-    without the pull and the insensitive answers of the problem.
+    For a fit to answers that are paid for: whoever has spent must get weights.  ``"sifting"`` minimises the misfit
+    alone, without the pull and the insensitive answers of the problem.
     """
     solver = solver_named(name)
     try:
@@ -80,13 +80,16 @@ def solved(problem: FitProblem, name: str) -> FitResult:
 
 
 def _warn(message: str) -> None:
-    """Warn of a fit; never raise, for the weights are paid for."""
+    """Warn about a fit without ever raising, since its answers are already paid for."""
     with suppress(FitWarning):  # a filter that makes errors of warnings must not take away weights that are paid for
         warnings.warn(message, FitWarning, stacklevel=4)
 
 
 def fallback(problem: FitProblem, name: str, error: Exception) -> FitResult:
-    """Return weights by multiplicative weights in place of a solver that raised an error, and warn."""
+    """Return weights from multiplicative weights after a solver raised ``error``, and warn.
+
+    So a release is made in any case.
+    """
     reason = f"Solver {name!r} failed {told(error)}; the weights of multiplicative weights are released."
     _warn(reason)
     return replace(SOLVERS["mw"].solve(problem), status=FitStatus.FAILED, reason=reason)

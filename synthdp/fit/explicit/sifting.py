@@ -21,7 +21,7 @@ from synthdp.fit.explicit.problem import FitProblem
 from synthdp.fit.explicit.solver import FitResult, FitStatus
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Golden section.  Derived: (sqrt(5) - 1) / 2."""
+"""The golden section, (sqrt(5) - 1) / 2, whose multiples modulo 1 spread evenly.  Derived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,9 @@ class Sifting:
         while True:
             found = _over(problem, active, dual, pivots=self.pivots - pivots)
             if not np.isfinite(found.x).all():
-                raise SolverFailedError("HiGHS returned values that are not numbers", status="not numbers")
+                raise SolverFailedError(
+                    "the solver HiGHS returned values that are not numbers: try solver='mw'", status="not numbers"
+                )
             y, z = dual.point(found.x)
             pivots += found.iterations
             before = objective
@@ -105,7 +107,7 @@ class Sifting:
                 active = active[_nearly_tight(scores[active], found.duals)]
             active = np.concatenate([active, _most_violated(scores, violated, problem.k + 1)])
         if weights is None:
-            message = f"the linear program ended without usable weights: {status.value}"
+            message = f"the linear program ended without usable weights ({status.value}): try solver='mw'"
             raise SolverFailedError(message, status=status.value)
         stopped = f"The linear program stopped after {pivots} pivots; the best of its weights are released."
         return FitResult(
@@ -115,7 +117,10 @@ class Sifting:
 
 
 def _first_rows(problem: FitProblem) -> IntArray:
-    """Return k + 1 rows spread evenly over the support, in an order that no grid resonates with."""
+    """Return the positions of k + 1 support points spread evenly over the support, to start from.
+
+    Steps of the golden section avoid resonance with a grid's order.
+    """
     count = problem.k + 1
     if problem.m <= 2 * count:
         return np.arange(problem.m)
@@ -124,7 +129,7 @@ def _first_rows(problem: FitProblem) -> IntArray:
 
 
 def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -> Minimum:
-    """Solve the dual over the ``active`` rows."""
+    """Solve the dual with only the constraints of the ``active`` support points."""
     rows = dual.rows(problem.A[:, active])
     found = minimise(
         dual.costs,
@@ -140,12 +145,12 @@ def _over(problem: FitProblem, active: IntArray, dual: L1Dual, *, pivots: int) -
 
 
 def _nearly_tight(scores: FloatArray, multipliers: FloatArray) -> BoolArray:
-    """Return the rows worth keeping: rows that carry weight and the tighter half."""
+    """Return which active rows to keep, (active,): the rows that carry weight, and the half nearest to being violated."""
     return (multipliers > 0) | (scores >= np.median(scores))
 
 
 def _most_violated(scores: FloatArray, violated: BoolArray, count: int) -> IntArray:
-    """Return the rows that are violated most, at most ``count``."""
+    """Return the positions of the most violated rows, at most ``count``, to be added to the program."""
     rows = np.flatnonzero(violated)
     if rows.size <= count:
         return rows

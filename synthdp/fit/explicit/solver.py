@@ -17,7 +17,7 @@ from synthdp.fit.explicit.problem import FitProblem
 
 
 class FitStatus(Enum):
-    """How a fit ended, as a sentence."""
+    """How a fit ended; each value is a sentence for receipts."""
 
     OPTIMAL = "The weights are optimal: the objective meets its proven bound within the tolerance."
     WITHIN_NOISE = "The objective is within a twentieth of the noise of its proven bound."
@@ -74,12 +74,12 @@ class FitResult:
         frozen(self.weights)
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return what a file holds: all fields."""
+        """Return all fields in the form that a file stores."""
         return store.fields(self)
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> FitResult:
-        """Return what a file holds; older ones have a gap in place of the bound and other names of ends."""
+        """Read a result from a file; older files have a gap in place of the bound, and other status names."""
         if "bound" in document:
             return cast("FitResult", source.fields(cls, document))
         objective, gap = (float(source.read(document[name], float)) for name in ("objective", "gap"))
@@ -93,7 +93,7 @@ class FitResult:
 
     @property
     def gap(self) -> float:
-        """Return how far the objective may be above the least one, >= 0."""
+        """How far the objective may be above the least possible one, >= 0."""
         return max(self.objective - self.bound, 0.0)
 
     def __str__(self) -> str:
@@ -111,11 +111,11 @@ class FitResult:
 
 
 class Solver(Protocol):
-    """Fit weights on an explicit support."""
+    """A method that fits weights on explicit support points."""
 
     @property
     def name(self) -> str:
-        """Return the name that results and receipts give."""
+        """The name of the solver in results and receipts."""
         ...
 
     def solve(self, problem: FitProblem) -> FitResult:

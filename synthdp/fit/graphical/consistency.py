@@ -155,10 +155,10 @@ def make_consistent(tables: Iterable[NoisyTable], shape: Sequence[int], *, total
 
 
 def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> tuple[NoisyTable, ...]:
-    """Return tables of merged codes that take total and one-way margins from the pooled effects, merged alike.
+    """Return tables of merged codes shifted so that their total and one-way margins agree with all other answers.
 
-    A table is shifted additively, evenly along the other axes, so that its interactions stay as they were measured.  What
-    it says of its margins is not pooled: tables of all codes say it, too.  An interaction alone stays as it is.
+    The shift is additive, even along the other axes, so that interactions stay as they were measured.  What such a
+    table says of its margins is not pooled: tables of all codes say it, too.  An interaction alone stays as it is.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def make_merged_consistent(tables: Iterable[NoisyTable], pooled: GLSEffects) -> 
 
 
 def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
-    """Return a table with the pooled total and margins, its interaction unchanged."""
+    """Return one merged table, shaped, with the pooled total and margins and its own interaction."""
     shape = table.shape(pooled.shape)
     counts = table.counts.reshape(shape)
     counts = counts + (pooled.total - counts.sum()) / counts.size
@@ -186,7 +186,7 @@ def _with_margins(table: NoisyTable, pooled: GLSEffects) -> FloatArray:
 
 
 def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
-    """Return the number of rows that the tables say together, by precision, and its standard deviation.
+    """Return the number of rows estimated from all tables' sums, weighted by precision, and its standard deviation.
 
     Raises
     ------
@@ -201,13 +201,16 @@ def gls_total(tables: Iterable[NoisyTable]) -> tuple[float, float]:
 
 
 def _effect(table: FloatArray, clique: Clique, part: Clique) -> FloatArray:
-    """Return the margin of ``table`` on ``part``, centred along every axis."""
+    """Return the main effect or interaction of ``part`` in a table.
+
+    Its margin on ``part``, centred along every axis.
+    """
     margin: FloatArray = table.sum(axis=tuple(axis for axis, a in enumerate(clique) if a not in part))
     return centred(margin)
 
 
 def centred(table: FloatArray) -> FloatArray:
-    """Return a table, shaped by its columns, with mean 0 along every axis: its interaction."""
+    """Subtract the mean along every axis of a shaped table, which leaves its highest interaction."""
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table

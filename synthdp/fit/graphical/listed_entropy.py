@@ -20,36 +20,41 @@ from synthdp.fit.graphical.consistency import GLSEffects
 from synthdp.queries.contingency import Shape, project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-12, 3.5, 0.5)
-"""Standard deviations of the potentials of one order that are tried.  Tuned; not measured."""
+"""Grid of standard deviations of the potentials of one order, among which the likeliest is used.  Tuned; not measured.
+"""
 
 FLOOR = 0.1
-"""Every code of a column is taken to have at least this many stddevs of its noisy count.  Tuned; not measured."""
+"""Least count of a code, in standard deviations of its noise, in the margins that the fit starts from.  Tuned; not
+measured.
+"""
 
 NEARER = 0.1
-"""In the end a cell of an average table goes half of the way to its noisy count where it has 1 / NEARER stddevs of rows.
-Tuned; not measured."""
+"""Sets how close the final step comes to the noisy counts: a cell of an average table moves half of the way where it
+has 1 / NEARER standard deviations of rows.  Tuned; not measured.
+"""
 
 LEAST_VARIANCE = 1e-9
-"""A feature is taken to vary at least so much.  A numerical tolerance."""
+"""Floor of a feature's variance, so that no division by 0 occurs.  A numerical tolerance."""
 
 BLOCK_CELLS = 64
-"""Axes are transformed together while their table has at most this many cells.  A safety limit."""
+"""Neighbouring columns are transformed by one matrix while it has at most this many rows.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedEntropy:
-    """Settings of the fit.
+    """Settings of a maximum-entropy fit over all cells of a small domain, which are listed.
 
-    The model is log p(x) = sum of the potentials of the measured features times the features of x, less a constant.  The
-    features of a clique are products of one function a column, orthonormal if columns were independent with their noisy
-    margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum v
-    potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V * spread^2):
-    the potentials of an order are taken for normal with a common spread, V is the variance of the feature under the model
-    of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that model.
+    The model is log p(x) = sum of the potentials of the measured features times the features of x, less a constant.
+    The features of a clique are products of one function a column, orthonormal if columns were independent with their
+    noisy margins; independent columns are where the fit begins.  Minimised is total * log Z - potentials * y + 1/2 sum
+    v potentials^2, first for main effects and pairs, then for more columns.  The ridge v is stddev^2 / (total * V *
+    spread^2): the potentials of an order are taken for normal with a common spread, V is the variance of the feature
+    under the model of lower orders, and the spread is the likeliest one, given how far the noisy effects are from that
+    model.
 
     One spread for all potentials of an order is too little for combinations that never occur, and there are many in
-    tables of many cells.  So in the end that model takes the place of independent columns, and the ridge is the variance of
-    the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
+    tables of many cells.  So in the end that model takes the place of independent columns, and the ridge is the
+    variance of the noise over the variance of counts whose spread is NEARER times the noise of a cell, a row for a row.
 
     Parameters
     ----------
@@ -80,7 +85,7 @@ class ListedEntropy:
         check_number("tolerance", self.tolerance, above=0)
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Say whether a domain is small enough to be listed."""
+        """Return whether a domain has at most ``max_cells`` cells, so that it can be listed."""
         return math.prod(int(k) for k in shape) <= self.max_cells
 
     def fit(self, effects: GLSEffects, *, possible: BoolArray | None = None) -> Weights:
@@ -130,7 +135,10 @@ class ListedEntropy:
         return self._nearer(weights, effects, total=total) if len(seen.at) else weights
 
     def _nearer(self, weights: Weights, effects: GLSEffects, *, total: float) -> Weights:
-        """Return weights nearer to what was measured than the given ones, to the extent that the noise supports it."""
+        """Move (cells,) weights towards the measured effects as far as noise supports.
+
+        See the end of the class's description.
+        """
         basis = _Basis(effects.shape, [np.full(n, 1 / n) for n in effects.shape])  # noise is independent in it
         seen = _Observed.of(effects, basis)
         with np.errstate(divide="ignore"):
@@ -146,20 +154,20 @@ class ListedEntropy:
 
 
 def _noise_of_cell(effects: GLSEffects) -> float:
-    """Return the mean noise in a cell of the effects of most columns, in rows."""
+    """Return the mean noise, in rows, in a cell of the highest-order measured effects."""
     most = max(map(len, effects.precisions), default=0)
     return float(np.mean([value**-0.5 for clique, value in effects.precisions.items() if len(clique) == most]))
 
 
 def _margin(effects: GLSEffects, column: int, total: float) -> FloatArray:
-    """Return the estimated shares of the codes of a column, all above 0."""
+    """Return a column's estimated shares by code, (k,), all above 0, where the fit starts from."""
     stddev = effects.precisions[(column,)] ** -0.5 if (column,) in effects.precisions else 0.0
     counts = project_to_simplex(effects.table((column,)), total) + max(FLOOR * stddev, 1e-6 * total)
     return np.asarray(counts / counts.sum(), np.float64)
 
 
 def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
-    """Return the logarithms of all products of margins, flat."""
+    """Return the log-probability of every cell, (cells,), if columns were independent with these margins."""
     logs = np.zeros(1)
     for margin in margins:
         logs = np.add.outer(logs, np.log(margin)).ravel()
@@ -167,7 +175,9 @@ def _logs_of_products(margins: Sequence[FloatArray]) -> FloatArray:
 
 
 def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) -> float:
-    """Return the spread s of normal potentials under which gaps of variance (response s)^2 + stddev^2 are likeliest.
+    """Return the spread of an order's potentials that makes its noisy effects likeliest (empirical Bayes).
+
+    Under a spread s a gap has variance (response s)^2 + stddev^2.
 
     Parameters
     ----------
@@ -184,7 +194,7 @@ def likeliest_spread(gap: FloatArray, response: FloatArray, stddev: FloatArray) 
 
 
 class _Basis:
-    """Products of functions of the single columns, orthonormal if columns were independent with these margins."""
+    """The features of all cells: products of one function per column, orthonormal under independent margins."""
 
     def __init__(self, shape: Shape, margins: Sequence[FloatArray]) -> None:
         self.shape, self.cells = shape, math.prod(shape)
@@ -196,20 +206,23 @@ class _Basis:
         self._squares = _blocks([column**2 for column in columns])
 
     def features(self, weights: FloatArray) -> FloatArray:
-        """Return the means of all features under (cells,) weights."""
+        """Return the means of all features under (cells,) weights, (cells,), by fast transforms."""
         return _transformed(weights, self._rows)
 
     def squares(self, weights: FloatArray) -> FloatArray:
-        """Return the means of all squared features."""
+        """Return the means of all squared features under (cells,) weights, (cells,)."""
         return _transformed(weights, self._squares)
 
     def combined(self, potentials: FloatArray) -> FloatArray:
-        """Return for every cell the sum of the features times their potentials."""
+        """Return for every cell, (cells,), the sum of its features times (cells,) potentials."""
         return _transformed(potentials, self._columns)
 
 
 def _contrasts(n: int) -> FloatArray:
-    """Return n functions of n cells, one a row, of mean square 1 and orthogonal: the constant, and Helmert's contrasts."""
+    """Return n functions on n cells, one a row, orthogonal and of mean square 1.
+
+    The constant, then Helmert's contrasts.
+    """
     found = np.zeros((n, n))
     found[0] = 1.0
     for k in range(1, n):
@@ -219,14 +232,14 @@ def _contrasts(n: int) -> FloatArray:
 
 
 def _orthonormal(margin: FloatArray) -> FloatArray:
-    """Return the same made orthonormal under a margin, one after the other."""
+    """Return the contrasts made orthonormal under a margin (Gram-Schmidt), one a row."""
     root = np.sqrt(margin)
     directions, sizes = np.linalg.qr((_contrasts(len(margin)) * root).T)
     return np.asarray(np.sign(np.diag(sizes))[:, None] * directions.T / root, np.float64)
 
 
 def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return the Kronecker products of neighbouring matrices, each as large as `BLOCK_CELLS` allows."""
+    """Return Kronecker products of neighbouring matrices, each up to `BLOCK_CELLS` rows, to apply fewer of them."""
     blocks: list[FloatArray] = []
     for column in columns:
         if blocks and len(blocks[-1]) * len(column) <= BLOCK_CELLS:
@@ -237,7 +250,7 @@ def _blocks(columns: Sequence[FloatArray]) -> list[FloatArray]:
 
 
 def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray:
-    """Apply a matrix along each block of axes of a flat table."""
+    """Multiply a flat table by one matrix along each block of its axes; returns the flat result."""
     for block in blocks:
         values = np.asarray((block @ values.reshape(len(block), -1)).T, np.float64)
     return np.ascontiguousarray(values).ravel()
@@ -245,7 +258,7 @@ def _transformed(values: FloatArray, blocks: Sequence[FloatArray]) -> FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Observed:
-    """Sums of features that were measured: where in the basis, of how many columns, noisy sums and their noise, in rows."""
+    """The measured features: position in the basis, number of columns, noisy sum and its noise in rows, each (n,)."""
 
     at: IntArray
     order: IntArray
@@ -254,7 +267,7 @@ class _Observed:
 
     @classmethod
     def of(cls, effects: GLSEffects, basis: _Basis) -> _Observed:
-        """Return the observed contrasts with their variances and orders."""
+        """Convert pooled effects to noisy sums of the basis's features, with their noise and orders."""
         values, variance, order = (np.zeros(basis.shape) for _ in range(3))
         values.flat[0] = effects.total
         for clique, effect in effects.effects.items():
@@ -269,7 +282,7 @@ class _Observed:
 
 
 def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slice | int, ...], FloatArray]:
-    """Return where the plain features of a clique stand in the table of all of them, and their sums over the rows."""
+    """Return where the plain features of a clique lie in the table of all features, and their sums over the rows."""
     for axis, j in enumerate(clique):
         effect = np.moveaxis(np.tensordot(basis.plain[j][1:], effect, axes=(1, axis)), 0, axis)
     return tuple(slice(1, None) if j in clique else 0 for j in range(len(basis.shape))), np.asarray(effect, np.float64)
@@ -277,7 +290,7 @@ def _sums(clique: Clique, effect: FloatArray, basis: _Basis) -> tuple[tuple[slic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Problem:
-    """The dual of regularised maximum entropy for some features; means and ridges are a row's."""
+    """The dual of regularised maximum entropy for some features; means and ridges are per row."""
 
     basis: _Basis
     log_base: FloatArray
@@ -286,7 +299,7 @@ class _Problem:
     ridges: FloatArray
 
     def minimum(self, start: FloatArray, scale: FloatArray, *, steps: int, tolerance: float) -> FloatArray:
-        """Return the potentials of the least objective, by L-BFGS in variables that ``scale`` makes alike."""
+        """Return the potentials that minimise the dual, by L-BFGS; ``scale`` makes the variables comparable."""
 
         def evaluate(x: FloatArray) -> tuple[float, FloatArray]:
             potentials = x * scale
@@ -305,17 +318,17 @@ class _Problem:
         return np.asarray(found.x * scale, np.float64)
 
     def weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the probability of every cell."""
+        """Return the probability of every cell, (cells,), under given potentials."""
         return _softmax(self._log_weights(potentials))
 
     def _log_weights(self, potentials: FloatArray) -> FloatArray:
-        """Return the logarithms of all cells' weights, up to a constant."""
+        """Return the log-probability of every cell, (cells,), up to a constant."""
         every = np.zeros(self.basis.cells)
         every[self.at] = potentials
         return self.basis.combined(every) + self.log_base
 
 
 def _softmax(log_weights: FloatArray) -> FloatArray:
-    """Return exp of logarithms, with sum 1."""
+    """Return exp of (cells,) logarithms, normalised to sum 1."""
     weights = np.exp(log_weights - log_weights.max())
     return np.asarray(weights / weights.sum(), np.float64)

@@ -34,7 +34,9 @@ Potentials = dict[Clique, FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dual:
-    """F(θ) = total·log Z(θ) + ½Σ_c v_c‖θ_c‖² − Σ_c θ_c·y_c, over the possible cells of every table.
+    """The problem that a maximum-entropy fit minimises over log-potentials θ on a junction tree.
+
+    F(θ) = total·log Z(θ) + ½Σ_c v_c‖θ_c‖² − Σ_c θ_c·y_c, over the possible cells of every table.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ class Dual:
     possible: Sequence[BoolArray]
 
     def masked(self, potentials: Mapping[Clique, FloatArray]) -> Potentials:
-        """Return the potentials of whole tables, with the structural zeros in them."""
+        """Return potentials over all codes (merged ones spread out), with -inf in impossible cells."""
         merged = dict(potentials)
         for table in self.tables:
             cells = table.merged_cells
@@ -71,7 +73,7 @@ class Dual:
         return merged
 
     def calibrated(self, potentials: Mapping[Clique, FloatArray]) -> CalibratedTree:
-        """Pass messages over ``potentials`` (finite) and the structural zeros."""
+        """Compute all nodes' probabilities under finite ``potentials`` and the structural zeros, by message passing."""
         return calibrate_tree(self.tree, self.masked(potentials))
 
     def value_and_gradient(self, potentials: Mapping[Clique, FloatArray]) -> tuple[float, list[FloatArray]]:
@@ -90,14 +92,14 @@ class Dual:
         return value, gradients
 
     def residual(self, gradients: Sequence[FloatArray]) -> float:
-        """Return the largest ‖gradient‖₁ of a table, in multiples of the total."""
+        """Return the largest ‖gradient‖₁ of any table as a fraction of the total; 0 at the optimum."""
         return max((float(np.abs(g).sum()) for g in gradients), default=0.0) / self.total
 
 
 def clique_marginal(
     tree: JunctionTree, beliefs: Sequence[FloatArray], clique: Clique, *, merged: IntArray | None = None
 ) -> FloatArray:
-    """Sum a clique's home belief to its flat table, perhaps of merged codes."""
+    """Return a clique's flat table, perhaps over merged codes, from the probabilities of the node that holds it."""
     home, inside = tree.place(clique, merged=merged)
     return inside.margin(beliefs[home])
 
@@ -138,7 +140,7 @@ def polish(dual: Dual, potentials: Mapping[Clique, FloatArray], *, steps: int) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _HeldTable:
-    """One table, at the node that holds its potential."""
+    """A table that the fit matches, kept with the tree node that holds its potential."""
 
     clique: Clique
     target: FloatArray
@@ -148,7 +150,7 @@ class _HeldTable:
 
 
 class _Fit:
-    """The beliefs of all nodes, in rows, while potentials change under them."""
+    """The state of iterative proportional fitting: the nodes' expected counts in rows, and the potentials."""
 
     def __init__(self, dual: Dual, potentials: Potentials) -> None:
         self.tree, self.total, self.potentials = dual.tree, dual.total, potentials
@@ -172,7 +174,10 @@ class _Fit:
             self.exchanges[root_of[home]].append(exchange)
 
     def sweep(self, root: int) -> float:
-        """Fit every table of one tree, then move what they share; return the largest ‖change of a table‖₁ / total."""
+        """Fit every table of one tree once, then move what they share.
+
+        Return the largest ‖change of a table‖₁ / total.
+        """
         moved = 0.0
         for action, i in self.tree.sweep(root):
             if action == "visit":
@@ -186,7 +191,7 @@ class _Fit:
         return moved
 
     def _step(self, i: int, table: _HeldTable) -> float:
-        """Take the exact step of one potential; the node's belief follows."""
+        """Fit one table's potential exactly at node ``i``, update the node, and return the change of the table."""
         belief = self.beliefs[i]
         expected = table.inside.margin(belief)
         factor = rake(
@@ -201,7 +206,7 @@ class _Fit:
         return float(np.abs(expected * factor - expected).sum()) / self.total
 
     def _pass(self, child: int, *, source: int, sink: int) -> None:
-        """Bring the sink's margin on a separator to the source's."""
+        """Pass the separator's margin from node ``source`` to node ``sink``, which is rescaled to it."""
         upwards = source == child
         out = self.tree.in_node[child] if upwards else self.tree.in_parent[child]
         into = self.tree.in_parent[child] if upwards else self.tree.in_node[child]
@@ -246,12 +251,12 @@ def fit_by_sweeps(
 
 
 def _alone(fit: _Fit, root: int) -> bool:
-    """Whether a tree has one table at most, whose exact step is the optimum."""
+    """Return whether a tree has at most one table; one exact step is then the optimum."""
     return not fit.tree.children[root] and len(fit.held[root]) <= 1
 
 
 class MaxEntropyStatus(Enum):
-    """How a fit ended, as a sentence."""
+    """How a fit ended; each value is a sentence."""
 
     SETTLED = "Every table moved by less than the tolerance in the last sweep."
     MAX_SWEEPS = "The largest number of sweeps was made before every table had settled."
@@ -381,7 +386,7 @@ class MaxEntropy:
         )
 
     def _dual(self, tables: list[NoisyTable], shape: Shape, total: float, allowed: Mapping[Clique, BoolArray]) -> Dual:
-        """Return the dual problem on a junction tree; raise ParameterError if tables or masks do not fit."""
+        """Build the junction tree and the problem; raise ParameterError if tables or masks do not fit."""
         check_tables(tables, shape)
         cliques = [table.clique for table in tables]
         if len(set(cliques)) < len(cliques):
@@ -404,7 +409,7 @@ class MaxEntropy:
 
 
 def _start(table: NoisyTable, total: float) -> FloatArray:
-    """Start a one-way at the logarithm of its projection on the simplex, any other potential at 0."""
+    """Return a table's first potential: the log of a one-way's estimated shares, 0 for any other table."""
     if len(table.clique) != 1:
         return np.zeros(table.counts.size)
     positive = project_to_simplex(table.counts, total) + 0.1 * table.stddev
@@ -413,7 +418,10 @@ def _start(table: NoisyTable, total: float) -> FloatArray:
 
 
 def _log_mask(clique: Clique, mask: BoolArray, shape: Shape) -> FloatArray:
-    """Return 0 where a cell is possible and -inf elsewhere, (cells,)."""
+    """Return the logarithm of a mask, (cells,): 0 where a cell is possible, -inf elsewhere.
+
+    Raises if it does not fit.
+    """
     check_clique(clique, shape)
     cells = table_size(shape, clique)
     mask = np.asarray(mask)

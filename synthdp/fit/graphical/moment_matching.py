@@ -16,13 +16,16 @@ from synthdp.arrays import AnyArray, Codes, FloatArray, IntArray
 from synthdp.queries.products import PairProducts, Products, scores_of
 
 SLOPE_ROWS = 8192
-"""Rows that the slope of a step is computed from; the gap that it closes is computed from all.  A safety limit."""
+"""Number of rows from which the Hessian of a step is estimated; the gap itself uses all rows.  A safety limit of time.
+"""
 
 DAMPING = 0.7
-"""Share of each step that is taken: tables are raked between the steps, and undo a little of it.  Tuned; not measured."""
+"""Fraction of each Newton step that is taken, since raking to tables between the steps undoes a little.  Tuned; not
+measured.
+"""
 
 LONGEST = 3.0
-"""Most that a step may add to the logarithm of a weight.  A numerical tolerance."""
+"""Largest change of a weight's logarithm in one step.  A numerical tolerance, so that no row dominates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,14 +51,14 @@ class NoisyProducts:
 
 
 class Tilt(NamedTuple):
-    """One step of moment matching: the factor of each row's weight, (m,), and the coefficients after it, (k,)."""
+    """The result of one step: the factor of each row's weight, (m,), and the coefficients after the step, (k,)."""
 
     factor: FloatArray
     coefficients: FloatArray
 
 
 class HeardProducts(Protocol):
-    """The clipped products of one question, of weighted rows."""
+    """The clipped products of one question, evaluated on weighted rows; stored in the form that suits their number."""
 
     def of_rows(self, rows: slice) -> AnyArray:
         """Return the products of some rows, (rows, k)."""
@@ -68,7 +71,7 @@ class HeardProducts(Protocol):
 
 
 def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
-    """Return the products that a question asked for, of rows of all columns."""
+    """Evaluate a question's products on rows, (m, d) codes of all columns."""
     queries, own = noisy.queries, codes[:, list(noisy.columns)]
     if isinstance(queries, PairProducts):
         return _FewProducts((queries.features(own) / queries.denominator).astype(np.float32))
@@ -78,7 +81,7 @@ def heard(noisy: NoisyProducts, codes: Codes) -> HeardProducts:
 
 
 class _FewProducts(NamedTuple):
-    """The (m, k) products of few pairs, row by row."""
+    """Products of a few pairs, stored as an (m, k) matrix."""
 
     products: AnyArray
 
@@ -91,12 +94,12 @@ class _FewProducts(NamedTuple):
         return np.asarray((weights / weights.sum()).astype(np.float32) @ self.products, np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return each row's products times coefficients, added up, (rows,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,)."""
         return np.asarray(self.products @ coefficients.astype(np.float32), np.float64)
 
 
 class _EveryProduct(NamedTuple):
-    """The products of every two columns, as the (m, columns) scores of the rows and the (m,) factor that clips them."""
+    """Products of all pairs of columns, stored as (m, columns) scores and the (m,) factor that clips them."""
 
     scores: AnyArray
     clipping: AnyArray
@@ -113,7 +116,7 @@ class _EveryProduct(NamedTuple):
         return np.asarray((self.scores.T @ weighted)[self.pairs], np.float64)
 
     def sums(self, coefficients: FloatArray) -> FloatArray:
-        """Return each row's products times coefficients, added up, (rows,)."""
+        """Return, for each row, the sum of its products times coefficients (k,), (m,)."""
         matrix = np.zeros((self.scores.shape[1],) * 2, np.float32)
         matrix[self.pairs] = coefficients
         sums = self.clipping * np.einsum("ij,ij->i", self.scores @ matrix, self.scores)
@@ -122,12 +125,12 @@ class _EveryProduct(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MomentMatching:
-    """Exponential tilting of weighted rows: every row gets the factor exp(coefficients · its clipped products).
+    """Weights rows so that their mean products approach noisy ones: each gets the factor exp(coefficients · products).
 
-    Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients².  The ridge of a question is the variance
-    of its noise over its signal's, times its products': a coefficient is about a gap over that variance.  The
-    signal is estimated from the gaps between the noisy means and the untilted rows'; a question of which they are no larger
-    than noise is left out.
+    Minimises log Z - coefficients · means + the sum of ridge / 2 · coefficients². The ridge of a question is the
+    variance of its noise over its signal's, times its products': a coefficient is about a gap over that variance.  The
+    signal is estimated from the gaps between the noisy means and the untilted rows'; a question of which they are no
+    larger than noise is left out.
 
     Parameters
     ----------
@@ -168,7 +171,9 @@ class MomentMatching:
                 kept.append(products)
                 firsts.append(products.of_rows(slice(0, SLOPE_ROWS)))
                 targets.append(noisy.means)
-                ridges.append(noisy.stddev**2 / signal * firsts[-1].var(axis=0, dtype=np.float64))
+                spread = firsts[-1].var(axis=0, dtype=np.float64)
+                spread[spread == 0] = 1  # of two scores: these rows lack one's levels, and no step may divide by 0
+                ridges.append(noisy.stddev**2 / signal * spread)
         if not kept:
             return None
         return cls(
@@ -178,7 +183,7 @@ class MomentMatching:
 
     @property
     def start(self) -> FloatArray:
-        """The coefficients before the first step, (k,)."""
+        """The coefficients before the first step: zeros, (k,)."""
         return np.zeros(len(self.target))
 
     def means(self, weights: FloatArray) -> FloatArray:
@@ -187,9 +192,9 @@ class MomentMatching:
 
     def step(self, weights: FloatArray, coefficients: FloatArray) -> Tilt:
         """Take a damped Newton step from the rows' weights and the coefficients that they were tilted by."""
-        share = weights[:SLOPE_ROWS] / weights[:SLOPE_ROWS].sum()
-        centred = self.slope_products - share @ self.slope_products
-        slope = centred.T @ (centred * share[:, None]) + np.diag(self.ridge)
+        share = (weights[:SLOPE_ROWS] / weights[:SLOPE_ROWS].sum()).astype(np.float32)
+        centred = (self.slope_products - share @ self.slope_products) * np.sqrt(share)[:, None]
+        slope = (centred.T @ centred).astype(np.float64) + np.diag(self.ridge)  # where a step goes: few digits will do
         gap = self.target - self.means(weights) - self.ridge * coefficients
         change = DAMPING * np.linalg.solve(slope, gap)
         ends = np.cumsum([one.of_rows(slice(0, 1)).shape[1] for one in self.products])[:-1]

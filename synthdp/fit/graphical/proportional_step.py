@@ -17,15 +17,17 @@ from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.queries.contingency import NoisyTable, Shape
 
 _TINY = 1e-300
-"""Floor of an expected count.  A numerical tolerance."""
+"""Smallest expected count whose logarithm is taken.  A numerical tolerance."""
 _MAX_STEPS = 100
-"""Newton iterations.  A numerical tolerance."""
+"""Most Newton iterations of one step.  A numerical tolerance."""
 _SETTLED = 1e-6
-"""Convergence tolerance.  A numerical tolerance."""
-_LARGEST = 600.0  # exponent of a cell that has no mass worth scaling
-"""Clip of an exponent.  A numerical tolerance."""
-_NEAR = 0.1  # the scale is adjusted once every cell is this near to its root
-"""Distance at which Newton replaces bisection.  A numerical tolerance."""
+"""Error of the equation, and of the total, below which an iteration has converged.  A numerical tolerance."""
+_LARGEST = 600.0
+"""Exponents are capped at this, so that exp does not overflow; such a cell has no mass worth scaling.  A numerical
+tolerance.
+"""
+_NEAR = 0.1
+"""The overall scale is adjusted only once every cell is this close to its root.  A numerical tolerance."""
 
 
 class Step(NamedTuple):
@@ -94,7 +96,7 @@ def proportional_step(
 
 
 def _above(z: FloatArray) -> FloatArray:
-    """Return a bound from above on the root of exp(u) + u = z: z itself, and log z once z exceeds 1."""
+    """Return an upper bound on the root u of exp(u) + u = z, from which Newton's method starts: z, or log z above 1."""
     return np.where(z < 1, z, np.log(np.maximum(z, 1)))
 
 
@@ -107,7 +109,10 @@ def rake(
     ridge: float,
     total: float,
 ) -> FloatArray:
-    """Change ``potential`` in place by the exact step in some ``cells`` (a mask); return the factors, 1 elsewhere."""
+    """Update ``potential`` in place by `proportional_step` in the masked ``cells``; return the factors of all cells.
+
+    Cells outside of the mask have factor 1.
+    """
     if cells.all():
         step = proportional_step(expected, potential, target, ridge=ridge, total=total)
         potential += step.change
@@ -121,7 +126,11 @@ def rake(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exchange:
-    """The least cost of the ridges of two tables, one of whose cliques lies in the other's, over what they may exchange.
+    """The cheapest shift of potential between two tables, one of whose cliques contains the other.
+
+    The model stays the same.
+
+    Such a shift only changes how the ridges penalise the potentials.
 
     Parameters
     ----------
@@ -152,7 +161,10 @@ class Exchange:
     curvature: FloatArray
 
     def make(self, potentials: Sequence[FloatArray]) -> None:
-        """Move the best exchange, exactly, in the potentials of all tables, which change in place."""
+        """Shift potential between the two tables so that the ridges cost least, exactly.
+
+        ``potentials`` change in place.
+        """
         inner, outer, groups = potentials[self.inner], potentials[self.outer], len(self.excess)
         held = self.outer_ridge * np.bincount(self.outer_groups, outer[self.outer_cells], groups)
         held -= self.inner_ridge * np.bincount(self.inner_groups, inner[self.inner_cells], groups)
@@ -164,7 +176,7 @@ class Exchange:
 def exchanges(
     tables: Sequence[NoisyTable], ridges: Sequence[float], possible: Sequence[BoolArray], shape: Shape
 ) -> list[Exchange]:
-    """Return what any two of some tables may exchange, between the largest cliques first.
+    """Return the possible exchanges between tables whose cliques contain each other, the largest cliques first.
 
     Parameters
     ----------
@@ -205,7 +217,11 @@ def exchanges(
 
 
 def _groups(outer: NoisyTable, axes: Sequence[int], shape: Shape) -> tuple[IntArray, IntArray]:
-    """Return, of some axes of a table, the group of every combination of codes, and of every cell of the table."""
+    """Return the group of each cell of an inner table, and of each cell of the outer one that contains its columns.
+
+    Cells of the two tables in one group exchange potential. ``axes`` are the inner table's columns in the outer one;
+    merged codes are one group.
+    """
     sizes = outer.shape(shape)
     kept = [sizes[axis] for axis in axes]
     every = np.zeros(1, np.int64)

@@ -23,20 +23,25 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, check_tab
 from synthdp.randomness import Generator
 
 PARTICLES_EACH, FEWEST_PARTICLES = 10, 25_000
-"""Particles for every row of the table, and at least: more would not be told apart from its noise.
-`PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit."""
+"""Weighted rows drawn per row of the private table, and their least number: more could not be told apart from noise.
+`PARTICLES_EACH`: tuned; not measured.  `FEWEST_PARTICLES`: safety limit.
+"""
 
 MOST_SWEEPS = 24
-"""Sweeps where particles are few, so that the work is the same: tables and products of the same columns settle slowly.
-A safety limit."""
+"""Most sweeps when few weighted rows make each one cheap, as tables and products of the same columns converge slowly.
+A safety limit of time.
+"""
 
 STEPS = 2
-"""Steps towards the products in each sweep: tables are raked to between them, and undo a little.  Tuned; not measured."""
+"""Steps towards the mean products in each sweep; raking to tables in between undoes a little of them.  Tuned; not
+measured.
+"""
 
 
 BLOCK_CELLS = 4096
-"""Tables are raked together where all their columns have at most so many cells: far fewer than rows, and a cache holds them.
-Tuned: on Adult (benchmarks/speed/guard.py) 1000 to 16 000 cells take about as long."""
+"""Tables are raked in one block if all their columns together have at most this many cells: far fewer than rows, and
+they fit a cache.  Tuned: on Adult (benchmarks/speed/guard.py) 1000 to 16 000 cells take about as long.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +136,10 @@ class Particles:
 def _matched(
     matching: MomentMatching, weights: FloatArray, coefficients: FloatArray, total: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Take some steps towards the products; return the rows' new weights, of sum ``total``, and coefficients."""
+    """Take `STEPS` steps of moment matching.
+
+    Return the rows' new weights, (m,) of sum ``total``, and the coefficients.
+    """
     for _ in range(STEPS):
         factor, coefficients = matching.step(weights, coefficients)
         weights = weights * factor
@@ -164,7 +172,10 @@ class RakedTable:
     alone: Shape | None = None
 
     def target(self, expected: FloatArray) -> FloatArray:
-        """Return the counts to approach from the weights' counts now."""
+        """Return the counts to approach, (cells,).
+
+        For an interaction alone, with the margins that the weights have now.
+        """
         if self.alone is None:
             return self.counts
         return self.counts + expected - centred(expected.reshape(self.alone)).ravel()
@@ -193,7 +204,7 @@ def rake_rows(weights: FloatArray, tables: Sequence[RakedTable], *, total: float
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Block:
-    """Tables of few columns together, raked in the table of all of these, so that rows are looked up once for all of them.
+    """Tables that are raked together over the cells of their joint columns instead of over rows, which saves time.
 
     Parameters
     ----------
@@ -214,6 +225,7 @@ class _Block:
 
     @classmethod
     def of(cls, codes: Codes, model: Graphical, known: list[NoisyTable], ridges: MaxEntropy) -> _Block:
+        """Group tables into one block, with the block's cell of each row, (m, d) codes."""
         columns = tuple(sorted({a for table in known for a in table.clique}))
         tables = [
             RakedTable(
@@ -233,25 +245,27 @@ class _Block:
         )
 
     def rake(self, weights: FloatArray, *, total: float) -> FloatArray:
-        """Take the exact step of each table in turn, and return the new weights of the rows."""
+        """Rake the rows' weights, (m,), to each table of the block in turn."""
         before = np.asarray(np.bincount(self.cells, weights, minlength=self.size), np.float64)
         after = rake_rows(before, self.tables, total=total)
         factor = np.divide(after, before, out=np.ones(self.size), where=before > 0)
         return weights * factor[self.cells]  # not `take`, which needs thrice the time where cells are narrow
 
     def some(self) -> list[BoolArray]:
-        """Return which cells of each table have a row."""
+        """Return, for each table, which of its cells hold a row, (cells,); others cannot be filled by weights."""
         rows = np.bincount(self.cells, minlength=self.size)
         return [np.bincount(table.cells, rows, table.potential.size) > 0 for table in self.tables]
 
 
 def _turn(table: NoisyTable, model: Graphical) -> tuple[bool, bool]:
-    """Return which tables come later: the tree's, and of these the one-ways."""
+    """Return the sort key of a table's turn: tables outside of the tree first, one-ways last."""
     return table.clique in model.potentials, len(table.clique) == 1
 
 
 def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shape) -> list[list[int]]:
-    """Return the places of tables by blocks; no block has more than `BLOCK_CELLS` cells unless a table has.
+    """Group tables of the same turn into blocks of at most `BLOCK_CELLS` cells; returns positions of tables by block.
+
+    A single larger table is a block of its own.
 
     Parameters
     ----------
@@ -281,7 +295,7 @@ def blocks_of(tables: Sequence[NoisyTable], turns: Sequence[object], shape: Shap
 
 
 def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
-    """Return the cell of a table, perhaps of merged codes, in which each cell of the table of more columns lies."""
+    """Return, for each cell of a block's joint table, the cell of one of its tables, whose codes may be merged."""
     numbers = np.arange(table_size(shape, table.clique)).reshape(
         [shape[a] if a in table.clique else 1 for a in columns]
     )
@@ -290,7 +304,10 @@ def _inside(columns: Clique, shape: Shape, table: NoisyTable) -> AnyArray:
 
 
 def _potential(model: Graphical, table: NoisyTable) -> FloatArray:
-    """Return a table's potential in the model, 0 where it has none or the cell is impossible."""
+    """Return a table's log-potential in the model, (cells,), where raking goes on.
+
+    0 where it has none or is impossible.
+    """
     known = model.potentials.get(table.clique)
     if known is None:
         return np.zeros(table.counts.size)

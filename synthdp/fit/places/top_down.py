@@ -16,10 +16,14 @@ from synthdp.fit.places.transport import controlled_rounding, nearest_tables
 from synthdp.queries.contingency import project_to_simplex
 
 PRIOR_CHILDREN = 10
-"""Children that the variation of all cells together counts for, beside each cell's.  Tuned; not measured."""
+"""Weight of the common variation of all cells when a cell's own variation is estimated, counted in children.  Tuned;
+not measured.
+"""
 
 LEAST_VARIANCE = 1e-6
-"""Least variance of an estimate, in parts of the noise's.  A numerical tolerance."""
+"""Least variance of an estimate, as a fraction of the noise's variance, so that no weight is infinite.  A numerical
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,9 +68,9 @@ class PlaceCounts:
 
 
 def descended(whole: PlaceCounts, levels: Sequence[NoisyPlaces]) -> list[PlaceCounts]:
-    """Return the rows of every level; each place's are the sums of its children's, in every table.
+    """Return whole-number rows of every level, such that children add up to their parent in every table.
 
-    A table that cannot be made whole, because no table has its sums where rows may lie, is left out from there on.
+    A table for which no whole numbers have the required sums is left out from that level on.
 
     Parameters
     ----------
@@ -95,7 +99,7 @@ def descended(whole: PlaceCounts, levels: Sequence[NoisyPlaces]) -> list[PlaceCo
 
 
 def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> IntArray:
-    """Return the rows of each child of a place, nearest to their estimates."""
+    """Divide a place's rows among its children in whole numbers, nearest to the children's estimates, (children,)."""
     near = project_to_simplex(level.rows[children], float(total))
     found = np.floor(near).astype(np.int64)
     found[np.argsort(found - near, kind="stable")[: total - int(found.sum())]] += 1
@@ -103,7 +107,10 @@ def _rows_of_children(level: NoisyPlaces, children: IntArray, total: int) -> Int
 
 
 def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> IntArray | None:
-    """Return the whole rows of all places by the cells of one table; ``None`` if a parent's cannot be made whole."""
+    """Return whole-number rows of all places by the cells of one table, (places, k).
+
+    ``None`` if a parent has no solution.
+    """
     counts, stddev = level.tables[name]
     shares = above / np.maximum(above.sum(axis=1, keepdims=True), 1)
     expected = rows[:, None] * shares[level.parents]
@@ -130,10 +137,12 @@ def _table(level: NoisyPlaces, name: int, rows: IntArray, above: IntArray) -> In
 
 
 def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[FloatArray, FloatArray]:
-    """Return estimates between noisy counts and expected ones, and the variances of their errors; (places, k) each.
+    """Shrink noisy counts towards expected ones.
 
-    The posterior mean where x is normal about the expected m with standard deviation c m (Fay and Herriot 1979): c of each
-    cell is told by how far noisy counts lie from m beyond noise, over all places.
+    Return the estimates and the variances of their errors, (places, k) each.
+
+    The posterior mean where x is normal about the expected m with standard deviation c m (Fay and Herriot 1979): c of
+    each cell is told by how far noisy counts lie from m beyond noise, over all places.
 
     Parameters
     ----------
@@ -155,10 +164,10 @@ def shrunken(counts: FloatArray, expected: FloatArray, stddev: float) -> tuple[F
 
 
 def divided(places: PlaceCounts, by: int, relations: Mapping[int, FloatArray]) -> dict[int, IntArray]:
-    """Return the tables of places by one column and each other, (places, values, k), whose sums are the places'.
+    """Return whole-number tables of places by one column and each other, (places, values, k).
 
-    Nothing is measured of them: within a place the two columns are related as in the whole.  Tables that cannot be made
-    whole are left out.
+    Their sums are the places' tables.  Nothing is measured of them: within a place the two columns are related as in
+    the whole.  Tables that cannot be made whole are left out.
 
     Parameters
     ----------

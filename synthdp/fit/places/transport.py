@@ -13,16 +13,16 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 
 ROUNDS = 300
-"""Most rounds of alternating projections.  A safety limit of time."""
+"""Most iterations of the alternating projections.  A safety limit of time."""
 
 SETTLED = 1e-7
-"""Gap of a sum, in parts of all rows, that ends them.  A numerical tolerance."""
+"""The projections stop when every sum is met to this fraction of all rows.  A numerical tolerance."""
 
 TOGETHER = 10
-"""Parents whose tables one linear program makes whole.  Tuned: of more it takes longer for each; not measured."""
+"""Number of parents whose tables one linear program rounds.  Tuned: with more, each takes longer; not measured."""
 
 WHOLE = 1e-9
-"""A number this near to a whole one is left as it is.  A numerical tolerance."""
+"""A number this close to a whole number counts as whole.  A numerical tolerance."""
 
 
 def nearest_tables(
@@ -60,7 +60,10 @@ def nearest_tables(
 
 
 def _onto_sums(target: FloatArray, variance: FloatArray, sums: FloatArray) -> FloatArray:
-    """Return along the last axis the nearest numbers >= 0 of given sums, max(target - t * variance, 0)."""
+    """Project onto numbers >= 0 of given sums along the last axis, weighted by 1 / variance.
+
+    The result is max(target - t * variance, 0) with the right t for each sum.
+    """
     ratio = np.divide(target, variance, out=np.full(target.shape, -np.inf), where=variance > 0)
     order = np.argsort(-ratio, axis=-1, kind="stable")
     by = np.take_along_axis(ratio, order, axis=-1)
@@ -91,10 +94,7 @@ def controlled_rounding(tables: FloatArray, rows: IntArray, cells: IntArray) -> 
 
 
 def _rounded(tables: FloatArray, rows: IntArray, cells: IntArray) -> IntArray | None:
-    """Return what `controlled_rounding` does, (parents, children, cells) whole numbers, for a few parents in one program.
-
-    ``None`` where the program finds no exact ones.
-    """
+    """Do `controlled_rounding` for a few parents in one linear program; ``None`` if it finds no exact solution."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 

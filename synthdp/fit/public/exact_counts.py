@@ -13,17 +13,22 @@ from synthdp.queries.contingency import cell_index
 from synthdp.randomness import Generator
 
 ROWS, MOST_ROWS = 100_000, 300_000
-"""Rows drawn from a model that is no weighted rows, to be raked to totals: twice as many as the table has, within these.
-Tuned; not measured."""
+"""Fewest and most rows drawn from a model before they are raked to totals; between, twice the number of the table's
+rows.  Tuned; not measured.
+"""
 
 SWEEPS, SETTLED = 500, 1e-9
-"""Most rounds of raking, and the change of a total, in parts of all rows, that ends it.  Numerical tolerances."""
+"""Most rounds of raking, and the largest error of a total, as a fraction of all rows, at which it ends.  Numerical
+tolerances.
+"""
 
 LARGE, FEW_SWEEPS = 2_000, 12
-"""Totals of more cells, in all, are raked in this many rounds.  A safety limit of time; rows are moved to them exactly."""
+"""If the totals have more than LARGE cells, only FEW_SWEEPS rounds are made.  A safety limit of time; sampled rows are
+moved to the totals exactly later.
+"""
 
 SPARE = 1e-3
-"""Share of weight of rows that are made where totals have rows and the model has none.  Tuned; not measured."""
+"""Weight given to rows that are made up where totals have rows and the model has none.  Tuned; not measured."""
 
 
 def raked_exactly(
@@ -34,10 +39,10 @@ def raked_exactly(
     rng: Generator,
     rows: float = ROWS,
 ) -> Explicit:
-    """Return weighted rows of a model whose tables are the totals, by iterative proportional fitting.
+    """Return weighted rows of a model that have public totals exactly, by iterative proportional fitting.
 
-    Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a rule
-    forbids it.
+    Where totals have rows and the model has none, rows of the model are given the values that are missing, unless a
+    rule forbids it.
 
     Parameters
     ----------

@@ -8,18 +8,23 @@ noisy answer y has E (y - m)^2 = v m + t + sigma^2, so that answers tell t for n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import truncnorm
 
 from synthdp.arrays import FloatArray
 
 SURPRISE = 4.0
-"""A difference that chance makes with probability exp(-SURPRISE) or less is a difference.  Tuned: 2 takes noise for one in
-one of three releases at epsilon .1."""
+"""A difference counts as real only if chance makes it with probability at most exp(-SURPRISE). Tuned: with 2, noise
+counts as real in one of three releases at epsilon .1.
+"""
 
 
-def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> float:
-    """Return the mean square by which private counts differ from public ones, beyond noise and the public sampling error.
+def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None) -> float:
+    """Return the mean squared difference t of private and public counts beyond noise and sampling error.
+
+    It is 0 if these explain it.
 
     Parameters
     ----------
@@ -31,29 +36,64 @@ def bias(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: floa
         Standard deviation of the noise of a count.
     ratio
         Private rows for each effective public one, > 0.
+    free
+        Cells that the margins leave free, where both counts have the same; default: all k.
     """
-    cells = len(counts)
-    squares = float(((counts - expected) ** 2).mean())
+    cells = len(counts) if free is None else max(free, 1)
+    squares = float(((counts - expected) ** 2).sum()) / cells
     known = stddev**2 + ratio * float(expected.mean())
     # of a sum of squares of so many normal numbers (Laurent, Massart 2000, lemma 1)
     most = 1 + 2 * math.sqrt(SURPRISE / cells) + 2 * SURPRISE / cells
     return squares - known if squares > most * known else 0.0
 
 
-def dispersion(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> float:
-    """Return the variance of private counts about public ones, in multiples of the latter, on average; >= ``ratio``.
+def dispersion(
+    counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float, free: int | None = None
+) -> float:
+    """Return the mean variance of private counts around public ones, as a multiple of the latter; >= ``ratio``.
+
+    The larger, the less public counts are trusted.
 
     Parameters
     ----------
-    counts, expected, stddev, ratio
+    counts, expected, stddev, ratio, free
         As for `bias`.
     """
     mean = float(expected.mean())
-    return ratio if mean <= 0 else ratio + bias(counts, expected, stddev, ratio=ratio) / mean
+    return ratio if mean <= 0 else ratio + bias(counts, expected, stddev, ratio=ratio, free=free) / mean
+
+
+def smoothed_ratio(tables: Sequence[tuple[FloatArray, FloatArray, float, int]], *, ratio: float) -> float:
+    """Return the variance ratio v of smoothed public counts, estimated from all noisy tables; between 0 and ``ratio``.
+
+    Expected counts of smoothed public rows that have the private one-ways are nearer to the private ones than the
+    public rows' own.  Each table tells (y - m)^2 - sigma^2 over m, by a sum of squares of normal numbers; the tables'
+    estimates are averaged by precision, and v is as likely to be anywhere in its range beforehand.
+
+    Parameters
+    ----------
+    tables
+        Noisy private counts, expected ones, the standard deviation of the noise and the free cells, as for `bias`.
+    ratio
+        Of public rows that are not smoothed, > 0.
+    """
+    told = precision = 0.0
+    for counts, expected, stddev, free in tables:
+        mean = float(expected.mean())
+        if mean > 0 and free > 0:
+            weight = free / 2 * (mean / (stddev**2 + ratio * mean)) ** 2
+            told += weight * (float(((counts - expected) ** 2).sum()) / free - stddev**2) / mean
+            precision += weight
+    if precision == 0:
+        return ratio
+    centre, spread = told / precision, precision**-0.5
+    return float(truncnorm.mean(-centre / spread, (ratio - centre) / spread, loc=centre, scale=spread))
 
 
 def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: float) -> tuple[FloatArray, float]:
-    """Return counts between noisy private and public ones, weighed by precision, and the standard deviation of their error.
+    """Average noisy private counts with public ones by precision, (k,).
+
+    Also return the standard deviation of the error.
 
     Parameters
     ----------
@@ -67,14 +107,16 @@ def combined(counts: FloatArray, expected: FloatArray, stddev: float, *, ratio: 
 
 
 LEAST_ERROR = 1e-6
-"""Least error in multiples of the noise, as a positive one is needed.  A numerical tolerance."""
+"""Least standard deviation returned, as a multiple of the noise, since a positive one is needed.  A numerical
+tolerance.
+"""
 
 
 def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return public counts drawn towards what a simpler model of the same rows expects.
+    """Shrink public counts, (k,), towards the counts that a simpler model of the same rows expects.
 
-    Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of the
-    expected counts, which is 1 a cell by chance alone, the excess is real.
+    Under a Dirichlet prior about the expected shares, fitted by its moments: of the squared deviation in multiples of
+    the expected counts, which is 1 a cell by chance alone, the excess is real.
 
     Parameters
     ----------
@@ -87,7 +129,10 @@ def shrunk_to(counts: FloatArray, expected: FloatArray) -> FloatArray:
 
 
 def share_kept(counts: FloatArray, expected: FloatArray) -> float:
-    """Return which part of a deviation from a simpler model is real, 0 to 1; see `shrunk_to`."""
+    """Return the fraction, 0 to 1, of the deviation from a simpler model that chance does not explain.
+
+    See `shrunk_to`.
+    """
     possible = expected > 0
     if not possible.any():
         return 0.0

@@ -25,35 +25,42 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, contingen
 from synthdp.randomness import Generator
 
 TREE_CELLS = 2e5
-"""Most cells of the junction tree of public pairs.  A safety limit."""
+"""Most cells of the junction tree that is fitted to public pairs.  A safety limit of memory."""
 
 MODEL_ROWS = 50_000
-"""Rows drawn from the tree.  Tuned: 30 000 and 100 000 differ by less than a hundredth."""
+"""Number of rows drawn from the junction tree of public pairs.  Tuned: 30 000 and 100 000 differ by less than a
+hundredth.
+"""
 
 MOST_PAIRS = 400
-"""Most pairs of columns whose tables are raked.  A safety limit."""
+"""Most pairs of columns that the drawn rows are raked to, those farthest from independence.  A safety limit of time."""
 
 MOST_CELLS = 2**20
-"""Most cells of a pair's or a triple's table that is looked at.  A safety limit."""
+"""Pairs and triples with more cells than this are not used.  A safety limit of memory."""
 
 SWEEPS = 6
-"""Rounds over the pairs.  Tuned with the two above."""
+"""Passes over the public pairs when the drawn rows are raked.  Tuned together with `MODEL_ROWS` and `MOST_PAIRS`."""
 
 RIDGE, RIDGE_PART = 5.0, 1 / 600
-"""Most ridge of a pair's potential, in public rows, and in parts of them.  Tuned: 1, 3 and 10 on Adult's published sample,
-.079, .078, .077."""
+"""Ridge of a public pair in the fit, in public rows: RIDGE, but at most the fraction RIDGE_PART of all public rows.
+Tuned: 1, 3 and 10 give .079, .078, .077 on Adult's published sample.
+"""
 
 HELD_OUT = 0.25
-"""Part of the rows that decides how many of the others are kept as they are.  Tuned; a half finds the same."""
+"""Fraction of the public rows held out to decide how much of the others is kept unsmoothed.  Tuned; a half finds the
+same.
+"""
 
 ONE_WAY_RIDGE = 0.05
-"""Ridge of a one-way's potential, in public rows.  Derived: as in a fit of noisy tables."""
+"""Ridge of a public one-way in the fit, in public rows.  Derived: as in a fit of noisy tables."""
 
 TRIPLES = 60
-"""Tables of three columns that tell how much of the rows themselves is kept.  A safety limit of time."""
+"""Number of three-column tables that decide how much of the public rows is kept unsmoothed.  A safety limit of time."""
 
 SETTLED = MaxEntropy(max_sweeps=12, ridge_one_way=0.05)
-"""The fit to a public table's own tables; they carry no noise, so that 12 rounds settle it.  A numerical tolerance."""
+"""Settings of the maximum-entropy fit to public tables; they have no noise, so that 12 sweeps suffice.  A numerical
+tolerance.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +85,7 @@ class SmoothedRows:
     related: int
 
     def distribution(self) -> Explicit:
-        """Return the rows as a distribution."""
+        """Return the weighted rows as a `Distribution`."""
         return Explicit(shape=self.shape, codes=self.codes, weights=self.weights)
 
 
@@ -120,7 +127,7 @@ def smoothed_rows(
 
 
 def _model_of_pairs(rows: IntArray, shape: Shape, zeros: Mapping[Clique, BoolArray], rng: Generator) -> SmoothedRows:
-    """Return rows of the tree by maximum entropy, raked to the tables of all related pairs."""
+    """Fit a junction tree to related public pairs, draw rows, and rake them to all related pairs' tables."""
     pairs, ridge = _public_pairs(rows, shape), min(RIDGE, max(len(rows), 1) * RIDGE_PART)
     one_ways = [contingency(rows, shape, (j,)) for j in range(len(shape))]
     chosen = _tree(pairs, shape, list(zeros))
@@ -138,14 +145,17 @@ def _model_of_pairs(rows: IntArray, shape: Shape, zeros: Mapping[Clique, BoolArr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """A pair's shrunk table, and how far it is from independence beyond chance, in rows."""
+    """A public pair's table, shrunk towards independence, and its L1 distance from independence beyond chance.
+
+    Both are in rows.
+    """
 
     counts: FloatArray
     excess: float
 
 
 def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
-    """Return the tables of all related pairs, drawn towards independence, the farthest first."""
+    """Return the shrunk tables of all pairs related beyond chance, those farthest from independence first."""
     found = {}
     margins = [contingency(rows, shape, (j,)) for j in range(len(shape))]
     for a, b in itertools.combinations(range(len(shape)), 2):
@@ -161,7 +171,10 @@ def _public_pairs(rows: IntArray, shape: Shape) -> dict[Clique, _Pair]:
 
 
 def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> list[Clique]:
-    """Return the pairs of a junction tree of few cells: first pairs that join columns (Chow and Liu 1968)."""
+    """Choose pairs for a junction tree of at most `TREE_CELLS` cells.
+
+    Those that join columns come first (Chow and Liu 1968).
+    """
     planner, chosen, taken = TreePlanner(shape), list[Clique](), list(base)
     group = list(range(len(shape)))
     joining = []
@@ -178,10 +191,10 @@ def _tree(pairs: Mapping[Clique, _Pair], shape: Shape, base: list[Clique]) -> li
 
 
 def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shape: Shape, rng: Generator) -> float:
-    """Return the share of rows themselves, beside the model's, that comes nearest to rows held out.
+    """Return the weight of the public rows themselves, beside the model's, that predicts held-out rows best.
 
-    Least squares over some tables of three columns; a cell weighs the less the more rows it has, as the square root, between
-    squares, in which few cells count, and multiples of chance, in which all cells do.
+    Least squares over some tables of three columns; a cell weighs the less the more rows it has, as the square root,
+    between squares, in which few cells count, and multiples of chance, in which all cells do.
     """
     triples = [c for c in itertools.combinations(range(len(shape)), 3) if table_size(shape, c) <= MOST_CELLS]
     if not triples or not model.related or not len(held_out):
@@ -199,7 +212,7 @@ def _share_of_rows(rows: IntArray, held_out: IntArray, model: SmoothedRows, shap
 
 
 def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge: float) -> RakedTable:
-    """Return a table of public rows as raking takes it."""
+    """Return a public table in the form to which weighted rows are raked."""
     cells = cell_index(rows, shape, clique)
     return RakedTable(cells=cells, counts=counts, potential=np.zeros(counts.size), ridge=ridge)
 
@@ -207,7 +220,7 @@ def _target(rows: Codes, shape: Shape, clique: Clique, counts: FloatArray, ridge
 def _filled(
     codes: IntArray, margins: list[FloatArray], zeros: Mapping[Clique, BoolArray], shape: Shape, rng: Generator
 ) -> IntArray:
-    """Return the rows with unknown values drawn, without rows that a rule forbids."""
+    """Draw unknown values from their columns' margins, and drop rows that a rule forbids."""
     filled = codes.copy()
     for j, margin in enumerate(margins):
         at = np.flatnonzero(filled[:, j] == UNKNOWN)

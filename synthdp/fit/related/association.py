@@ -11,20 +11,20 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 SWEEPS = 30
-"""Of iterative proportional fitting to the margins.  A safety limit."""
+"""Iterations of proportional fitting of a table to its margins.  A safety limit."""
 
 ROUNDS, STRONGEST = 8, 12.0
-"""Most Gauss-Newton steps to an association, and bounds of its parameters.  A numerical tolerance."""
+"""Most Gauss-Newton steps when an association is fitted, and the bound on its parameters.  Numerical tolerances."""
 
 LEAST_GROUPS = 3
-"""Groups that a number must have for it.  Tuned; not measured."""
+"""An association is fitted only to numbers with at least this many groups.  Tuned; not measured."""
 
 ONE_STEP = 0.05
-"""By how much a parameter is moved to see what it does.  A numerical tolerance."""
+"""Step of the finite differences by which the slope in a parameter is computed.  A numerical tolerance."""
 
 
 def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:
-    """Return a table brought to the sums of its rows and of its columns by iterative proportional fitting."""
+    """Rescale a table's rows and columns until it has given margins (iterative proportional fitting)."""
     for _ in range(SWEEPS):
         table = table * (margins[0] / np.maximum(table.sum(axis=1), 1e-12))[:, None]
         table *= (margins[1] / np.maximum(table.sum(axis=0), 1e-12))[None]
@@ -32,7 +32,10 @@ def raked(table: FloatArray, margins: list[FloatArray]) -> FloatArray:
 
 
 def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) -> list[FloatArray]:
-    """Return what the logarithms of a table of two numbers may have besides, (m, n) each, the most likely first."""
+    """Return the patterns that a log-table of two numbers may have beyond its margins, (m, n) each, likeliest first.
+
+    They are linear-by-linear association, closeness, equality (if ``same``), and special values with each other.
+    """
     found: list[FloatArray] = []
     if min(ordered) < LEAST_GROUPS:
         return found
@@ -53,7 +56,7 @@ def features(shape: tuple[int, ...], ordered: tuple[int, int], *, same: bool) ->
 def associated(
     noisy: FloatArray, now: FloatArray, margins: list[FloatArray], stddev: float, shapes: list[FloatArray]
 ) -> FloatArray:
-    """Return the expected table with the association that the noisy one shows, of as many parameters as pay.
+    """Fit the expected table plus a few association parameters to a noisy table, as many as reduce the estimated risk.
 
     Least squares by Gauss and Newton; how many parameters, by Stein's estimate of the risk.
 

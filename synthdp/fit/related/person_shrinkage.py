@@ -10,14 +10,16 @@ from synthdp.arrays import FloatArray
 from synthdp.fit.related.association import associated, features, raked
 
 SMALL = 5
-"""Tables with fewer rows or columns are shrunk as a whole.  Tuned; not measured."""
+"""Tables with fewer rows or columns than this are shrunk by one factor instead of by singular values.  Tuned; not
+measured.
+"""
 
 
 def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
-    """Return noisy differences from an expectation, shrunk towards none.
+    """Shrink a noisy table's differences from its expectation towards 0, by how far noise explains them, (m, n).
 
-    Singular values by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017); small tables by the positive-part
-    rule of James and Stein.
+    Singular values by the optimal shrinker for the Frobenius norm (Gavish, Donoho 2017); small tables by the
+    positive-part rule of James and Stein.
 
     Parameters
     ----------
@@ -39,10 +41,12 @@ def shrunk(gap: FloatArray, stddev: float) -> FloatArray:
 def towards(
     noisy: FloatArray, expected: FloatArray, stddev: float, *, same: bool = False, ordered: tuple[int, int] = (0, 0)
 ) -> FloatArray:
-    """Return a noisy table shrunk towards an expected one, whose margins it keeps as far as noise does not deny them.
+    """Shrink a noisy table towards an expected one.
 
-    Between two numbers the table is first brought to an association of few parameters, as many as Stein's estimate of the
-    risk asks for, and then shrunk towards that.
+    Margins follow the expected ones unless noise does not explain the gap.
+
+    Between two numbers the table is first brought to an association of few parameters, as many as Stein's estimate of
+    the risk asks for, and then shrunk towards that.
 
     Parameters
     ----------
@@ -69,7 +73,9 @@ def towards(
 
 
 def by_period(noisy: FloatArray, stddev: float, *, least: float) -> FloatArray:
-    """Return a noisy one-way table by group of periods, shrunk towards no change from one to the next.
+    """Estimate a one-way table by group of periods from noisy counts, (groups, cells).
+
+    It is shrunk towards no change over time.
 
     Parameters
     ----------

@@ -13,16 +13,20 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
 
 MOST_STEP = 1.0
-"""Most that a logarithm of a factor moves in one sweep.  A numerical tolerance."""
+"""Largest change of a factor's logarithm in one sweep.  A numerical tolerance."""
 
 LAST = 0.25
-"""Part of the sweeps, the last ones, in which all persons are drawn."""
+"""Fraction of the sweeps, at the end, that draw the full number of persons; earlier ones, far from the result, draw at
+most `FEW` to save time.
+"""
 
 FEW = 5_000
-"""Persons that are drawn in each of the first sweeps, where there are this many: chance moves a share of .1 by .004."""
+"""Most persons drawn in each early sweep.  A tolerance: chance then moves a share of .1 by only .004."""
 
 LARGEST, LARGEST_STAY = 8.0, 14.0
-"""Bounds of the logarithms of factors; of staying, which may be nearly certain, a wider one.  A numerical tolerance."""
+"""Bounds on the logarithms of factors: LARGEST_STAY for tables of equal values in two rows, which may be nearly
+certain, LARGEST for others.  Numerical tolerances.
+"""
 
 
 Key = tuple[int, str]
@@ -31,7 +35,7 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A table that expectations are brought to.
+    """A table that the model's expected counts are fitted to.
 
     Parameters
     ----------
@@ -57,10 +61,11 @@ def fit_histories(
     rate: float = 2.0,
     last: float = LAST,
 ) -> Histories:
-    """Return a model whose expectations are nearer to the tables.
+    """Fit a model of persons to tables by iterative scaling on simulated persons, and return it.
 
-    Each sweep draws persons forwards, and moves every conditional by the logarithm of the ratio of what a table should be
-    to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias nothing.
+    Each sweep draws persons forwards, and moves every conditional by the logarithm of the ratio of what a table should
+    be to what is expected, given the persons drawn.  Model and tables weigh rows alike, so that the weights bias
+    nothing.
 
     Parameters
     ----------
@@ -90,7 +95,7 @@ def fit_histories(
         model.draw(drawn, rng, expected=expected)
         moved = {}
         for key, one in model.conditionals.items():
-            step = min(1.0, rate / (1 + len(one.factors)))
+            step = min(1.0, rate / sum(1 + len(model.conditionals[k].factors) for k in model.together(key)))
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
             moved[key] = replace(
                 one,
@@ -102,12 +107,19 @@ def fit_histories(
 
 
 def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
+    """Return the change of an attribute's base logarithms that moves counts ``now`` towards ``wanted``.
+
+    All alike in shape.
+    """
     now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
     return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
 
 
 def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> FloatArray:
-    """Return what is added to the logarithms of a factor."""
+    """Return the change of a factor's logarithms that moves its expected table ``now`` towards its target.
+
+    ``scale`` is persons drawn per person of the tables, ``step`` the fraction of the full step.
+    """
     wanted, soft = target.counts * scale, max(1.0, 0.2 * target.stddev * scale)
     if factor.table.kind in (Kind.STAY, Kind.ALIKE):
         step = 0.6

@@ -15,33 +15,35 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray
 
 ROUGHNESS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-"""Weights of the squared second differences of the logarithms, in units of the noise, that are tried.
-A numerical tolerance."""
+"""Grid of smoothing penalties on squared second differences of log-counts, in units of the noise; the one of least
+estimated risk is used.  A numerical tolerance.
+"""
 
 UNSURE = 3.5
-"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise: its cells
-may be empty.  Tuned; not measured."""
+"""A tail is the longest run of cells at an end whose total stays below this many standard deviations of its noise.
+Such cells may be empty.  Tuned; not measured.
+"""
 
 APART = 3.5
-"""Standard deviations of the noise from which on a cell that is off the smooth curve is an atom, and stays as it is.
-Tuned; not measured."""
+"""A cell that differs from the smooth curve by at least this many standard deviations of the noise is a point mass and
+is not smoothed.  Tuned; not measured.
+"""
 
 RISING = 1e3
-"""Weight of a bend upwards in an end that says nothing: what noise hides thins out, the further the more.
-Tuned; not measured."""
+"""Penalty on upward bends within a tail, where rows are assumed to thin out steadily.  Tuned; not measured."""
 
 LOWEST, HIGHEST = -12.0, 12.0
-"""Logarithms of cells, in units of the noise.  A numerical tolerance."""
+"""Bounds on the log-counts of cells, in units of the noise.  A numerical tolerance."""
 
 STEPS, LEAST_STEP, CLOSE = 25, 0.05, 0.01
-"""Most Newton steps, the shortest one, and the gain that ends them.  A numerical tolerance."""
+"""Most Newton steps, the shortest step length, and the gain below which the steps end.  Numerical tolerances."""
 
 LEAST_CELLS = 5
-"""Histograms with fewer cells are left as they are.  Tuned; not measured."""
+"""Histograms with fewer cells are not smoothed.  Tuned; not measured."""
 
 
 def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Return histograms of one number, one a group of periods, nearer to the truth than the noisy ones.
+    """Smooth the noisy histograms of one number, (groups, cells), to the degree that their noise requires.
 
     Parameters
     ----------
@@ -74,12 +76,15 @@ def smoothed(noisy: FloatArray, stddev: float, otherwise: Callable[[FloatArray],
 
 
 def _risk(y: FloatArray, found: FloatArray, freedom: float) -> float:
-    """Return Stein's estimate of the squared error, except for a constant."""
+    """Return Stein's unbiased estimate of the squared error of an estimate, up to a constant."""
     return float(((y - found) ** 2).sum()) + 2 * freedom
 
 
 def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield smooth histograms and how many numbers each is free to choose: each group alone, or all by one shape."""
+    """Yield smooth estimates and their degrees of freedom.
+
+    Each group of periods on its own, or all with a common shape.
+    """
     yield from _smooth(y, np.zeros((1, y.shape[1])))
     if len(y) == 1:
         return
@@ -93,7 +98,10 @@ def _shapes(y: FloatArray) -> Iterator[tuple[FloatArray, float]]:
 
 
 def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, float]]:
-    """Yield histograms whose logarithms differ smoothly from some others, ever smoother."""
+    """Yield smooth estimates, one for each penalty in `ROUGHNESS`, with their degrees of freedom.
+
+    The difference of their logs from ``offset`` is smooth.
+    """
     offset = np.broadcast_to(offset, y.shape)
     ends = _ends(y)
     start = np.clip(np.log(np.maximum(y, 0.5)), LOWEST, HIGHEST)
@@ -111,7 +119,7 @@ def _smooth(y: FloatArray, offset: FloatArray) -> Iterator[tuple[FloatArray, flo
 
 
 def _ends(y: FloatArray) -> BoolArray:
-    """Return (groups, cells) which cells are in an end whose total may be noise."""
+    """Return which cells, (groups, cells), lie in a tail whose total may be noise only; see `UNSURE`."""
     found = np.zeros(y.shape, np.bool_)
     root = np.sqrt(np.arange(1, y.shape[1] + 1))
     for side in (slice(None), slice(None, None, -1)):
@@ -123,7 +131,7 @@ def _ends(y: FloatArray) -> BoolArray:
 def _fit(
     y: FloatArray, weight: FloatArray, offset: FloatArray, ends: BoolArray, rough: float, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the logarithms of least penalised squared error, (groups, cells), and the freedom of the fit."""
+    """Return the log-counts, (groups, cells), of least penalised squared error, and the fit's degrees of freedom."""
     cells = y.shape[1]
     bend = np.diff(np.eye(cells), n=2, axis=0)
     penalty = rough * bend.T @ bend

@@ -68,11 +68,14 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 MODEL_SAMPLE = 300_000
-"""Most rows drawn from the model to screen against.  A safety limit."""
+"""Most rows drawn from the current model when candidate tables are scored by their distance from it.  A safety limit of
+time and memory; fewer are drawn (three times the estimated rows) for small tables.
+"""
 
 FEWEST_ROWS, SCREENING_SWEEPS = 10_000, 3
-"""Weighted rows that triples are screened against, at least, and the rounds over all tables that these take.
-A safety limit of time."""
+"""Candidate tables of three columns are scored against at least FEWEST_ROWS weighted rows of the model.  The weights
+are fitted in SCREENING_SWEEPS passes over all measured tables.  Safety limits of time: this fit only serves the scores.
+"""
 
 STAGES = ("one-ways", "pairs", "second stage", "fit")
 """What a progress callback is told, in order."""
@@ -117,8 +120,8 @@ class AdaptiveMarginals(HasPrivacyCost):
         Name of a column of places, whose levels are counted with every other column at each step of its groups; synthetic
         rows have whole numbers that add up at every step (`synthdp.mechanisms.adaptive.places`).
     public
-        Rows of a public table, and exact totals: what noisy answers do not tell is taken from them, as far as these bear the
-        rows out.
+        Rows of a public table, and exact totals: what noisy answers do not tell is taken from them, where these
+        do not contradict it.
     on_progress
         Called at the start of each stage, with public numbers only.
 
@@ -176,9 +179,9 @@ class AdaptiveMarginals(HasPrivacyCost):
         return schema
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a table of which no noisy answers could be made; see `check_tables`.
+        """Raise an error before anything is spent if the first histograms have too many cells for the budget.
 
-        Costs nothing.
+        See `check_tables`. Costs nothing.
         """
         known = ((name, column) for name, column in curator.schema.items() if column.is_complete)
         check_tables(curator, tuple(self.one_ways.first_axis(*one) for one in known), spend=self.spend)
@@ -219,9 +222,13 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _fitted(
         self, known: Knowledge, workload: Workload, rng: Generator
     ) -> tuple[Distribution, tuple[ExactTable, ...]]:
-        """Return the model of all answers and of what is public, and the tables that rows are to have exactly."""
+        """Return the distribution fitted to all noisy answers and to public knowledge, and tables to keep exactly.
+
+        Synthetic rows must reproduce the latter: public totals, and whole counts of places.
+        """
 
         def alone() -> Distribution:
+            """Return the model of the answers alone."""
             return fit_distribution(known, settings=self.fit, particles=self.particles, listed=self.listed, rng=rng)
 
         found, exact = self.public.fitted(known, alone=alone, rng=rng), self.public.exact(known)
@@ -239,7 +246,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         return found, tuple(in_order(exact))
 
     def _checked(self, schema: Schema) -> Workload:
-        """Return the workload of a table of this schema, or refuse the schema; see `output_schema`."""
+        """Return the workload for a table of this schema, or raise an error if the two do not fit.
+
+        See `output_schema`.
+        """
         workload = workload_of(self.workload, schema.names, target=self.target)
         if self.places is not None:
             from synthdp.mechanisms.adaptive.places import check_places
@@ -251,7 +261,7 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _learn(self, account: Curator, workload: Workload, rng: Generator) -> Iterator[Knowledge]:
         """Count rows, measure every column, then select and measure tables until the budget is spent.
 
-        Yields what is known after each stage.
+        Yields the knowledge after each stage, so that a release can still be made if a later stage fails.
         """
         count, budget = count_rows_from(account, BudgetAllocation.of(account), share=FIRST_COUNT_SHARE)
         known, rounds = self._measure_columns(account, budget, count)
@@ -322,7 +332,10 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _measure_columns(
         self, account: Curator, budget: BudgetAllocation, count: RowCount
     ) -> tuple[Knowledge, list[float]]:
-        """Measure the one-ways and group their values; also return the parts of what is left for each round of tables."""
+        """Measure one histogram per column and group its values for larger tables.
+
+        Returns the knowledge, and the part of the remaining budget for each round of measuring tables.
+        """
         self._tell("one-ways")
         schema, total = account.schema, count.rows
         ways = self.one_ways if self.places is None else replace(self.one_ways, flat=(schema[self.places],))
@@ -344,7 +357,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         return self.public.added_to(known), rounds
 
     def _pinned(self, columns: tuple[OneWay, ...]) -> list[frozenset[int]]:
-        """Return the leaves of each column that must stay groups of their own: all places, and what public totals name."""
+        """Return, for each column, the leaves (finest bins) that must not be merged with others.
+
+        These are all places, and values that public totals name.
+        """
         found = [frozenset(leaves) for leaves in self.public.pinned(columns)] or [frozenset[int]()] * len(columns)
         return [
             one | set(np.flatnonzero(column.axis.releasable).tolist()) if column.axis.name == self.places else one
@@ -352,7 +368,10 @@ class AdaptiveMarginals(HasPrivacyCost):
         ]
 
     def _optimum_of_groups(self, known: Knowledge, workload: Workload) -> Optimum | None:
-        """Return the best way to measure all interactions of the groups, where it applies."""
+        """Return the best unbiased plan for measuring all interactions of the grouped columns.
+
+        ``None`` where the table is too large for it.
+        """
         pooled = known.pooled_effects
         counted = gls_total(known.one_way_tables)[1] ** -2
         return optimum_of(
@@ -361,11 +380,15 @@ class AdaptiveMarginals(HasPrivacyCost):
         )  # fmt: skip
 
     def _gain_of_one_ways(self, known: Knowledge, workload: Workload) -> Callable[[float], float]:
-        """Return what it would bring to measure the one-ways again instead of tables, by its share of the budget."""
+        """Return the function from a budget share to the error, in rows, that re-measuring the one-ways would save.
+
+        The planner compares this with what the same share would gain in tables.
+        """
         columns = range(len(known.domain))
         weights = [sum(workload.weight((min(a, b), max(a, b))) for b in columns if b != a) for a in columns]
 
         def gain(share: float) -> float:
+            """Return the gain, in rows, for this share of the whole budget."""
             if share <= 0:
                 return 0.0
             return ONE_WAYS_IN_TABLES * gain_of_one_ways(
@@ -377,7 +400,10 @@ class AdaptiveMarginals(HasPrivacyCost):
     def _screen(
         self, known: Knowledge, account: Curator, workload: Workload, rng: Generator, *, number: int, share: float
     ) -> Screening:
-        """Score the candidates of a round: against independent columns first, then against the model so far."""
+        """Score the candidate tables of a round by noisy distances.
+
+        Round 0 measures them from independent columns, later rounds from rows of the model fitted so far.
+        """
         if number == 0:
             return screen_against_independence(known, account, workload, share=share)
         rows = int(min(MODEL_SAMPLE, 3 * max(1.0, known.total)))
@@ -385,11 +411,11 @@ class AdaptiveMarginals(HasPrivacyCost):
         return screen_against_model(known, account, workload, share=share, sample=sample)
 
     def _rows_of_model(self, known: Knowledge, rng: Generator) -> Explicit:
-        """Return few weighted rows that stand for the model so far."""
+        """Return a small weighted sample of the model fitted so far, which candidate triples are scored against."""
         size = int(min(max(known.total, FEWEST_ROWS), self.particles.size))
         particles = replace(self.particles, size=size, sweeps=SCREENING_SWEEPS)
         return fit_rows(known, settings=MaxEntropy(max_sweeps=MODEL_SWEEPS), particles=particles, rng=rng)
 
     def _tell(self, stage: str) -> None:
-        """Tell that a stage begins."""
+        """Call the progress callback: this stage of `STAGES` begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

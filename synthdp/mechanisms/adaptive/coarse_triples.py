@@ -16,16 +16,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from synthdp.arrays import Clique
+from synthdp.arrays import Clique, narrow
 from synthdp.curator import Curator
 from synthdp.distribution.explicit import Explicit
-from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, energies, explained_by_chance
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.measuring import measure_tables
 from synthdp.mechanisms.adaptive.merging import SEEN, merged_groups
-from synthdp.mechanisms.adaptive.screening import Screening, distances_from
+from synthdp.mechanisms.adaptive.screening import LEAST_EXPECTED, Screening, distances_from
 from synthdp.mechanisms.adaptive.selection import MAX_TRIPLES, Batch, Candidate, Planner
 from synthdp.mechanisms.adaptive.shares import signal
 from synthdp.mechanisms.workload import Workload
@@ -34,36 +33,48 @@ from synthdp.queries.contingency import cell_index
 from synthdp.queries.marginals import Marginals
 
 LEVEL = 2
-"""The level of merging of triples.  Derived: one more than the level of pairs."""
+"""Position of the groups used for triples among the levels of ever coarser groups: 0 is unmerged, 1 is for pairs.
+Derived: one more than the level of pairs.
+"""
 
 GROUPS = (3, 8)
-"""Fewest and most groups of a column in a triple."""
+"""Fewest and most groups that a column is merged into for a table of three columns.  Tuned (no sweep is on record); the
+upper one also limits the time.
+"""
 
 MOST_LEVELS = 12
-"""Most groups of the target, and without one of a column without an order.  A safety limit."""
+"""Most groups in a table of three columns for the target column, or, without a target, for each categorical column.  A
+safety limit of its number of cells.
+"""
 
 FILLED = 3.5
-"""A column has so many groups that a typical cell of a triple holds this many times the noise if all are measured."""
+"""Sets the number of groups: an average cell of a triple's table holds this many standard deviations of its noise.  All
+triples are then taken as measured.  Tuned; no sweep is on record.
+"""
 
 SCORE_NOISE = 0.02
-"""Noise of a triple's score, in parts of the rows."""
+"""Standard deviation aimed at in the noisy score of a triple, as a fraction of the rows.  Tuned; no sweep is on record.
+"""
 
 MOST_SCREEN, MOST_SCREEN_UNNAMED = 0.08, 0.002
-"""Part of what is left beyond which triples are no candidates: of those that a target or a workload names, and else."""
+"""Largest fraction of the remaining budget that scoring triples may cost: the first if the user names a target or a
+workload, else the second.  If it would cost more, no triple is considered.  Tuned; no sweep is on record.
+"""
 
 RESERVE = 0.5
 """Fraction of the last batch's budget that is held back until triples are scored.
 
-That part then goes to triples, or to a second measurement of the batch.  Tuned; not measured."""
-
-LEAST_EXPECTED = 0.02
-"""Rows that a cell is thought to hold at least, where no row of the model lies in it.  A numerical tolerance."""
+It then goes to the triples that pay, or to measuring the batch's tables once more.  Tuned; not measured.
+"""
 
 
 def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
-    """Return the triples that matter, with the target if there is one; none where scores would cost too much.
+    """Return the sets of three columns that may be measured.
 
-    None either with Laplace noise, or of a column with misfits: an interaction says nothing of such rows.
+    Those are all that the workload names, each with the target if there is one.
+
+    The list is empty if scoring would cost too much or noise is Laplace.  Columns with misfits (rows with values
+    outside of the declared domain) are left out, since an interaction says nothing of such rows.
 
     Parameters
     ----------
@@ -91,11 +102,12 @@ def triples_that_matter(known: Knowledge, workload: Workload) -> list[Clique]:
 
 
 def _named(workload: Workload) -> bool:
+    """Return whether the user named a target or a workload, so that scoring triples may cost more."""
     return workload.target is not None or workload.weights is not None
 
 
 def _screening_share(known: Knowledge, triples: int) -> float:
-    """Return the share of the budget for which the scores of so many triples have a noise of `SCORE_NOISE`."""
+    """Return the share of the whole budget at which the scores of this many triples have the noise `SCORE_NOISE`."""
     return triples / (SCORE_NOISE * signal(known.left, known.total)) ** 2
 
 
@@ -111,9 +123,10 @@ def measure_with_triples(
     planner: Planner,
     model: Callable[[Knowledge], Explicit],
 ) -> Knowledge:
-    """Measure a batch of tables, and beside it those triples that are worth their noise.
+    """Measure a batch of tables, and beside it the triples whose interaction is worth its noise.
 
-    Costs the shares of the batch, or of an empty one at most ``share``, for the curator's neighbours.
+    A part of the batch's budget is held back until the triples are scored against the model.  Costs the shares of the
+    batch, or at most ``share`` if it is empty, for the curator's neighbours.
 
     Parameters
     ----------
@@ -167,7 +180,10 @@ def measure_with_triples(
 
 
 def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: int) -> Knowledge:
-    """Return what is known with the axes of so many triples, which may cost a share, as one more level of merging."""
+    """Return the knowledge with coarse groups for triples added as one more level.
+
+    There are so few groups that ``tables`` triples bought with ``share`` of the budget have well-filled cells.
+    """
     stddev = known.left.table_stddev(share / tables)
     goal, axes = workload.target, known.domain.axes
     kept = 1 if goal is None else min(MOST_LEVELS, axes[goal].size)
@@ -176,8 +192,7 @@ def _with_axes(known: Knowledge, workload: Workload, *, share: float, tables: in
     merged = []
     for j, (axis, margin) in enumerate(zip(axes, known.margins, strict=True)):
         whole = j == goal or (goal is None and not axis.grid.ordered)
-        of = merged_groups(axis, margin, MOST_LEVELS if whole else few, ends=1.0)
-        merged.append(Axis(axis.name, axis.column, axis.starts, of[axis.cells]))
+        merged.append(axis.merged(merged_groups(axis, margin, MOST_LEVELS if whole else few, ends=1.0)))
     return replace(known, coarser=(*known.coarser, Domain(tuple(merged))))
 
 
@@ -191,14 +206,18 @@ def _screen(
     triples: Sequence[Clique],
     left_over: Mapping[Clique, float],
 ) -> Screening:
-    """Score triples over their groups by their distance from weighted rows; costs ``share`` of the whole budget.
+    """Score triples by the noisy L1 distance of their coarse tables from a weighted sample of the model.
 
-    What rows of the model would scatter, and what is left over of the errors of the triple's pairs, which its interaction
-    would not take away, explain a part of a score.
+    Costs ``share`` of the whole budget.
+
+    A part of each score is explained by chance and by ``left_over``. These are the errors in rows that remain in the
+    triple's pairs, which its interaction would not remove.
     """
     domain = known.axes(LEVEL)
     every = tuple(range(len(domain)))
-    codes = np.column_stack([of[model.codes[:, j]] for j, of in zip(every, known.groups(every, LEVEL), strict=True)])
+    codes = np.empty(model.codes.shape, np.min_scalar_type(max(domain.shape) - 1), order="F")
+    for j, of in zip(every, known.groups(every, LEVEL), strict=True):
+        codes[:, j] = narrow(of, domain.shape[j]).take(model.codes[:, j])
     weights = model.weights * (known.total / model.weights.sum())
     tables = Marginals(domain, tuple(triples))
     cells = [cell_index(codes, domain.shape, triple) for triple in triples]
@@ -229,9 +248,10 @@ def _screen(
 
 
 def left_over(candidates: Sequence[Candidate], batch: Batch, known: Knowledge) -> dict[Clique, float]:
-    """Return for pairs the error that is left in their table over the groups of triples, in rows.
+    """Return, for each pair, the L1 error in rows that remains in its table over the coarse groups of triples.
 
-    Of a pair in the batch it is the noise of its table, added up in these groups; of another one its score.
+    For a measured pair this is its noise, summed within the groups; for any other pair, the distance that its score
+    suggests.  Scores of triples are corrected by it.
 
     Parameters
     ----------

@@ -16,17 +16,21 @@ from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
 KAPPA, KAPPA_OF_WIDE = 0.3, 8.0
-"""Columns get about sqrt(n / (KAPPA sigma)) groups, at least 4, where sigma is the noise of a pair.  Tuned.
+"""A column gets about sqrt(n / (KAPPA sigma)) groups for tables, at least 4: n is the number of rows, sigma the noise
+in a cell of a pair's table.  Tuned.
 
-Those of wide tables get fewer: the noise of a whole table is then about a tenth of the rows, so that relations which stand
-out of a screening pay."""
+Columns of wide tables get fewer: there the noise of a whole table is about a tenth of the rows, so that the relations
+that stand out when pairs are scored are worth a table.
+"""
 
 ATOM_SHARE = 0.3
-"""A single value that holds this much of its bin of the first histogram may get a group of its own."""
+"""A single value may get a group of its own if it holds this fraction of its bin in the first histogram.  So heaps of
+equal values are kept.  Tuned; no sweep is on record.
+"""
 
 
 def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> float:
-    """Return how many rows a group should hold.
+    """Return how many rows a group of values should hold, so that cells of pairs stand out of their noise.
 
     Parameters
     ----------
@@ -35,14 +39,14 @@ def group_target(total: float, pair_stddev: float, *, wide: bool = False) -> flo
     pair_stddev
         Expected standard deviation of the noise in a cell of a pair's table, in rows.
     wide
-        Whether the table has so many columns that pairs are screened at few cells.
+        Whether the table has many columns, so that pairs are screened at few cells.
     """
     total = max(total, 1.0)
     return total / max(4.0, math.sqrt(total / ((KAPPA_OF_WIDE if wide else KAPPA) * pair_stddev)))
 
 
 def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozenset()) -> Refinement:
-    """Group the leaves of a column.
+    """Merge the leaves (finest bins) of a column into groups of about ``target`` rows, the axis of its larger tables.
 
     Parameters
     ----------
@@ -75,7 +79,9 @@ def coarsen(one_way: OneWay, target: float, *, pinned: AbstractSet[int] = frozen
 def coarsen_columns(
     schema: Schema, columns: Sequence[OneWay], target: float, *, pinned: Sequence[AbstractSet[int]] = ()
 ) -> tuple[Refinement, ...]:
-    """Group the leaves of every column; values that a rule names get groups of their own.
+    """Merge the finest bins of every column into groups.
+
+    Values that a rule between columns names, and pinned ones, stay groups of their own.
 
     Parameters
     ----------
@@ -94,10 +100,10 @@ def coarsen_columns(
 
 
 def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyTable:
-    """Return the estimated rows of a column's groups, misfits among them, and how noisy they are at most.
+    """Return a column's estimated rows per group as a table, with an upper bound of its noise; misfits are included.
 
-    Estimates by the counts of all bins, not the sums of noisy ones: in a group of many empty bins a sum is mostly noise,
-    and a fit would take it for a relation of this column with every other.
+    The counts are smoothed estimates, not sums of noisy bins: where a group has many empty bins, such a sum is mostly
+    noise, and a fit would take it for a relation of this column with every other.
 
     Parameters
     ----------
@@ -117,7 +123,10 @@ def coarse_table(one_way: OneWay, refinement: Refinement, column: int) -> NoisyT
 
 
 def _misfits_in(one_way: OneWay) -> FloatArray:
-    """Return the estimated rows that are misfits, by leaf: all in the first that no released row has."""
+    """Return the estimated rows outside the column's domain, by leaf, (leaves,).
+
+    All are put in the first leaf that is never released.
+    """
     found = np.zeros(one_way.axis.size)
     if one_way.misfits > 0:
         found[int(np.argmin(one_way.axis.releasable))] = one_way.misfits
@@ -125,7 +134,10 @@ def _misfits_in(one_way: OneWay) -> FloatArray:
 
 
 def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """One group a level, but one for all rare ones together; of a hierarchy, for those of each group that is not rare."""
+    """Group the levels of a categorical column, (regular,): each frequent level alone, all rare ones together.
+
+    With a hierarchy the rare levels are merged within each group that is frequent itself.
+    """
     weights, starts = one_way.weights[:regular], one_way.axis.starts[:regular]
     enough = max(3 * one_way.stddev, target / 4)
     rare = weights < enough
@@ -141,7 +153,11 @@ def _nominal_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 
 
 def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
-    """Merge bins of the first histogram from left to right; divide one only at single values that hold much of it."""
+    """Return the group of each leaf of an ordered column, (regular,).
+
+    Bins of its first histogram are merged from left to right up to ``target`` rows; a bin is divided only where single
+    values hold much of it.
+    """
     cell, discovered = one_way.first_bin[:regular], one_way.axis.column.source == DISCOVERED
     weights = one_way.weights[:regular]
     groups = np.zeros(regular, np.int64)
@@ -162,7 +178,10 @@ def _ordered_groups(one_way: OneWay, target: float, regular: int) -> IntArray:
 
 
 def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
-    """Divide one bin of the first histogram before, at and after its heaviest leaf, or return all 0."""
+    """Return the part of a bin, (leaves,), that each of its leaves is in: before, at or after the heaviest leaf.
+
+    All 0 if that leaf is not heavy enough for a group of its own.
+    """
     inner = np.zeros(len(weights), np.int64)
     atom = int(np.argmax(weights))
     if len(weights) > 1 and weights[atom] > max(target, ATOM_SHARE * mass) and mass - weights[atom] > 2 * target:
@@ -172,9 +191,9 @@ def _around_atom(weights: FloatArray, mass: float, target: float) -> IntArray:
 
 
 def _around_atoms(weights: FloatArray, target: float) -> IntArray:
-    """Divide one bin of a discovered range at its heaviest leaf, and what is before and after it alike, or return all 0.
+    """Like `_around_atom` for a bin of discovered bounds, but divide the parts before and after again in the same way.
 
-    Such bins begin and end where values do not, so that several heaps of one bin are no rarity.
+    Such bins do not begin and end at values of the data, so that one bin often holds several heaps.
     """
     inner = np.zeros(len(weights), np.int64)
     if len(weights) < 2:

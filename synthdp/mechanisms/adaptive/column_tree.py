@@ -12,21 +12,25 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.measurements import beyond_noise
-from synthdp.mechanisms.adaptive.sizes import WINDOWS, far_beyond
+from synthdp.mechanisms.adaptive.sizes import far_beyond, filled_range
 from synthdp.mechanisms.adaptive.smoothing import estimated
 from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
-"""Bins there with more than so many stddevs of noise are filled."""
+"""At either end of a range, bins count as filled if they hold more rows than this many standard deviations of the
+noise; emptier ones are cut off.  Tuned; no sweep is on record.
+"""
 
 TAIL, TAIL_SHARE = 1.0, 0.25
-"""So is the next bin with more than so many, and more than a quarter of what the last filled one holds: as likely as not, if
-tails fall by half."""
+"""The bin beyond the last filled one is kept too if it is large enough.  It must exceed TAIL standard deviations of the
+noise and TAIL_SHARE of that bin: if tails fall by half from bin to bin, it then as likely as not holds rows.  Tuned; no
+sweep is on record.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneWay:
-    """What is known of one column.
+    """What noisy answers say of one column: estimated rows in its finest bins, and the noisy first histogram.
 
     Parameters
     ----------
@@ -62,7 +66,7 @@ class OneWay:
         return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
 
     def pooled(self, counts: FloatArray, stddev: float, *, total: float) -> OneWay:
-        """Return what is known after the first histogram was measured once more.
+        """Return the estimate after the first histogram was measured a second time: both are averaged by precision.
 
         Parameters
         ----------
@@ -75,34 +79,39 @@ class OneWay:
         """
         precision = self.stddev**-2 + stddev**-2
         both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
-        cell, releasable = self.first_bin, self.first.releasable
-        misfits = float(max(both[~releasable].sum(), 0.0)) if self.misfits > 0 else 0.0
-        before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        misfits = float(max(both[~self.first.releasable].sum(), 0.0)) if self.misfits > 0 else 0.0
         mass = _estimated(self.first, both, precision**-0.5, total=max(total - misfits, 1.0))
-        inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
-        weights = inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=self.first.size), 1e-9))[cell]
+        weights = self._divided(mass)
         return replace(self, weights=weights, counts=both, stddev=precision**-0.5, misfits=misfits)
 
     def redistributed(self, counts: FloatArray) -> OneWay:
-        """Return the column with other counts of the first histogram; the noise stays, and leaves share as before.
+        """Return the column with other counts in the first histogram, such as counts drawn towards public knowledge.
+
+        Each bin's rows are shared among its leaves as before, and the standard deviation of the noise is kept.
 
         Parameters
         ----------
         counts
             (first.size,) rows, any sign.
         """
-        cell, kept = self.first_bin, self.first.releasable
-        mass = np.where(kept, np.maximum(counts, 0.0), 0.0)
+        mass = np.where(self.first.releasable, np.maximum(counts, 0.0), 0.0)
         mass = mass * (float(self.weights.sum()) / max(float(mass.sum()), 1e-300))
-        before = np.bincount(cell, weights=self.weights, minlength=self.first.size)
+        return replace(self, weights=self._divided(mass), counts=counts)
+
+    def _divided(self, mass: FloatArray) -> FloatArray:
+        """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
+
+        They get rows in proportion to their old weights, evenly if these are 0.
+        """
+        cell, size = self.first_bin, self.first.size
+        before = np.bincount(cell, weights=self.weights, minlength=size)
         inside = np.where(before[cell] > 0, self.weights, np.where(self.axis.releasable, self.axis.width, 0))
-        whole = np.bincount(cell, weights=inside, minlength=self.first.size)
-        return replace(self, weights=inside * (mass / np.maximum(whole, 1e-300))[cell], counts=counts)
+        return np.asarray(inside * (mass / np.maximum(np.bincount(cell, weights=inside, minlength=size), 1e-300))[cell])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTree:
-    """The leaves of one column so far.
+    """The current division of one column into intervals (leaves), which is refined where noisy counts show many rows.
 
     Parameters
     ----------
@@ -162,13 +171,17 @@ class ColumnTree:
         return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits, steps)
 
     def heavy(self, threshold: float) -> BoolArray:
-        """Return which leaves hold more rows than ``threshold`` and more than one grid index, (leaves,)."""
+        """Return which leaves are to be split, (leaves,).
+
+        They hold several grid indices and more than ``threshold`` rows.
+        """
         return (self.rows > threshold) & (self.stops - self.starts > 1)
 
     def parts(self, split: BoolArray, *, fan: int) -> Axis:
-        """Return an axis with a bin for each part of each split leaf, and one bin for all the rest.
+        """Return the axis to measure next: a bin for each part of each split leaf, and one bin for all the rest.
 
-        Parts are the groups of the first step of a declared hierarchy that divides the leaf, or up to ``fan`` even ones.
+        Parts are the groups of the first step of a declared hierarchy that divides the leaf, or up to ``fan`` parts of
+        equal width.
         """
         starts: list[int] = []
         cells: list[int] = []
@@ -184,7 +197,9 @@ class ColumnTree:
         return Axis(self.axis.name, self.axis.column, np.array(starts), np.where(np.array(cells) < 0, part, cells))
 
     def grown(self, split: BoolArray, counts: FloatArray, stddev: float, *, fan: int) -> ColumnTree:
-        """Return the tree in which the parts of the split leaves are leaves.
+        """Return the tree after split leaves were measured.
+
+        Their parts are leaves now, with rows estimated from noisy counts.
 
         Parameters
         ----------
@@ -216,7 +231,10 @@ class ColumnTree:
         return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
 
     def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
-        """Return the borders of the parts of a leaf."""
+        """Return the borders of the parts that a leaf is split into: start and end included, as grid indices.
+
+        A declared hierarchy sets them, else they are evenly spaced.
+        """
         for step in self.steps:
             inside = step[np.searchsorted(step, start, side="right") : np.searchsorted(step, stop)]
             if len(inside):
@@ -224,7 +242,7 @@ class ColumnTree:
         return _even_cuts(start, stop, fan)
 
     def one_way(self) -> OneWay:
-        """Return what the tree says of its column."""
+        """Return the finished tree as the estimate of its column, special and missing values included."""
         axis = self.axis
         special = axis.starts[axis.starts >= axis.grid.regular]
         starts = np.concatenate([self.starts, special])
@@ -234,11 +252,17 @@ class ColumnTree:
 
 
 def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -> FloatArray:
-    """Return the estimated rows in the bins of a first histogram, 0 in those that are never released or not filled."""
+    """Estimate the rows, (bins,), in a first histogram from its noisy counts.
+
+    0 in bins that are never released or seem empty.
+
+    Empty ends of a discovered range, and of the classes of a survey weight, are cut off: far above the largest weight,
+    a few rows of noise would stand for many people.
+    """
     filled, neighbours = axis.releasable.copy(), 0
     if axis.grid.ordered:
         values = axis.starts < axis.grid.regular
-        if axis.column.source == DISCOVERED:
+        if axis.column.source == DISCOVERED or axis.column.class_ends():
             filled[values] &= ~_empty_ends(counts[values], stddev)
         else:
             filled &= ~far_beyond(axis, counts, stddev)
@@ -249,17 +273,12 @@ def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -
 
 
 def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins at the ends of a discovered range hold no more than noise explains, alone or with their neighbours.
+    """Return which bins at the ends of a range, (bins,), hold no more rows than noise explains.
 
-    Discovery leaves a range rather too wide than too narrow; this histogram has less noise.  If no bin is filled, none.
+    Neighbouring bins are also tested together.  Discovered bounds tend to be too wide, and this histogram has less
+    noise.  If no bin is filled, none is cut off.
     """
-    first, last = len(counts), 0
-    for width in WINDOWS:
-        sums = np.convolve(counts, np.ones(width), mode="valid") if width <= len(counts) else np.empty(0)
-        filled = np.flatnonzero(sums > FILLED * stddev * np.sqrt(width))
-        outside = filled[(filled >= last) | (filled + width <= first)]
-        if len(outside):
-            first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
+    first, last = filled_range(counts, FILLED * stddev)
     while 0 < last < len(counts) and counts[last] > max(TAIL * stddev, TAIL_SHARE * counts[last - 1]):
         last += 1
     while 0 < first < last and counts[first - 1] > max(TAIL * stddev, TAIL_SHARE * counts[first]):
@@ -269,5 +288,8 @@ def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _even_cuts(start: int, stop: int, fan: int) -> list[int]:
-    """Return the borders of up to ``fan`` parts of equal width, but for the last."""
+    """Return the borders that divide grid indices ``start`` to ``stop`` into up to ``fan`` equal parts.
+
+    The last may be narrower.
+    """
     return [*range(start, stop, -(-(stop - start) // fan)), stop]

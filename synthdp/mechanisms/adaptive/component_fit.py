@@ -21,18 +21,25 @@ from synthdp.queries.contingency import NoisyTable, Shape, project_to_simplex
 from synthdp.randomness import Generator
 
 MODEL_SWEEPS = 8
-"""Most sweeps of a tree's fit that rows are drawn from, to screen against or to go on from.  A tolerance."""
+"""Most passes over all tables when a junction tree is fitted only to draw rows from it, for scores or for a further
+fit.  A tolerance: exactness would not show there.
+"""
 
 EXPLAINED = 1.25
-"""A table off the tree is left out if the tree is at most so many times as far from it as noise alone would be."""
+"""A table outside of the junction tree is left out of the fit if noise nearly explains its L1 distance from the tree.
+This is the largest such distance, as a multiple of what noise alone makes.  Tuned; no sweep is on record.
+"""
 
 LEAST_EFFECTIVE = 0.05
-"""Least effective number of weighted rows, as a part of them; with less, half of the tables off the tree are left out.
-A numerical tolerance."""
+"""Least effective sample size of the fitted weighted rows, as a fraction of their number; below it the fit is repeated
+with half of the tables outside of the tree.  A numerical tolerance.
+"""
 
 
 def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Components:
-    """Fit every group of related columns, and put them together as independent.
+    """Fit each group of related columns on its own, and return their product, as if groups were independent.
+
+    A wide table is too large for one fit.
 
     Parameters
     ----------
@@ -70,7 +77,7 @@ def fit_components(known: Knowledge, *, settings: MaxEntropy, particles: Particl
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Group:
-    """What is known of some columns, with cliques by their places among these."""
+    """The answers about one group of related columns; cliques number the columns by their position within the group."""
 
     shape: Shape
     tables: list[NoisyTable]
@@ -80,6 +87,7 @@ class _Group:
 
     @classmethod
     def of(cls, known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> _Group:
+        """Return the part of the knowledge that is about some columns, with their measured tables."""
         place = {j: i for i, j in enumerate(columns)}
         ridges = {_at(place, clique): ridge for clique, ridge in known.ridges.items() if clique[0] in place}
         return cls(
@@ -94,7 +102,7 @@ class _Group:
         )
 
     def fit(self, settings: MaxEntropy, particles: Particles, rng: Generator) -> Distribution:
-        """Return the tree, or weighted rows where it leaves out what tables off it tell."""
+        """Fit this group: a junction tree, or weighted rows where tables outside of the tree tell more than noise."""
         inside = [table for table in self.tables if len(table.clique) == 1 or table.clique in self.tree]
         beside = [table for table in self.tables if len(table.clique) > 1 and table.clique not in self.tree]
         if not beside:
@@ -110,23 +118,30 @@ class _Group:
         return self._tree(settings, inside)
 
     def _tree(self, settings: MaxEntropy, tables: list[NoisyTable]) -> Graphical:
+        """Fit a junction tree to tables that lie inside it, by maximum entropy."""
         return settings.fit(tables, self.shape, total=self.total, allowed=self.zeros).model
 
 
 def effective_rows(distribution: Explicit) -> float:
-    """Return how many rows of equal weight would scatter as much as weighted ones (Kish 1965)."""
+    """Return the effective sample size of weighted rows: 1 / sum of squared weights, which sum to 1 (Kish 1965)."""
     return float(1 / (distribution.weights**2).sum())
 
 
 def _unexplained(model: Graphical, table: NoisyTable, total: float) -> float:
-    """Return how much farther a table is from the model than noise explains, as an L1 distance in rows; 0 if it is not."""
+    """Return the L1 distance in rows of a noisy table from the model beyond what noise explains.
+
+    It is 0 if noise explains the distance.
+    """
     distance = float(np.abs(table.counts - model.marginal(table.clique) * total).sum())
     noise = MEAN_ABS * table.stddev * table.counts.size
     return distance - noise if distance > EXPLAINED * noise else 0.0
 
 
 def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> list[NoisyTable]:
-    """Return the tables of some columns without misfits, made to agree; cliques by their places among the columns."""
+    """Return noisy tables of some columns with misfits removed and margins made to agree.
+
+    Misfits are rows outside of the declared domain; cliques become positions within ``columns``.
+    """
     place = {j: i for i, j in enumerate(columns)}
     local = [replace(table, clique=_at(place, table.clique)) for table in tables]
     releasable = tuple(known.domain.axes[j].releasable for j in columns)
@@ -135,4 +150,5 @@ def _fitting(known: Knowledge, columns: Clique, tables: list[NoisyTable]) -> lis
 
 
 def _at(place: dict[int, int], clique: Clique) -> Clique:
+    """Translate a clique of table columns to positions within a group; ``place`` maps column to position."""
     return tuple(place[j] for j in clique)

@@ -15,24 +15,34 @@ from synthdp.mechanisms.adaptive.column_tree import OneWay
 from synthdp.mechanisms.adaptive.smoothing import smoothed
 
 PLACES = 40
-"""Values of each parameter that are tried in a round.  Tuned: the best of three rounds is within a thousandth of a step."""
+"""Grid points tried for each of a law's two parameters in one round of the search.  Tuned: the best of three rounds is
+within a thousandth of a step.
+"""
 
 ZOOMS = 3
-"""Rounds, each about the best of the one before, a tenth as wide.  Tuned as the above."""
+"""Rounds of the grid search for a law's parameters; each searches a range a tenth as wide around the best so far.
+Tuned together with `PLACES`.
+"""
 
 SAMPLE = 1.0
-"""Variance of a count about its law, in multiples of the count.  Derived: rows are drawn from the law, one by one."""
+"""Variance of a true count around its expectation under the declared law, as a multiple of that expectation.  Derived:
+1 as in a Poisson count, since rows are drawn from the law one by one.
+"""
 
 FEWEST = 3
-"""Bins of fewer say nothing of a shape."""
+"""Fewest bins that a shape is fitted to.  Derived: a law has two parameters, and fits two bins whatever they hold."""
 
 
 def with_declared_shapes(columns: tuple[OneWay, ...]) -> tuple[OneWay, ...]:
-    """Return what is known of every column, the counts of those of a declared shape between the noisy ones and the shape."""
+    """Draw the noisy counts of each column with a declared shape (``like=``) towards it, and return all columns.
+
+    How far depends on how well the counts bear the shape out.
+    """
     return tuple(_shaped(column) for column in columns)
 
 
 def _shaped(column: OneWay) -> OneWay:
+    """Return one column with its noisy counts drawn towards its declared shape; unchanged if it has none."""
     like = getattr(column.axis.column, "like", None)
     regular = column.first.regular
     if like is None or regular < FEWEST:
@@ -48,7 +58,7 @@ def _shaped(column: OneWay) -> OneWay:
 
 
 def _edges(column: OneWay, regular: int) -> FloatArray:
-    """Return where the bins of numbers begin and end, (bins + 1,), in the column's unit above its lower bound."""
+    """Return the edges of a numeric column's bins, (bins + 1,), in its unit, with the lower bound at 0."""
     grid = column.first.grid
     starts = column.first.starts[:regular]
     span = float(getattr(column.axis.column, "upper", 1) or 0) - float(getattr(column.axis.column, "lower", 0) or 0)
@@ -56,7 +66,7 @@ def _edges(column: OneWay, regular: int) -> FloatArray:
 
 
 def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev: float) -> FloatArray:
-    """Return the counts of the member of a family of shapes that is nearest to noisy counts.
+    """Fit the declared family of shapes to noisy counts and return the counts that it expects, (bins,).
 
     Parameters
     ----------
@@ -81,14 +91,14 @@ def expected_counts(counts: FloatArray, edges: FloatArray, like: str, *, stddev:
 
 
 def _increasing(heights: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return the nearest increasing heights by least squares, weighted: pool adjacent violators (Ayer et al. 1955)."""
+    """Return the nearest non-decreasing heights in weighted least squares (pool adjacent violators)."""
     from scipy.optimize import isotonic_regression
 
     return np.asarray(isotonic_regression(heights, weights=widths).x, np.float64)
 
 
 def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> FloatArray:
-    """Return the shares of the bins, (bins,), under the law of a family with the least squared deviation from counts."""
+    """Fit a law's two parameters by grid search in least squares and return its probability of each bin, (bins,)."""
     below = _BELOW[like]
     span, narrow = edges[-1], float(np.diff(edges).min())
     if like == "lognormal":
@@ -114,12 +124,13 @@ def _fitted(counts: FloatArray, total: float, edges: FloatArray, like: str) -> F
 
 
 def _about(value: float, ends: FloatArray) -> FloatArray:
-    """Return a range a tenth as wide about a value."""
+    """Return a range around a value that is a tenth as wide as ``ends``: the next round of the grid search."""
     half = float(ends[1] - ends[0]) / 20
     return np.array([value - half, value + half])
 
 
 def _lognormal(x: FloatArray, place: FloatArray, log_scale: FloatArray) -> FloatArray:
+    """Return the probability that exp of a normal variable of mean place and stddev exp(log_scale) is at most x."""
     return np.asarray(ndtr((np.log(np.maximum(x, 1e-300)) - place) / np.exp(log_scale)))
 
 
@@ -136,3 +147,4 @@ def _exponential(x: FloatArray, place: FloatArray, _: FloatArray) -> FloatArray:
 _BELOW: dict[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
     "lognormal": _lognormal, "normal": _normal, "exponential": _exponential,
 }  # fmt: skip
+"""The cumulative distribution function of each declared law, by the name that ``like=`` takes."""

@@ -18,44 +18,59 @@ from scipy.special import ndtri
 from synthdp.arrays import FloatArray, IntArray
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""Derived: E|Z| of a standard normal, √(2 / π)."""
+"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into the mean absolute error it causes.
+Derived.
+"""
 
 OF_MARGINS = 0.5
-"""Assumed squared error of a column's estimated rows, relative to the squared error of its noisy counts; 1 means no gain.
+"""Assumed squared error of a column's estimated rows relative to the error of its raw noisy counts; smoothing makes it less
+than 1.
 
-Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median."""
+Tuned.  Measured on Adult's columns at epsilon .1: .01 to 1.5, .3 in the median.
+"""
 
 DISTANCES = np.geomspace(0.003, 1.5, 36)
-"""Distances of relations that are tried, in parts of the rows: from what never pays to nearly the largest, 2.  A grid: its
-steps of a fifth are a tolerance, below what a score tells."""
+"""Grid of possible strengths of a relation: the L1 distance of a table from what independence or the model expects, as
+a fraction of the rows.  From strengths never worth measuring to nearly the largest possible, 2; steps of a fifth are
+finer than a noisy score can tell apart (a tolerance).
+"""
 
 SIZES = np.geomspace(0.01, 0.6, 10)
-"""Means of the distances of relations that are tried, in parts of the rows.  A grid: its steps are a tolerance."""
+"""Grid of mean strengths of relations: each is the mean of an exponential law over `DISTANCES`, which the scores choose
+among.  Its steps are a tolerance.
+"""
 
 TYPICAL, SPREAD = {2: 0.12, 3: 0.03}, 0.8
-"""The most likely mean beforehand, of pairs and of what triples have beyond them, and the deviation of its logarithm.
-Tuned on Adult and hmeq; scores of more than a few pairs outweigh it."""
+"""Log-normal prior of the mean strength of relations, as a fraction of the rows: TYPICAL is its mode for pairs and for
+triples (beyond their pairs), SPREAD its standard deviation on the log scale.  Tuned on Adult and hmeq; scores of more
+than a few pairs outweigh it.
+"""
 
 NONE = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
-"""Shares of unrelated candidates that are tried.  A grid: its steps are a tolerance."""
+"""Grid of the fraction of candidates whose columns are not related at all, which the scores choose among.  Its steps
+are a tolerance.
+"""
 
 RELATIVES = 6.0
-"""Columns that a column is related to beforehand, on average, but at most half of them.  Tuned."""
+"""Prior mean of the number of columns that a column is related to, at most half of them.  Tuned."""
 
 MISSTATED = 0.15
-"""Relative error of what chance and margins are thought to explain of a score.
-Measured: .042 for .045, .11 for .10 to .12 on shuffled columns."""
+"""Relative error of the part of a score that is attributed to chance and to noisy margins, which is only estimated.
+Measured: .042 for .045, .11 for .10 to .12 on shuffled columns.
+"""
 
 
 EVEN = 0.5
-"""Candidates that likelier have no relation than one count as unrelated.  A convention."""
+"""A candidate whose probability of no relation exceeds this counts as unrelated.  A convention: likelier than not."""
 
 QUANTILES = ndtri((np.arange(20) + 0.5) / 20)
-"""Of the noise of a score, for the chance that a relation is seen.  A tolerance: steps of 5 %."""
+"""Twenty equally likely values of standard normal noise, over which the chance that a relation shows in its noisy score
+is averaged.  A tolerance: steps of 5 %.
+"""
 
 
 class Relation(NamedTuple):
-    """What is known of one relation.
+    """What a noisy score says of the relation of some columns: whether there is one, and how strong.
 
     Parameters
     ----------
@@ -70,12 +85,12 @@ class Relation(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """How far it moves the table on average; nothing where there is likelier none than one."""
+        """Expected L1 distance, in rows, that the relation moves the table; 0 if there is likelier none than one."""
         return (1 - self.none) * self.distance if self.none <= EVEN else 0.0
 
 
 def prior_of(columns: int, order: int) -> FloatArray:
-    """Return how likely each share of `NONE` with each size of `SIZES` is before any score, (shares, sizes), of sum 1."""
+    """Return the prior of each fraction unrelated (`NONE`) and mean strength (`SIZES`), (shares, sizes), of sum 1."""
     related = min(0.5, RELATIVES / max(1, columns - 1))
     shares = NONE ** (1 / related - 2) * np.gradient(NONE)  # a beta law of that mean
     sizes = np.exp(-0.5 * (np.log(SIZES / TYPICAL[order]) / SPREAD) ** 2)
@@ -84,7 +99,7 @@ def prior_of(columns: int, order: int) -> FloatArray:
 
 
 def laws() -> FloatArray:
-    """Return how likely each of `DISTANCES` is for a relation, given each of `SIZES`; rows of sum 1."""
+    """Return the exponential law over `DISTANCES` for each mean in `SIZES`, (sizes, distances); each row sums to 1."""
     found = np.exp(-DISTANCES / SIZES[:, None]) * np.gradient(DISTANCES)
     return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
@@ -92,7 +107,7 @@ def laws() -> FloatArray:
 def energies(
     scores: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int, order: int = 2
 ) -> list[Relation]:
-    """Estimate the relations of candidates by their noisy scores.
+    """Estimate by empirical Bayes, from noisy scores, whether each candidate's columns are related and how strongly.
 
     Parameters
     ----------
@@ -118,7 +133,9 @@ def energies(
 
 
 def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: float, columns: int) -> FloatArray:
-    """Return how likely relations of some sizes are told from none at least: where no other columns are related.
+    """Return the chance, (k,), that a noisy score shows a relation of a given size, if no other columns are related.
+
+    A lower bound, since more relations make each likelier.
 
     Parameters
     ----------
@@ -142,7 +159,7 @@ def seen(distances: FloatArray, explained: FloatArray, stddev: float, *, total: 
 
 
 class _Told(NamedTuple):
-    """How likely scores are, each in parts of the likeliest cause of it.
+    """Likelihoods of noisy scores with and without a relation, each divided by its largest value.
 
     Parameters
     ----------
@@ -158,7 +175,10 @@ class _Told(NamedTuple):
 
     @classmethod
     def by(cls, scores: FloatArray, explained: FloatArray, stddev: float) -> _Told:
-        """Return what scores say, all in parts of the rows."""
+        """Return the likelihoods of scores, (k,).
+
+        Scores, the part chance explains, and noise are fractions of the rows.
+        """
         chance = np.maximum(explained, 1e-12)
         spread = np.hypot(stddev, MISSTATED * chance) + 1e-12
         some = -0.5 * ((scores[:, None] - np.hypot(DISTANCES, chance[:, None])) / spread[:, None]) ** 2
@@ -169,34 +189,36 @@ class _Told(NamedTuple):
         return cls(some, nothing, NONE[:, None] * nothing[:, None, None] + related + 1e-300)
 
     def none(self, posterior: FloatArray) -> FloatArray:
-        """Return how likely it is that there is no relation, (k,), by how likely shares and sizes are."""
+        """Return the posterior probability of no relation, (k,), averaged over the joint posterior (shares, sizes)."""
         found = (posterior * NONE[:, None] * self.nothing[:, None, None] / self.either).sum(axis=(1, 2))
         return np.asarray(found, np.float64)
 
 
 def _posterior(told: _Told, columns: int, order: int) -> FloatArray:
-    """Return how likely each share of `NONE` with each size of `SIZES` is after all scores, of sum 1."""
+    """Return the posterior of `NONE` and `SIZES` together given all scores, (shares, sizes), of sum 1."""
     posterior = np.log(prior_of(columns, order)) + np.log(told.either).sum(axis=0)
     posterior = np.exp(posterior - posterior.max())
     return np.asarray(posterior / posterior.sum(), np.float64)
 
 
 def before_scores(total: float, columns: int) -> Relation:
-    """Return what is to be thought of two columns whose score nobody asked for."""
+    """Return the prior belief about a pair of columns that was never scored."""
     return Relation(float(prior_of(columns, 2).sum(axis=1) @ NONE), TYPICAL[2] * total)
 
 
 def explained_by_chance(
     expected: FloatArray, rows_of_model: FloatArray | float = 0.0, margins: FloatArray | float = 0.0
 ) -> float:
-    """Return how far a table is from what is expected of it, on average, if nothing but chance and noise moves it.
+    """Return the mean L1 distance, in rows, of a table from its expectation if only sampling and noise move it.
+
+    A score has to exceed this before it suggests a relation.
 
     Parameters
     ----------
     expected
         (cells,) expected rows.
     rows_of_model
-        Variance of the expectation itself, where it is that of drawn rows.
+        Variance of the expectation itself, where drawn rows stand for the model.
     margins
         Variance of a cell of the expectation by noise in the margins that it was made of.
     """
@@ -206,7 +228,9 @@ def explained_by_chance(
 
 
 def variance_of_margin(group: IntArray, first_bin: IntArray, stddev: float, rows: FloatArray) -> FloatArray:
-    """Return the variance of the error of a column's estimated groups: noise of the bins, no more than the rows in a group.
+    """Return the variance, (groups,), of the error of a column's estimated rows per group.
+
+    It is the summed noise of the bins, capped at the squared rows in the group.
 
     Parameters
     ----------

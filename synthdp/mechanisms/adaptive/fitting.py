@@ -22,7 +22,10 @@ from synthdp.randomness import Generator
 
 
 def consistent_tables(known: Knowledge) -> list[NoisyTable]:
-    """Return all tables without misfits, made to agree, each with the noise scale that sets its ridge."""
+    """Return all measured tables with misfits removed and made to agree.
+
+    Each has its noise multiplied by its ridge, which is how little the fit trusts it.
+    """
     measured = (*known.one_way_tables, *known.tables)
     tables = [
         *known.out_of_domain.consistent((*measured, *known.effects)),
@@ -32,13 +35,16 @@ def consistent_tables(known: Knowledge) -> list[NoisyTable]:
 
 
 def fit_tree(known: Knowledge, settings: MaxEntropy) -> Graphical:
-    """Fit the one-ways and the tables of the junction tree by maximum entropy."""
+    """Fit one-ways and the tables inside the junction tree by maximum entropy; other answers are ignored."""
     inside = [table for table in consistent_tables(known) if len(table.clique) == 1 or table.clique in known.tree]
     return settings.fit(inside, known.domain.shape, total=known.total, allowed=known.zeros).model
 
 
 def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
-    """Fit all main effects and interactions by maximum entropy over every combination of groups that a row may have."""
+    """Fit all measured main effects and interactions by maximum entropy over every possible combination of groups.
+
+    For small domains, whose cells can all be listed.
+    """
     kept = known.kept
     shape = [int(groups.sum()) for groups in kept]
     possible = np.ones(shape, np.bool_)
@@ -56,7 +62,10 @@ def fit_cells(known: Knowledge, settings: ListedEntropy) -> Explicit:
 
 
 def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolArray:
-    """Return a mask of the groups of some columns over the kept groups of all, with axes of size 1 for the others."""
+    """Reshape a mask over some columns' groups so that it broadcasts over all columns.
+
+    Only kept groups remain; the other columns have axes of size 1.
+    """
     inside = mask[np.ix_(*(np.flatnonzero(kept[j]) for j in clique))]
     order = np.argsort(clique, kind="stable")
     sizes = dict(zip(clique, inside.shape, strict=True))
@@ -66,10 +75,10 @@ def _spread(mask: BoolArray, clique: Clique, kept: Sequence[BoolArray]) -> BoolA
 def fit_distribution(
     known: Knowledge, *, settings: MaxEntropy, particles: Particles, listed: ListedEntropy, rng: Generator
 ) -> Distribution:
-    """Fit everything that is known.
+    """Fit a distribution to everything that was measured, by the method that suits it.
 
-    All cells where interactions were measured; groups of related columns where there are many columns; else the tree, then
-    weighted rows where cliques off the tree or products are known.
+    All cells where interactions were measured; group by group for wide tables; else a junction tree, and weighted rows
+    in addition where tables outside of the tree or second moments were measured.
 
     Parameters
     ----------
@@ -94,6 +103,6 @@ def fit_distribution(
 
 
 def fit_rows(known: Knowledge, *, settings: MaxEntropy, particles: Particles, rng: Generator) -> Explicit:
-    """Fit the tree, and rows drawn from it, weighted so that the tables off the tree and the products come out, too."""
+    """Fit a junction tree, draw rows, and weight them to match tables outside of the tree and second moments, too."""
     model = fit_tree(known, settings)
     return particles.fit(model, consistent_tables(known), total=known.total, rng=rng, products=known.products)

@@ -33,12 +33,14 @@ NO_RELATION = (
     "no relation between columns was measured: synthetic columns have nothing to do with each other; a larger budget, more "
     "rows or fewer columns would tell some"
 )
-"""What a receipt says where all noisy answers are about single columns; a plan foretells it as weak or poor."""
+"""The note on the receipt where only single columns were measured, so that relations between columns are lost; a plan
+that foresees this rates the release as weak or poor.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlaceLevel:
-    """Tables of the places of one step of a hierarchy.
+    """The noisy tables measured at one step of a hierarchy of places, such as districts.
 
     Parameters
     ----------
@@ -54,7 +56,9 @@ class PlaceLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Knowledge:
-    """The state of the adaptive plan; each stage returns a new one.
+    """Everything the adaptive mechanism has learned so far: noisy answers and what follows from them.
+
+    Immutable: each stage returns a new one.
 
     Parameters
     ----------
@@ -127,7 +131,7 @@ class Knowledge:
         measured: tuple[Measurements, ...],
         pinned: Sequence[AbstractSet[int]] = (),
     ) -> Knowledge:
-        """Return what is known when every column was measured on its own.
+        """Return the first knowledge, after one histogram of every column was measured.
 
         Parameters
         ----------
@@ -140,7 +144,7 @@ class Knowledge:
         rows
             The number of rows where it is public; ``None`` to estimate it from the one-way tables.
         pinned
-            For each column, leaves that must have groups of their own beside those that rules name.
+            For each column, leaves that must have groups of their own, besides the ones that rules name.
         """
         refinements = coarsen_columns(schema, columns, target, pinned=pinned)
         domain = Domain(tuple(refinement.coarse() for refinement in refinements))
@@ -154,33 +158,42 @@ class Knowledge:
 
     @property
     def one_way_tables(self) -> tuple[NoisyTable, ...]:
-        """The noisy one-way tables of the groups, one a column."""
+        """The estimated rows in the groups of each column as tables of one column, misfits included."""
         both = zip(self.columns, self.refinements, strict=True)
         return tuple(coarse_table(column, refinement, j) for j, (column, refinement) in enumerate(both))
 
     @property
     def kept(self) -> list[BoolArray]:
-        """Per column, which of its groups a released row may have; the others hold misfits, and only if there are any."""
+        """Per column, (groups,): which groups a released row may have.
+
+        Others hold only misfits (rows outside the domain).
+        """
         return [axis.releasable for axis in self.domain.axes]
 
     @property
     def misfits(self) -> FloatArray:
-        """(d,) estimated rows whose value does not fit the column; 0 where noise explains them."""
+        """(columns,) estimated rows whose value lies outside the declared domain of the column.
+
+        0 where noise explains them.
+        """
         return np.array([column.misfits for column in self.columns])
 
     @property
     def out_of_domain(self) -> OutOfDomain:
-        """The rows whose value does not fit a column, and what is measured without them."""
+        """The rows outside of some column's domain, in the form that removes them from measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total)
 
     @property
     def margins(self) -> list[FloatArray]:
-        """The estimated rows in the groups of each column, misfits among them, >= 0; every column has the same sum."""
+        """Per column, (groups,): estimated rows in its groups, misfits included, >= 0, all with the same sum."""
         return [project_to_simplex(table.counts, max(self.total, 1.0)) for table in self.one_way_tables]
 
     @property
     def margin_variances(self) -> list[FloatArray]:
-        """The variance of the error of `margins`: noise of the bins, which hurts a group by no more than the rows in it."""
+        """Per column, (groups,): variance of the error of `margins`.
+
+        Noise of the bins, capped at the squared rows in a group.
+        """
         every = zip(self.columns, self.refinements, self.margins, strict=True)
         return [
             variance_of_margin(one.coarse_cell, column.first_bin, column.stddev, rows) for column, one, rows in every
@@ -188,12 +201,12 @@ class Knowledge:
 
     @property
     def pooled_effects(self) -> GLSEffects:
-        """What all answers together say of main effects and interactions, over the groups that a released row may have."""
+        """Least-squares estimates of main effects and interactions from all answers, over releasable groups."""
         return self.out_of_domain.pooled((*self.one_way_tables, *self.tables, *self.effects))
 
     @property
     def relations(self) -> str:
-        """What was measured of several columns together, and how noisy it is, in a sentence for the receipt."""
+        """A sentence for the receipt: which tables of several columns were measured, and how noisy they are."""
         tables = (*self.tables, *self.merged, *self.effects)
         said = []
         for order, word in ((2, "pair"), (3, "triple")):
@@ -210,18 +223,21 @@ class Knowledge:
         return "relations that were measured: " + "; ".join(said)
 
     def with_answers(self, answers: Measurements, *, left: BudgetAllocation) -> Knowledge:
-        """Return what is known after one more question, which left so much of the budget."""
+        """Return the knowledge with one more set of noisy answers stored, and ``left`` as the remaining budget."""
         return replace(self, measured=(*self.measured, answers), left=left)
 
     def with_total(self, rows: float, stddev: float) -> Knowledge:
-        """Return what is known with one more noisy number of rows beside that of the one-ways."""
+        """Return the knowledge after one more noisy count of rows, averaged with the earlier estimate by precision."""
         before, noise = gls_total(self.one_way_tables)
         precisions = noise**-2, stddev**-2
         total = (before * precisions[0] + rows * precisions[1]) / sum(precisions)
         return replace(self, total=max(1.0, total))
 
     def with_table(self, table: NoisyTable, *, ridge: float) -> Knowledge:
-        """Return what is known with one more table or interaction; a repeated clique takes the new ridge."""
+        """Return the knowledge with one more noisy table or interaction; ``ridge`` says how little the fit trusts it.
+
+        A repeated clique takes the new ridge.
+        """
         ridges = {**self.ridges, table.clique: ridge}
         if table.groups is not None:
             return replace(self, merged=tuple(pooled_repeats([*self.merged, table])), ridges=ridges)
@@ -230,17 +246,23 @@ class Knowledge:
         return replace(self, tables=(*self.tables, table), ridges=ridges)
 
     def axes(self, level: int) -> Domain:
-        """Return the groups of all columns at a level of merging, 0 for none."""
+        """Return the columns' groups at a level of merging.
+
+        0 for the groups themselves, 1 and more for ever coarser ones.
+        """
         return self.coarser[level - 1] if level else self.domain
 
     def noise_of_pair(self, clique: Clique, level: int) -> float:
-        """Return the noise of what is measured of a pair at a level of merging, in multiples of a table's of equal cost.
+        """Return the noise in what is measured of some columns, relative to a whole table of equal cost.
 
-        With Gaussian noise that is the interaction alone, as one-ways are known: one record moves it less than a table.
-        It says nothing of rows with misfits; where there are any, the table is measured.  So it is where nothing is merged
-        and one-ways are noisy, since it tells of these, too.  0 where a column has one group.
+        It is below 1 if only their interaction is measured, to which one record contributes less.
+
+        The interaction is measured with Gaussian noise where the one-ways are known well.  The whole table (1.0) is
+        measured where rows lie outside of the domain, since interactions leave them out.  It also is where one-ways are
+        noisy, since it improves them.  0 means that there is nothing to measure.
         """
-        sizes = [int(self.axes(level).axes[j].releasable.sum()) for j in clique]
+        axes = self.axes(level).axes
+        sizes = [int(np.count_nonzero(axes[j].width)) for j in clique]
         if min(sizes) < 2:
             return 0.0
         if self.left.exponent != 0.5 or any(self.misfits[j] > 0 for j in clique):
@@ -250,12 +272,15 @@ class Knowledge:
         return math.sqrt(math.prod(1 - 1 / size for size in sizes))
 
     def groups(self, clique: Clique, level: int) -> tuple[IntArray, ...]:
-        """Return the coarser group of each group of some columns, (groups,) each, at a level of merging, from 1 on."""
+        """Return, for each column of a clique, the coarser group of each group, (groups,).
+
+        ``level`` is the level of merging, from 1 on.
+        """
         found = [self.coarser[level - 1].axes[j].groups_of(self.domain.axes[j]) for j in clique]
         return tuple(groups for groups in found if groups is not None)
 
     def with_cliques(self, *, tree: Mapping[Clique, float], off_tree: Mapping[Clique, float]) -> Knowledge:
-        """Return the same with more cliques inside and outside the junction tree."""
+        """Return the knowledge with more measured cliques marked as inside or outside of the junction tree."""
         return replace(
             self,
             tree=tuple(dict.fromkeys([*self.tree, *tree])),
@@ -264,34 +289,43 @@ class Knowledge:
 
 
 class Public(Protocol):
-    """What is public; post-processing of noisy answers, which costs nothing."""
+    """What the mechanism may take from public data (a public table, exact totals).
+
+    Each method is called at one stage; all are post-processing and cost nothing.
+    """
 
     def notes(self, schema: Schema, /) -> tuple[str, ...]:
-        """Return what a receipt says of it."""
+        """Return the sentences with which a receipt says what public data was used."""
         ...
 
     def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:
-        """Return what is known of each column with what is public of it."""
+        """Return the estimates of single columns, improved by public data about them."""
         ...
 
     def rows_per_group(self, target: float, /, *, total: float) -> float:
-        """Return how many rows a group should hold, where noise alone would have ``target``."""
+        """Return how many rows a group of values should hold.
+
+        Public data may allow finer groups than ``target``, which noise alone allows.
+        """
         ...
 
     def pinned(self, columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return for each column the leaves that must stay groups of their own; none for no column."""
+        """Return, for each column, the leaves that must not be merged with others, as public totals name them.
+
+        Empty if there are none.
+        """
         ...
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return what is known with public tables of several columns."""
+        """Return the knowledge with public tables of several columns added."""
         ...
 
     def fitted(self, known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:
-        """Return the model of all answers with what is public; ``alone`` makes that of the answers."""
+        """Return the model of all noisy answers and public data; calling ``alone`` fits the noisy answers alone."""
         ...
 
     def exact(self, known: Knowledge, /) -> tuple[ExactTable, ...]:
-        """Return the tables that rows are to have exactly."""
+        """Return the public tables that synthetic rows must reproduce exactly."""
         ...
 
 
@@ -300,29 +334,29 @@ class NothingPublic:
     """Nothing is public: every hook returns what it was given."""
 
     def notes(self, _schema: Schema, /) -> tuple[str, ...]:
-        """Return nothing."""
+        """Return no notes, as there is nothing public."""
         return ()
 
     def columns(self, columns: tuple[OneWay, ...], /, *, total: float) -> tuple[OneWay, ...]:  # noqa: ARG002
-        """Return the columns."""
+        """Return the columns unchanged, as there is nothing public."""
         return columns
 
     def rows_per_group(self, target: float, /, *, total: float) -> float:  # noqa: ARG002
-        """Return the target."""
+        """Return the target unchanged, as there is nothing public."""
         return target
 
     def pinned(self, _columns: Sequence[OneWay], /) -> Sequence[AbstractSet[int]]:
-        """Return nothing."""
+        """Return nothing, as no public total names a value."""
         return ()
 
     def added_to(self, known: Knowledge, /) -> Knowledge:
-        """Return what is known."""
+        """Return the knowledge unchanged, as there is nothing public."""
         return known
 
     def fitted(self, _known: Knowledge, /, *, alone: Callable[[], Distribution], rng: Generator) -> Distribution:  # noqa: ARG002
-        """Return the model of the answers."""
+        """Return the model of the noisy answers alone, as there is nothing public."""
         return alone()
 
     def exact(self, _known: Knowledge, /) -> tuple[ExactTable, ...]:
-        """Return nothing."""
+        """Return no tables, as there is nothing public that rows must reproduce."""
         return ()

@@ -23,17 +23,20 @@ from synthdp.queries.linear import Total
 from synthdp.queries.marginals import Marginals, one_ways
 
 LEAST_WEIGHT = 64
-"""Weight of the noisiest interaction: others are as many times larger, in whole numbers, as their noise is to be smaller.
-A numerical tolerance."""
+"""Whole-number weight of the noisiest interaction of one question; the others are larger in inverse proportion to their
+noise, rounded, so their noise is right to about 1 in 128. A numerical tolerance.
+"""
 
 _MERGED = ", merged bins"
+"""Added to a step's name in the ledger where tables over merged groups are measured."""
 
 MOST_NAMED = 3
 """Most pairs of one question that its line on the receipt names.  A convention."""
 
 LARGEST_FEATURE = 2**28
-"""Most that a row adds to an interaction, so that no sum leaves 63 bits.
-A safety limit; derived: 2^28 times the rows of a table below 2^35."""
+"""Most that one row adds to the weighted sums of an interaction.  A safety limit: 2^28 times fewer than 2^35 rows stays
+within 63 bits.
+"""
 
 
 def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates: Sequence[Candidate]) -> Knowledge:
@@ -63,37 +66,49 @@ def measure_tables(known: Knowledge, account: Curator, batch: Batch, candidates:
 
 
 def _measure_marginals(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
-    """Measure the tables of candidates at one level of merging, each with its own noise.
+    """Measure the whole tables of candidates at one level of merging, each with its own noise.
 
-    Costs their shares, for the curator's neighbours.
+    Costs their shares of the budget, for the curator's neighbours.
     """
     if not chosen:
         return known
     level = chosen[0].level
     domain = known.axes(level)
-    parts, left = [], known.left
-    for candidate in chosen:
-        part, left = left.take(batch.shares[candidate.clique])
-        parts.append(part.loss)
-    found = account.measure_each(
-        [Marginals(domain, (one.clique,)) for one in chosen],
-        spends=parts,
-        steps=[f"marginals of several columns{_MERGED if level else ''}: {_names(domain, [c.clique])}" for c in chosen],
-    )
-    for candidate, answers in zip(chosen, found, strict=True):
-        groups = known.groups(candidate.clique, level) if level else None
-        table = NoisyTable(clique=candidate.clique, counts=answers.answers, stddev=answers.stddev, groups=groups)
-        known = known.with_answers(answers, left=left)
+    shares = {one.clique: batch.shares[one.clique] for one in chosen}
+    step = f"marginals of several columns{_MERGED if level else ''}"
+    known, tables = measure_each(known, account, domain, shares, step=step)
+    for candidate, plain in zip(chosen, tables, strict=True):
+        table = replace(plain, groups=known.groups(plain.clique, level) if level else None)
         before = known.merged if level else known.tables
         pooled = pooled_repeats([*(one for one in before if one.clique == table.clique), table])[0]
         known = known.with_table(table, ridge=best_ridge(pooled.counts, candidate.expected, pooled.stddev))
     return known
 
 
-def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
-    """Measure the interactions of pairs at one level of merging, in one question, each with the noise its share buys.
+def measure_each(
+    known: Knowledge, account: Curator, domain: Domain, shares: Mapping[Clique, float], *, step: str
+) -> tuple[Knowledge, list[NoisyTable]]:
+    """Measure tables over the groups of a domain, each for its own share of the whole budget, and return them in order.
 
-    Costs their shares, for the curator's neighbours.
+    Also returns the updated knowledge.  Costs the shares, for the curator's neighbours.
+    """
+    parts, left = [], known.left
+    for share in shares.values():
+        part, left = left.take(share)
+        parts.append(part.loss)
+    queries = [Marginals(domain, (clique,)) for clique in shares]
+    steps = [f"{step}: {_names(domain, [clique])}" for clique in shares]
+    found = account.measure_each(queries, spends=parts, steps=steps)
+    for answers in found:
+        known = known.with_answers(answers, left=left)
+    both = zip(shares, found, strict=True)
+    return known, [NoisyTable(clique=clique, counts=one.answers, stddev=one.stddev) for clique, one in both]
+
+
+def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Sequence[Candidate]) -> Knowledge:
+    """Measure interactions of candidates at one level of merging, each with its own noise, in one question.
+
+    Costs their shares of the budget, for the curator's neighbours.
     """
     if not chosen:
         return known
@@ -117,16 +132,17 @@ def _measure_alone(known: Knowledge, account: Curator, batch: Batch, chosen: Seq
 
 
 def _names(domain: Domain, cliques: Iterable[Clique]) -> str:
+    """Return the column names of cliques as text, such as "age × sex, age × work"."""
     return ", ".join(" × ".join(domain.names[j] for j in clique) for clique in cliques)
 
 
 def _named(domain: Domain, cliques: Collection[Clique]) -> str:
-    """Return the names of a few pairs, of more how many there are."""
-    return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} of them"
+    """Return the names of a few sets of columns, of more how many there are."""
+    return _names(domain, cliques) if len(cliques) <= MOST_NAMED else f"{len(cliques)} sets of columns"
 
 
 def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTable:
-    """Return an interaction averaged with earlier answers to the same question, by precision."""
+    """Return a noisy interaction averaged, by precision, with earlier answers to the same question."""
     answers = [one for one in (known.merged if level else known.effects) if one.clique == effect.clique] + [effect]
     precisions = np.array([one.stddev**-2 for one in answers])
     counts = np.average([one.counts for one in answers], axis=0, weights=precisions)
@@ -134,7 +150,10 @@ def _with_earlier(known: Knowledge, effect: NoisyTable, level: int) -> NoisyTabl
 
 
 def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTable) -> float:
-    """Return the ridge of the table that has the margins expected of a candidate, and an interaction that was measured."""
+    """Return how little the fit should trust a measured interaction; see `best_ridge`.
+
+    It is judged as the table with the interaction's deviations and the margins that the model expects.
+    """
     axes = [domain.axes[j] for j in effect.clique]
     inside = np.ix_(*(np.flatnonzero(axis.releasable) for axis in axes))
     shape = [axis.size for axis in axes]
@@ -144,9 +163,9 @@ def _ridge_of_interaction(domain: Domain, candidate: Candidate, effect: NoisyTab
 
 
 def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> Knowledge:
-    """Measure the number of rows again, then main effects and interactions, all at once, each with its own noise.
+    """Measure the number of rows again, then all main effects and interactions of an optimal plan in one question.
 
-    Costs all that is left, for the curator's neighbours.
+    Each has the noise that the plan gives it.  Costs all that is left, for the curator's neighbours.
 
     Parameters
     ----------
@@ -169,10 +188,10 @@ def measure_interactions(known: Knowledge, account: Curator, best: Optimum) -> K
 
 
 def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> Interactions:
-    """Return interactions of such weights that equal noise in all answers is noise of these ratios in the effects.
+    """Return the query of interactions, weighted so that equal noise on its answers gives noise in these ratios.
 
-    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`, unless they are too far
-    apart for sums of 63 bits.
+    Weights are whole numbers, so the ratios are off by at most one part in twice `LEAST_WEIGHT`, unless they are too
+    far apart for sums of 63 bits.
     """
     kept = [int(axis.releasable.sum()) for axis in domain.axes]
     sizes = {clique: [kept[j] for j in clique] for clique in stddevs}
@@ -183,7 +202,7 @@ def weighted_interactions(domain: Domain, stddevs: Mapping[Clique, float]) -> In
 
 
 def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
-    """Spend what is left on the first histogram of every column.
+    """Spend the remaining budget on measuring every column's first histogram a second time, and average both.
 
     Costs all that is left, for the curator's neighbours.
     """

@@ -5,8 +5,10 @@ Post-processing of noisy one-ways.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -18,23 +20,23 @@ from synthdp.mechanisms.adaptive.selection import Candidate
 from synthdp.queries.contingency import merged_cells
 
 MERGED, SEEN = 6, 0.85
-"""Groups that a column is merged into, and the part of a pair's distance from the model that they show.
+"""For weakly related pairs, each column is merged into MERGED groups, fewer cells against the same noise; these show
+about the fraction SEEN of the pair's L1 distance from the model.
 
-That part is .77 to .88 on Adult and hmeq at epsilon 1 and 10.  With a second and a third level, of four and of three
-groups, more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
+SEEN is .77 to .88 on Adult and hmeq at epsilon 1 and 10. With a second and a third level, of four and of three groups,
+more pairs are measured, and strong relations get less (docs/benchmarks/planner.md).
 """
 
 ENDS = 0.5
-"""Rows of the first and the last merged group of an ordered column of a pair, in parts of the others'.
-
-Relations are strongest there.
+"""Rows in the first and the last merged group of an ordered column, relative to the other groups: smaller, since
+relations are strongest at the ends.  Tuned; no sweep is on record.
 """
 
 
 def as_interactions(candidates: Sequence[Candidate], noise: Callable[[Clique, int], float]) -> list[Candidate]:
-    """Return candidates, pairs with the noise of their interaction alone; parameters as in `with_merged`.
+    """Return the candidates, pairs with the (lower) noise of measuring their interaction alone.
 
-    A pair of which a column has one group has none, and is left as it is.
+    ``noise`` as in `with_merged`; a pair with a column of one group has no interaction and is unchanged.
     """
     return [replace(one, noise=noise(one.clique, 0) or 1.0) if len(one.clique) == 2 else one for one in candidates]
 
@@ -45,9 +47,10 @@ def with_merged(
     noise: Callable[[Clique, int], float],
     measured: Iterable[Clique],
 ) -> list[Candidate]:
-    """Return candidates, and after them the same pairs over merged groups.
+    """Return candidates, followed by the same pairs over merged groups, which are cheaper to measure.
 
-    Their scores are guessed, so that they cost nothing of the budget: a smooth relation is nearly all seen in few groups.
+    Scores of merged pairs are guessed from the unmerged ones, at no cost: a smooth relation shows nearly whole in few
+    groups.
 
     Parameters
     ----------
@@ -60,12 +63,14 @@ def with_merged(
     measured
         Cliques whose tables were measured; pairs within them are left as they are.
     """
-    known = [set(clique) for clique in measured]
+    known = {pair for clique in measured for pair in itertools.combinations(sorted(clique), 2)}
+    of = cache(lambda column: groups((column,), 1))  # a column is in many pairs
     merged = []
     for candidate in candidates:
-        if len(candidate.clique) != 2 or any(set(candidate.clique) <= columns for columns in known):
+        if len(candidate.clique) != 2 or candidate.clique in known:
             continue
-        cells, loudness = merged_cells(groups(candidate.clique, 1)), noise(candidate.clique, 1)
+        cells = merged_cells([each for column in candidate.clique for each in of(column)])
+        loudness = noise(candidate.clique, 1)
         if cells.max() + 1 >= len(candidate.expected) or loudness == 0:  # none where a column has one group left
             continue
         expected = np.bincount(cells, weights=candidate.expected).astype(np.float64)
@@ -77,8 +82,8 @@ def with_merged(
     return [*candidates, *merged]
 
 
-def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArray], *, count: int = MERGED) -> Domain:
-    """Return coarser axes of all columns.
+def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArray]) -> Domain:
+    """Return coarser axes of all columns, at most `MERGED` groups of values each, for weakly related pairs.
 
     Parameters
     ----------
@@ -86,23 +91,17 @@ def merged_domain(refinements: Sequence[Refinement], margins: Sequence[FloatArra
         The groups of each column.
     margins
         (groups,) their estimated rows, per column.
-    count
-        Most coarser groups of values, >= 2.
     """
     fine = [refinement.coarse() for refinement in refinements]
-    return Domain(
-        tuple(
-            Axis(axis.name, axis.column, axis.starts, merged_groups(axis, margin, count)[axis.cells])
-            for axis, margin in zip(fine, margins, strict=True)
-        )
-    )
+    both = zip(fine, margins, strict=True)
+    return Domain(tuple(axis.merged(merged_groups(axis, margin, MERGED)) for axis, margin in both))
 
 
 def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = ENDS) -> IntArray:
-    """Return the coarser group of each of a column's groups, (groups,).
+    """Return the coarser group of each of a column's groups, (groups,), for tables with fewer and fuller cells.
 
-    Neighbours are merged where groups have an order, else the smallest are.  Special values and the missing one are merged
-    among themselves, as misfits are, and with nothing else.
+    Neighbours are merged in ordered columns, else the smallest groups are.  Special values and the missing value are
+    merged only with one another, and so are misfits.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = E
     margin
         (groups,) their estimated rows.
     count
-        Most coarser groups, beside those of special values and of misfits, >= 2.
+        Most coarser groups, besides special values and misfits, >= 2.
     ends
         Rows of the first and of the last of groups with an order, in parts of the others', which are about alike.
     """
@@ -126,6 +125,10 @@ def merged_groups(axis: Axis, margin: FloatArray, count: int, *, ends: float = E
 
 
 def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
+    """Return the coarser group of each ordered group, (groups,): up to ``count`` runs of neighbours of equal weight.
+
+    The first and the last run have ``ends`` times that weight.
+    """
     if len(weights) <= count:
         return np.arange(len(weights))
     middle = np.cumsum(weights) - weights / 2
@@ -134,6 +137,10 @@ def _of_ordered(weights: FloatArray, count: int, ends: float) -> IntArray:
 
 
 def _of_nominal(weights: FloatArray, count: int) -> IntArray:
+    """Return the coarser group of each unordered group, (groups,): the largest stay alone, the others share one.
+
+    At most ``count`` remain.
+    """
     groups = np.full(len(weights), count - 1)
     largest = np.argsort(-weights, kind="stable")[: len(weights) if len(weights) <= count else count - 1]
     groups[largest] = np.arange(len(largest))

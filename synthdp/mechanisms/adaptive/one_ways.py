@@ -31,17 +31,23 @@ from synthdp.queries.marginals import one_ways
 from synthdp.schema.columns import DISCOVERED, Column
 
 WIDER = 4
-"""How many times too wide a discovered range may be."""
+"""How many times wider than the data a discovered range may be; its first histogram has this many times as many bins.
+Tuned; no sweep is on record.
+"""
 
 DISCOVERED_HEAVY = 0.5
-"""How much fewer rows a bin of a discovered range takes to be split."""
+"""In a column with discovered bounds a bin is split at this fraction of the rows that other columns require.  Its bin
+borders do not fit the data.  Tuned; no sweep is on record.
+"""
 
 MOST_BINS = 1024
-"""Most bins of the first histogram: finer ones hold little but noise, and the deeper levels find what is between."""
+"""Most bins of a first histogram.  A safety limit: finer bins hold little but noise, and deeper levels find what lies
+between.
+"""
 
 
 class MeasuredOneWays(NamedTuple):
-    """All columns, what is left of the budget, and the noisy answers themselves."""
+    """The estimates of all columns, the remaining budget, and the noisy answers that the estimates were made from."""
 
     columns: tuple[OneWay, ...]
     rest: BudgetAllocation
@@ -68,7 +74,7 @@ class OneWayTree:
     finer
         How many times as many bins the first histogram has where bounds were discovered, >= 1; see `suited`.
     flat
-        Columns with a hierarchy all levels of which are counted at once.
+        Columns with a hierarchy whose levels are all counted at once.
 
     Raises
     ------
@@ -93,10 +99,10 @@ class OneWayTree:
         check_whole("finer", self.finer)
 
     def suited(self, budget: BudgetAllocation, *, share: float, columns: int, total: float) -> OneWayTree:
-        """Return the tree with as many first bins in discovered ranges as suit the noise.
+        """Return these settings with the number of first bins in discovered ranges adapted to the noise.
 
-        Such a range may be `WIDER` times too wide, so that its bins are coarse.  Where the deeper levels split an average
-        bin, they make up for it where the rows are; where noise forbids them, the first histogram has more bins.
+        Such a range may be `WIDER` times too wide, so that its bins are coarse.  Where the deeper levels would split an
+        average bin anyway, no more bins are needed; where noise forbids that, the first histogram has more.
 
         Parameters
         ----------
@@ -123,7 +129,7 @@ class OneWayTree:
         total: float,
         stddev: float = 0.0,
     ) -> MeasuredOneWays:
-        """Measure all columns.
+        """Measure a histogram of every column, and finer bins where many rows lie, level by level.
 
         Costs at least ``share`` and at most ``most`` of the whole budget, for the curator's neighbours.
 
@@ -176,7 +182,10 @@ class OneWayTree:
         return MeasuredOneWays(tuple(tree.one_way() for tree in trees), rest, tuple(answers))
 
     def first_axis(self, name: str, column: Column) -> Axis:
-        """Return the bins of a column's first histogram."""
+        """Return the bins of a column's first histogram.
+
+        Finer near 0 for numbers with declared bounds, else equal bins or levels.
+        """
         grid, bins = grid_of(column), self.first_bins(column)
         if grid.regular <= 2 * bins:
             return self.plain_axis(name, column, bins=grid.regular)
@@ -188,7 +197,10 @@ class OneWayTree:
         return Axis(name, column, starts, np.arange(len(starts)))
 
     def plain_axis(self, name: str, column: Column, *, bins: int | None = None) -> Axis:
-        """Return the coarsest groups of a column with a hierarchy, all levels of any other, or so many equal bins."""
+        """Return a column's axis without cuts by size.
+
+        These are the coarsest groups of a hierarchy, else all levels or equal bins, ``bins`` of them.
+        """
         grid, steps = grid_of(column), self.steps(column)
         if not steps:
             return axis_of(name, column, bins=self.bins if bins is None else bins)
@@ -209,22 +221,26 @@ class OneWayTree:
         return (*declared[first:][: self.levels - 1], np.arange(regular))
 
     def first_bins(self, column: Column) -> int:
-        """Return the bins of a column's first histogram, if it has so many values.
+        """Return how many bins an ordered column's first histogram has, if the column has as many values.
 
-        Bins cost nothing, as a row is in one of them; noise in those that turn out to be alike or empty is smoothed away.
+        More bins do not cost more, as a row is in one of them; noise in bins that turn out to be alike or empty is
+        smoothed away.
         """
         return self.bins * self.finer if column.source == DISCOVERED else self.bins
 
     def least_heavy(self, column: Column) -> float:
-        """Return how many stddevs of the deeper noise a bin must exceed to be split.
+        """Return how many standard deviations of the next level's noise a bin's count must exceed to be split.
 
-        Half as many where bounds were discovered: they are round numbers of noise, and bins between them begin and end
-        where the table's values do not.
+        The number is halved where bounds were discovered: these are rounded and noisy, so that bins do not begin and
+        end where the data do.
         """
         return self.heavy * DISCOVERED_HEAVY if column.source == DISCOVERED else self.heavy
 
     def most_levels(self, column: Column) -> int:
-        """Return how many levels a column can use, by its declaration."""
+        """Return how many levels of splitting a column can use: until bins hold single values, at most ``levels``.
+
+        1 if none is split.
+        """
         grid, bins = grid_of(column), self.first_bins(column)
         steps = self.steps(column)
         if steps:
@@ -237,12 +253,18 @@ class OneWayTree:
         return levels
 
     def _deeper(self, each: float, budget: BudgetAllocation) -> float:
-        """Return the share of a column's deeper level beside that of its first."""
+        """Return the budget share of one deeper level of a column, where ``each`` is the share of its first level.
+
+        Its noise is to be ``deep`` times as large.
+        """
         return float(each * self.deep ** (-1 / budget.exponent))
 
 
 def _pooled_total(total: float, stddev: float, columns: Sequence[FloatArray], noise: float) -> float:
-    """Return the number of rows that a noisy count and the sums of noisy histograms say together, at least 1."""
+    """Return the number of rows estimated from a noisy count and the sums of noisy histograms, by precision.
+
+    At least 1. ``stddev`` is the noise of the count, ``noise`` that of a histogram's bin.
+    """
     sums = [total, *(float(counts.sum()) for counts in columns)]
     precisions = [stddev**-2, *(1 / (len(counts) * max(noise, LEAST_STDDEV) ** 2) for counts in columns)]
     return max(1.0, float(np.average(sums, weights=precisions)))

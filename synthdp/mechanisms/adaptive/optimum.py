@@ -24,25 +24,30 @@ from synthdp.queries.interactions import norms_of_one, norms_of_swap
 from synthdp.queries.norms import Norms, RecordBounds
 
 ROUNDS = 30
-"""Times that tables are weighed anew by the noise in them: the square roots of variances are added, not variances.
-A numerical tolerance."""
+"""Iterations of the reweighting that minimizes the sum of the tables' standard deviations rather than their variances.
+A numerical tolerance.
+"""
 
 MOST_WAYS = 3
-"""Most columns of a table that is to come out right.  A safety limit."""
+"""Most columns of a table in a workload for which the optimal plan is computed.  A safety limit of the number of
+tables.
+"""
 
 LARGEST, LARGEST_OF_FEW, FEW_CELLS = 0.1, 0.2, 16
-"""Largest error at which all interactions are measured: in general, and where tables have few cells on average.
-
-Chosen on NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nltcs.md).
+"""All interactions are measured, instead of chosen tables, only if noise alone would cause at most this mean total
+variation distance: LARGEST in general, LARGEST_OF_FEW where tables have at most FEW_CELLS cells on average.  Chosen on
+NLTCS, sets of columns of Adult, whickham, vocab and default (docs/benchmarks/nltcs.md).
 """
 
 LEAST_PART = 0.1
-"""An effect that is known from elsewhere is still measured with this part of the precision that it would have alone."""
+"""Even an effect known well from earlier answers is measured, so that none is left out.  This is the least precision,
+as a fraction of what it would get otherwise.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Optimum:
-    """How precisely each main effect and interaction is to be measured, and what that leaves of noise.
+    """The plan of least error for measuring all main effects and interactions, and the error it would leave.
 
     Parameters
     ----------
@@ -63,22 +68,25 @@ class Optimum:
 
     @property
     def pays(self) -> bool:
-        """Whether all interactions are worth measuring: where they leave little noise, or tables have few cells.
+        """Whether to measure all interactions: if the noise left is small, or tables have few cells.
 
-        A table of many cells has most of its rows in few of them, and what is chosen from noisy scores does better there
+        A table of many cells has most of its rows in few of them, and tables chosen by noisy scores do better there
         until the noise is small (docs/mechanisms/adaptive-marginals.md).
         """
         return self.error <= (LARGEST_OF_FEW if self.mean_cells <= FEW_CELLS else LARGEST)
 
     def added_to(self, precisions: Mapping[Clique, float]) -> dict[Clique, float]:
-        """Return the precisions of effects, 1 / v_S, when this was measured, too."""
+        """Return the precision (1 / variance) of each effect from this plan and from earlier answers together."""
         both = {*precisions, *self.stddevs}
         return {
             one: precisions.get(one, 0.0) + (self.stddevs[one] ** -2 if one in self.stddevs else 0.0) for one in both
         }
 
     def with_rest(self, rest: Optimum, part: float, weight: float) -> Optimum:
-        """Return this with so much of what is spent for other tables, which have so much of all weight; both below 1."""
+        """Combine this plan with ``rest``, a plan for less wanted tables that gets the fraction ``part`` of the cost.
+
+        ``weight`` is the fraction of all workload weight on its tables; both are below 1.
+        """
         return Optimum(
             stddevs={one: precision**-0.5 for one, precision in rest.added_to(self.added_to({})).items()},
             total_share=(1 - part) * self.total_share + part * rest.total_share,
@@ -150,11 +158,11 @@ def optimum(
 
 
 def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend: float) -> FloatArray:
-    """Return what to add to each precision: sum of slopes / precision least, sum of costs times what is added given.
+    """Return the precision (1 / variance) to add to each effect: least sum of slopes / precision at a given cost.
 
-    Added is max(level * wanted - before, least part of level * wanted).  Its cost, as a function of the level, is convex
-    and made of straight lines, one for each number of precisions that are beyond their least part; so the level at which
-    it is ``spend`` is the least of those of all lines.
+    Added is max(level * wanted - before, least part of level * wanted). Its cost, as a function of the level, is convex
+    and made of straight lines, one for each number of precisions that are beyond their least part; so the level at
+    which it is ``spend`` is the least that any line gives.
     """
     wanted = np.sqrt(slopes / np.where(costs > 0, costs, np.inf))
     starts = np.divide(before, wanted, out=np.full(len(before), np.inf), where=wanted > 0)
@@ -167,7 +175,7 @@ def _precisions(costs: FloatArray, slopes: FloatArray, before: FloatArray, spend
 
 
 def parts(clique: Clique) -> list[Clique]:
-    """Return the non-empty subsets of a clique."""
+    """Return the non-empty subsets of a clique: the effects (main effects and interactions) that make up its table."""
     return [part for size in range(1, len(clique) + 1) for part in itertools.combinations(clique, size)]
 
 
@@ -180,12 +188,11 @@ def optimum_of(
     most_cells: int,
     known: Mapping[Clique, float] = MappingProxyType({}),
 ) -> Optimum | None:
-    """Return the best unbiased way to spend a budget on a workload, where it applies.
+    """Return the optimal plan for a budget and a workload, or ``None`` where it does not apply.
 
-    Tables that no wished set contains are measured with `KEPT` of it.
-
-    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES` tables,
-    one of them of two columns that vary at least.
+    It applies with Gaussian noise, to domains of at most ``most_cells`` cells, to workloads of at most `MAX_TRIPLES`
+    tables, at least one of which has two columns that vary.  Tables that the user's workload does not contain get the
+    fraction `KEPT` of the budget.
 
     Parameters
     ----------
@@ -225,6 +232,7 @@ def optimum_of(
         return optimum(sizes, tables, sensitivity=sensitivity, known=known, mu=mu, total=total)
 
     def best(some: Mapping[Clique, float], before: Mapping[Clique, float], part: float) -> Optimum:
+        """Return the best way to spend a part on some tables, where precisions ``before`` are known."""
         inside = {(), *(one for table in some for one in parts(table))}
         costs = {one: cost for one, cost in sensitivity.items() if one in inside}
         return optimum(sizes, some, sensitivity=costs, known=before, mu=mu * math.sqrt(part), total=total)
@@ -234,6 +242,10 @@ def optimum_of(
 
 
 def _squared_sensitivity(sizes: Sequence[int], clique: Clique, *, swap: bool) -> float:
+    """Return the squared L2 sensitivity of an effect's cells before centring.
+
+    It is to one record, or to swapping one for another if ``swap``.
+    """
     shape = tuple(sizes[j] for j in clique)
     norms = norms_of_swap(shape) if swap else norms_of_one(shape)
     return norms.l2_squared / math.prod(shape) ** 2

@@ -21,32 +21,34 @@ from synthdp.errors import ParameterError
 from synthdp.fit.out_of_domain import OutOfDomain
 from synthdp.fit.places.top_down import NoisyPlaces, PlaceCounts, descended, divided
 from synthdp.mechanisms.adaptive.knowledge import Knowledge, PlaceLevel
+from synthdp.mechanisms.adaptive.measuring import measure_each
 from synthdp.mechanisms.adaptive.screening import MAX_PAIR_CELLS
 from synthdp.mechanisms.adaptive.shrinkage import best_ridge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.contingency import NoisyTable, table_size
-from synthdp.queries.marginals import Marginals
 from synthdp.sampling.exact_tables import ExactTable, exact_counts
 from synthdp.schema.schema import Schema
 
 PLACES_SHARE = 0.45
-"""Share of the tables of places, in parts of what the one-ways leave.  Tuned: by `benchmarks/utility/places.py`."""
+"""Fraction of the budget left after the one-ways that goes to tables of places with other columns.  Tuned: by
+`benchmarks/utility/places.py`.
+"""
 
 UPPER_SHARE = 0.04
-"""Share of each step above the finest, in parts of that of all.  Tuned: few places have many rows each; not measured."""
+"""Fraction of `PLACES_SHARE` that goes to each step of the hierarchy above the finest, where places are few and have
+many rows each.  Tuned; no sweep is on record.
+"""
 
 
-def check_places(name: str | None, schema: Schema) -> None:
-    """Refuse a column that can be no places.
+def check_places(name: str, schema: Schema) -> None:
+    """Raise an error if the column named as ``places`` cannot be one.
 
     Raises
     ------
     ParameterError
         If there is no such column, its levels are not declared, or there is no other column.
     """
-    if name is None:
-        return
-    if name not in schema:
+    if not isinstance(name, str) or name not in schema:
         raise ParameterError(f"places: there is no column {name!r}; the schema has: {', '.join(schema)}")
     if not schema[name].labelled or not schema[name].is_complete:
         raise ParameterError(f"places: the levels of column {name!r} must be declared: Categorical(levels, groups=...)")
@@ -76,7 +78,7 @@ def steps_of(axis: Axis) -> list[IntArray]:
 def measure_places(
     known: Knowledge, account: Curator, workload: Workload, *, place: int, tree_cells: float
 ) -> Knowledge:
-    """Measure the tables of a column's places and every other column, at each step of the hierarchy.
+    """Measure the tables of places by every other column, at each step of the places' hierarchy.
 
     Costs `PLACES_SHARE` of what is left, for the curator's neighbours.
 
@@ -103,28 +105,13 @@ def measure_places(
     upper = UPPER_SHARE * share
     for number, groups in enumerate(steps):
         finest = number == len(steps) - 1
-        axis = known.domain.axes[place]
-        merged = axis if finest else Axis(axis.name, axis.column, axis.starts, groups[axis.cells])
-        domain = (
-            known.domain
-            if finest
-            else Domain(tuple(merged if j == place else one for j, one in enumerate(known.domain.axes)))
-        )
+        axes = known.domain.axes
+        domain = known.domain if finest else Domain((*axes[:place], axes[place].merged(groups), *axes[place + 1 :]))
         weights = [workload.weight(pair) * table_size(domain.shape, pair) for pair in pairs]
         shares = known.left.shares_of_least_noise(share - upper * (len(steps) - 1) if finest else upper, weights)
-        parts, left = [], known.left
-        for one in shares:
-            part, left = left.take(one)
-            parts.append(part.loss)
-        found = account.measure_each(
-            [Marginals(domain, (pair,)) for pair in pairs],
-            spends=parts,
-            steps=[f"places, step {number + 1}: {' × '.join(domain.names[j] for j in pair)}" for pair in pairs],
+        known, tables = measure_each(
+            known, account, domain, dict(zip(pairs, shares, strict=True)), step=f"places, step {number + 1}"
         )
-        tables = []
-        for pair, answers in zip(pairs, found, strict=True):
-            known = known.with_answers(answers, left=left)
-            tables.append(NoisyTable(clique=pair, counts=answers.answers, stddev=answers.stddev))
         known = replace(known, places=(*known.places, PlaceLevel(groups=groups, tables=tuple(tables))))
     planner, tree = TreePlanner(shape), list[Clique]()
     for table in known.places[-1].tables:
@@ -139,7 +126,9 @@ def measure_places(
 def exact_places(
     known: Knowledge, model: Distribution, workload: Workload, *, place: int
 ) -> tuple[tuple[ExactTable, ...], tuple[ExactTable, ...]]:
-    """Return whole tables of the finest places, which add up at every step; none if none was measured.
+    """Return whole-number tables of the finest places that add up at every step of the hierarchy.
+
+    None if none was measured.
 
     Parameters
     ----------
@@ -178,7 +167,10 @@ def exact_places(
 
 
 def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
-    """Return the column that most tables of three columns of a workload share beside the places; ``None`` for none."""
+    """Return the column by which places are divided further: the one in most workload triples with places.
+
+    ``None`` for none.
+    """
     if workload.weights is None:
         return None
     wished = [set(clique) for clique, _ in workload.weights if place in clique and len(clique) == 3]
@@ -189,23 +181,27 @@ def divided_by(known: Knowledge, workload: Workload, place: int) -> int | None:
 
 
 def _exact(columns: Clique, table: IntArray) -> ExactTable:
-    """Return a table with its columns in increasing order."""
+    """Return a table as an `ExactTable`, with its columns sorted and its counts flattened accordingly."""
     order = np.argsort(columns, kind="stable")
     return ExactTable(clique=tuple(sorted(columns)), counts=table.transpose(order).ravel())
 
 
 def _relation(model: Distribution, by: int, other: int) -> FloatArray:
-    """Return the model's table of two columns, (values of ``by``, values of ``other``)."""
+    """Return the model's joint table of two columns with ``by`` as rows, (values of ``by``, values of ``other``)."""
     table = model.marginal((min(by, other), max(by, other))).reshape([model.shape[j] for j in sorted((by, other))])
     return table if by < other else table.T
 
 
 def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: int) -> NoisyPlaces:
-    """Return the noisy tables of one step without rows out of domain; ``above`` is the coarser group of each cell."""
+    """Return the noisy tables of one step of the hierarchy without misfits, as `descended` takes them.
+
+    ``above`` is the coarser place of each cell of the places' column, ``place`` that column.
+    """
     count = int(level.groups.max()) + 1
     parents = np.zeros(count, np.int64)
     parents[level.groups] = above
-    kept = [_merged(one, level.groups, count) if j == place else one for j, one in enumerate(known.kept)]
+    kept = known.kept
+    kept[place] = np.bincount(level.groups, weights=kept[place], minlength=count) > 0
     ours = OutOfDomain(releasable=tuple(kept), rows=known.misfits, total=known.total)
     tables, possible = {}, {}
     one_way = known.one_way_tables[place]
@@ -225,16 +221,16 @@ def _noisy_places(known: Knowledge, level: PlaceLevel, above: IntArray, place: i
 
 
 def _by_place(table: NoisyTable, place: int, count: int) -> FloatArray:
-    """Return the counts of a table of two columns, (places, k)."""
+    """Return a two-column table as a matrix with one row per place, (count, k)."""
     return table.counts.reshape(count, -1) if table.clique[0] == place else table.counts.reshape(-1, count).T
 
 
 def _with_finer(
     known: Knowledge, groups: IntArray, counts: FloatArray, stddev: float, place: int, other: int
 ) -> tuple[FloatArray, float]:
-    """Return counts of a step, averaged with the sums of all other tables of single places, by precision; and their noise.
+    """Return a step's noisy table averaged, by precision, with sums of finer tables over its places; and its noise.
 
-    Public totals are such tables.
+    Public totals of places are such finer tables.
     """
     pooled, precision = counts * stddev**-2, stddev**-2
     finest = len(counts) == known.domain.shape[place]
@@ -252,7 +248,7 @@ def _with_finer(
 
 
 def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], place: int, other: int) -> BoolArray:
-    """Return which cells of a table of places and another column may hold rows, (places, k)."""
+    """Return which cells of the table of places by another column no rule forbids, (places, k)."""
     fine = np.logical_and.outer(known.kept[place], known.kept[other])
     for clique, mask in known.zeros.items():
         if set(clique) <= {place, other}:
@@ -269,9 +265,6 @@ def _possible(known: Knowledge, groups: IntArray, kept: Sequence[BoolArray], pla
     return np.asarray(found > 0)
 
 
-def _merged(kept: BoolArray, groups: IntArray, count: int) -> BoolArray:
-    return np.asarray(np.bincount(groups, weights=kept, minlength=count) > 0)
-
-
 def _other(clique: Clique, place: int) -> int:
+    """Return the column of a pair that is not the column of places."""
     return clique[1] if clique[0] == place else clique[0]

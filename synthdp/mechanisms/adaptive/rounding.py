@@ -26,25 +26,31 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.queries.marginals import one_ways
 
 SHARE, MOST_SHARE, PART_OF_LEFT = 0.0025, 0.02, 0.1
-"""Share of the budget that a column's roundness costs; most of all columns together, of the budget and of what is left."""
+"""Fractions of the whole budget for measuring how round numbers are: SHARE for each column, at most MOST_SHARE for all,
+and at most PART_OF_LEFT of the remaining budget.  Tuned; no sweep is on record.
+"""
 
 BEYOND = 3.0
-"""Counts of a class differ from those of evenly spread rows if they do by so many standard deviations of the noise: else a
-few rows of noise would be a heap at the roundest numbers."""
+"""A class of round numbers counts as over- or underfilled only if its count differs from an even spread by this many
+standard deviations of the noise.  A convention: noise alone exceeds it in .3 % of classes.
+"""
 
 CLEAR = 2 * BEYOND
-"""A column is asked if its leaves of several values hold so many times as many rows as the noise.  Derived: if half of these
-rows are rounder than even ones, their class is seen.  With 20, a column of 6 000 rows of which noise left 2 200 in such
-leaves lost a third of its whole numbers in one release of three."""
+"""A column's roundness is measured only if its leaves of several values hold at least this many standard deviations of
+rows.  Derived: if half of them are at rounder numbers than an even spread has, that is then seen.  With 20, a column of
+6 000 rows, 2 200 of them in such leaves, lost a third of its whole numbers in one release of three.
+"""
 
 STEPS, LEAST = 60, 1e-9
-"""Steps of the fit, and the least likelihood of a class.  A numerical tolerance."""
+"""Iterations of fitting the likelihoods of roundness classes, and the floor that keeps them above 0. Numerical
+tolerances.
+"""
 
 
 def measure_roundness(
     account: Curator, budget: BudgetAllocation, columns: Sequence[OneWay]
 ) -> tuple[tuple[OneWay, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Measure how round numbers are, of the columns where noise lets it be seen.
+    """Measure how many numbers of each column are round (whole, tens, thousands), where noise would let it be seen.
 
     Costs at most `MOST_SHARE` of the whole budget, for the curator's neighbours, and nothing where no column is asked.
 
@@ -87,11 +93,11 @@ def measure_roundness(
 def rounded(
     rows: FloatArray, parts: FloatArray, bins: IntArray, counts: FloatArray, stddev: float
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return how likely grid points of each class are beside others of their leaf, and the rows of leaves with it.
+    """Return how likely numbers of each roundness class are within their leaf, and the leaves' new rows.
 
-    Classes whose count is as rows that are spread evenly have it, but for noise, stay alike, and share what others leave.
-    Leaves that have none but too frequent classes, as narrow ones between round values may, hold noise: they get fewer rows,
-    and the nearest others of their bin as many more.  ``None`` if noise explains all.
+    Classes whose noisy count an even spread explains share one likelihood.  A leaf with only overfilled classes, such
+    as a narrow one between round values, holds noise: it loses rows to the nearest other leaves of its bin.  ``None``
+    if noise explains all.
 
     Parameters
     ----------
@@ -122,7 +128,9 @@ def rounded(
 
 
 def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the likelihoods of groups of classes that give them the wanted rows, and the groups' shares of each leaf.
+    """Fit a likelihood for each group of classes by iterative scaling, so that the groups get the wanted rows.
+
+    Also return each group's fraction of each leaf, (leaves, groups).
 
     Parameters
     ----------
@@ -142,7 +150,7 @@ def _raked(rows: FloatArray, parts: FloatArray, wanted: FloatArray) -> tuple[Flo
 
 
 def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray) -> FloatArray:
-    """Return the rows of leaves, of which those go to the nearest others that are too many in the groups that leaves have.
+    """Move rows from leaves with overfilled classes only to the nearest other leaves of their bin, (leaves,).
 
     Parameters
     ----------
@@ -174,7 +182,7 @@ def _moved(rows: FloatArray, has: BoolArray, bins: IntArray, beyond: FloatArray)
 
 
 def parts_in_classes(one_way: OneWay, classes: Axis) -> FloatArray:
-    """Return the part of each leaf's numbers in each class, (leaves, classes)."""
+    """Return the fraction of each leaf's grid points in each class of roundness, (leaves, classes)."""
     leaves, grid = one_way.axis, classes.grid
     starts = np.union1d(leaves.starts, classes.starts)
     starts = starts[starts < grid.regular]

@@ -23,8 +23,9 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.queries.marginals import Marginals
 
 DENOMINATOR = 256
-"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers.
-A numerical tolerance."""
+"""Expected counts are rounded to multiples of 1 / DENOMINATOR rows, so that scores are whole numbers, as exact noise
+needs.  A numerical tolerance.
+"""
 
 MAX_CELLS = 200_000
 """Most cells of a candidate table of three columns.  A safety limit."""
@@ -33,15 +34,21 @@ MAX_PAIR_CELLS = 4_000_000
 """Most cells of a candidate table of two columns.  A safety limit."""
 
 
+LEAST_EXPECTED = 0.02
+"""Least count that the model is taken to expect in any cell, where none of its drawn rows lies in it.  A numerical
+tolerance.
+"""
+
+
 class Screening(NamedTuple):
-    """Candidates with their scores, and what is known after they were measured."""
+    """The scored candidates of a round, and the knowledge after their noisy scores were paid for."""
 
     candidates: list[Candidate]
     known: Knowledge
 
 
 def screen_against_independence(known: Knowledge, account: Curator, workload: Workload, *, share: float) -> Screening:
-    """Score all pairs of columns by their distance from independent columns.
+    """Score all pairs of columns by the noisy L1 distance of their tables from independence.
 
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no pair matters.
 
@@ -82,7 +89,7 @@ def screen_against_independence(known: Knowledge, account: Curator, workload: Wo
 def variance_of_product(
     clique: Clique, margins: Sequence[FloatArray], variances: Sequence[FloatArray], *, total: float
 ) -> FloatArray:
-    """Return the variance, by noise in the margins, of each cell of a table of independent columns, (cells,).
+    """Return the variance, by noise in the margins, of each cell of an expected table of independent columns, (cells,).
 
     Parameters
     ----------
@@ -105,7 +112,7 @@ def variance_of_product(
 def screen_against_model(
     known: Knowledge, account: Curator, workload: Workload, *, share: float, sample: Codes
 ) -> Screening:
-    """Score all pairs and, if they are not too many, triples by their distance from rows drawn from a model.
+    """Score pairs and, if few enough, triples by the noisy L1 distance of their tables from rows drawn from a model.
 
     Costs ``share`` of the whole budget, for the curator's neighbours, unless no candidate matters.
 
@@ -132,7 +139,8 @@ def screen_against_model(
     found, expected, left = distances_from(
         known, account, tables, modelled, share=share, step="screening against the model"
     )
-    measured = [{*table.clique} for table in known.tables] + [{*effect.clique} for effect in known.effects]
+    done = [*(table.clique for table in known.tables), *(effect.clique for effect in known.effects)]
+    measured = {inside for clique in done for way in ways for inside in itertools.combinations(sorted(clique), way)}
     candidates = []
     for order in ways:
         some = [i for i, clique in enumerate(cliques) if len(clique) == order]
@@ -142,9 +150,9 @@ def screen_against_model(
             Candidate(
                 cliques[i],
                 one,
-                np.maximum(expected[i], 0.02),
+                np.maximum(expected[i], LEAST_EXPECTED, out=expected[i]),  # perhaps hundreds of thousands of cells each
                 workload.weight(cliques[i]),
-                fresh=not any(set(cliques[i]) <= inside for inside in measured),
+                fresh=cliques[i] not in measured,
             )
             for i, one in zip(some, said, strict=True)
         ]
@@ -161,9 +169,10 @@ def distances_from(
     share: float,
     step: str,
 ) -> tuple[Measurements, list[FloatArray], BudgetAllocation]:
-    """Return noisy L1 distances between the data's tables and expected ones, these as asked, and what budget is left.
+    """Measure the L1 distance of each of the data's tables from an expected one, with noise.
 
-    Costs ``share`` of the whole budget, for the curator's neighbours.
+    Returns the noisy distances, the expected tables as rounded for the query, and the remaining budget.  Costs
+    ``share`` of the whole budget, for the curator's neighbours.
     """
     queries = MarginalDistances(tables, _rounded(tables, expected), DENOMINATOR)
     cost, left = known.left.take(share)
@@ -172,7 +181,10 @@ def distances_from(
 
 
 def _rounded(tables: Marginals, expected: Iterable[FloatArray]) -> IntArray:
-    """Return expected tables as one array of whole numbers; there may be millions of cells: one table after the other."""
+    """Return the cells of all expected tables in one array, in whole multiples of 1 / `DENOMINATOR` rows.
+
+    Tables are converted one by one, since there may be millions of cells.
+    """
     whole = np.empty(tables.k, np.int64)
     for part, table in zip(tables.split(whole), expected, strict=True):
         part[:] = np.rint(table * DENOMINATOR)

@@ -19,44 +19,59 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.domain.refinement import Refinement
 from synthdp.fit.graphical.moment_matching import NoisyProducts
-from synthdp.measurements import Measurements
 from synthdp.mechanisms.adaptive.energies import Relation
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.workload import Workload
 from synthdp.queries.products import ClippedProducts, PairProducts, Products
 
 RESOLUTION = 64
-"""Scores are whole multiples of 1 / RESOLUTION standard deviations.  A numerical tolerance."""
+"""Rank scores of values are rounded to multiples of 1 / RESOLUTION standard deviations, so that their products are
+whole numbers.  A numerical tolerance.
+"""
 
 FARTHEST = 20.0
-"""Largest score, in standard deviations.  A safety limit."""
+"""Largest rank score of a value, in standard deviations; larger ones are clipped.  A safety limit."""
 
 NORM = 1.4
-"""A row's products are clipped at this multiple of their root mean square norm if the columns were independent."""
+"""The products of a row's scores are clipped to an L2 norm of NORM times their root mean square under independence,
+which bounds the sensitivity.  Tuned; no sweep is on record.
+"""
 
 MOST_SHARE = 0.05
-"""Most of the budget that is spent on products."""
+"""Largest fraction of the remaining budget spent on products of all pairs, and once more on the strongest pairs.
+Tuned; no sweep is on record.
+"""
 
 AIM = 0.01
-"""Noise in a correlation below which no more is spent."""
+"""Standard deviation of the noise in a correlation that is good enough, so that no more is spent.  A tolerance: chance
+alone moves a correlation of 10 000 rows as much.
+"""
 
 MOST_NOISE = 0.1
-"""Noise in a correlation above which nothing is spent: it could hardly be told from chance."""
+"""If the noise in a correlation would exceed this standard deviation, nothing is spent: few correlations would stand
+out.  Tuned; no sweep is on record.
+"""
 
 STRONG, MOST_STRONG = 3.0, 6
-"""Products of so many standard deviations of their noise are strong; and how many of them are measured again."""
+"""A product is measured a second time if it exceeds STRONG standard deviations of its noise, at most MOST_STRONG of
+them.  Tuned; ablation in docs/benchmarks/planner.md.
+"""
 
 AIM_OF_STRONG = 0.03
-"""Noise in the correlation of strong ones below which no more is spent."""
+"""Standard deviation of the noise in the strongest correlations that is good enough, so that no more is spent on them.
+Tuned; no sweep is on record.
+"""
 
 MOST_COLUMNS = 32
-"""With more columns than this there are too many products.  A safety limit."""
+"""With more columns than this no products are measured, as there would be too many.  A safety limit."""
 
 
 def measure_second_moments(known: Knowledge, account: Curator, workload: Workload) -> Knowledge:
-    """Measure the products of all columns that have scores, or nothing where noise would drown them.
+    """Measure the mean product of rank scores (a rank correlation) of every two columns.
 
-    Costs at most `MOST_SHARE` of what is left, for the curator's neighbours.
+    Nothing where noise would drown them.
+
+    Costs at most twice `MOST_SHARE` of what is left, as the strongest are measured again, for the curator's neighbours.
 
     Parameters
     ----------
@@ -76,21 +91,18 @@ def measure_second_moments(known: Knowledge, account: Curator, workload: Workloa
     norm = int(NORM * math.sqrt(math.comb(len(found), 2)) * RESOLUTION**2)
     domain = Domain(tuple(known.domain.axes[j] for j in found))
     queries = ClippedProducts(domain, tuple(found.values()), RESOLUTION, norm)
-    most = MOST_SHARE * known.left.share
-    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
-    if noise > MOST_NOISE:
+    if _noise(known, queries) > MOST_NOISE:
         return known
-    part, left = known.left.take(most * min(1.0, noise / AIM) ** (1 / known.left.exponent))
-    answers = account.measure(queries, spend=part.loss, step="pairwise products of rank scores")
-    products = _mean_products(known, queries, answers)
-    known = replace(known.with_answers(answers, left=left), products=(products,))
-    return _measure_strongest(known, account, products)
+    known = _measured(known, account, queries, aim=AIM, step="pairwise products of rank scores")
+    return _measure_strongest(known, account)
 
 
 def likely_products(
     products: Sequence[NoisyProducts], related: Mapping[Clique, Relation], unknown: Relation, *, total: float
 ) -> tuple[NoisyProducts, ...]:
-    """Return products times how likely it is that the columns are related: a product of noise alone relates columns, too.
+    """Return the noisy products, each times the probability that its columns are related.
+
+    Else pure noise would make the fit relate unrelated columns.
 
     Parameters
     ----------
@@ -118,26 +130,42 @@ def likely_products(
 
 
 def _pairs(products: NoisyProducts) -> list[Clique]:
-    """Return the columns of each product, in order."""
+    """Return the pair of table columns of each product, each pair sorted, in the order of the answers."""
     left, right = products.queries.pairs
     both = (sorted((products.columns[a], products.columns[b])) for a, b in zip(left, right, strict=True))
     return [(a, b) for a, b in both]
 
 
-def _mean_products(known: Knowledge, queries: Products, answers: Measurements) -> NoisyProducts:
-    return NoisyProducts(
+def _noise(known: Knowledge, queries: Products) -> float:
+    """Return the standard deviation of the noise in a mean product if `MOST_SHARE` of what is left is spent."""
+    most = MOST_SHARE * known.left.share
+    return known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
+
+
+def _measured(known: Knowledge, account: Curator, queries: Products, *, aim: float, step: str) -> Knowledge:
+    """Measure mean products over the rows, with noise ``aim`` if `MOST_SHARE` of what is left suffices, else more.
+
+    Costs at most that fraction, for the curator's neighbours.
+    """
+    less = min(1.0, _noise(known, queries) / aim) ** (1 / known.left.exponent)
+    part, left = known.left.take(MOST_SHARE * known.left.share * less)
+    answers = account.measure(queries, spend=part.loss, step=step)
+    products = NoisyProducts(
         queries=queries,
         columns=known.domain.index(*queries.domain.names),
         means=answers.answers / known.total,
         stddev=answers.stddev / known.total,
     )
+    return replace(known.with_answers(answers, left=left), products=(*known.products, products))
 
 
-def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProducts) -> Knowledge:
-    """Measure the products that stand out from their noise again, each clipped by itself: few products of a row are short.
+def _measure_strongest(known: Knowledge, account: Curator) -> Knowledge:
+    """Measure the products that stand out of their noise once more, each clipped on its own.
 
-    Costs at most `MOST_SHARE` of what is left, for the curator's neighbours.
+    Few products of a row have a small norm, so that the noise is lower.  Costs at most `MOST_SHARE` of what is left,
+    for the curator's neighbours.
     """
+    products = known.products[-1]
     size = np.abs(products.means)
     strongest = [i for i in np.argsort(-size, kind="stable")[:MOST_STRONG] if size[i] > STRONG * products.stddev]
     if products.stddev <= AIM_OF_STRONG or not strongest:
@@ -146,20 +174,15 @@ def _measure_strongest(known: Knowledge, account: Curator, products: NoisyProduc
     left_side, right_side = asked.pairs
     chosen = tuple((int(left_side[i]), int(right_side[i])) for i in strongest)
     queries = PairProducts(asked.domain, asked.scores, chosen, RESOLUTION, int(NORM * RESOLUTION**2))
-    most = MOST_SHARE * known.left.share
-    noise = known.left.stddev(queries.bounds, most, k=queries.k) / queries.denominator / known.total
-    part, left = known.left.take(most * min(1.0, noise / AIM_OF_STRONG) ** (1 / known.left.exponent))
-    answers = account.measure(queries, spend=part.loss, step="pairwise products of rank scores, strongest pairs")
-    again = _mean_products(known, queries, answers)
-    return replace(known.with_answers(answers, left=left), products=(*known.products, again))
+    step = "pairwise products of rank scores, strongest pairs"
+    return _measured(known, account, queries, aim=AIM_OF_STRONG, step=step)
 
 
 def scores(refinement: Refinement, margin: FloatArray) -> IntArray | None:
-    """Return the score of each group of a column: its standardised rank, in multiples of 1 / RESOLUTION.
+    """Return the score of each group of a column: its standardised mid-rank, in multiples of 1 / RESOLUTION.
 
-    That of its middle row, by the estimated rows: ranks have no tails, so that products of them are clipped near their
-    usual norm, at half the noise that products of values need.  Groups without a value, such as the missing one, get 0,
-    which is the mean.
+    Ranks have no tails, so that products of scores can be clipped near their usual norm, at half the noise that
+    products of values need.  Groups without a value, such as the missing one, get 0, the mean.
 
     Parameters
     ----------

@@ -8,51 +8,68 @@ with the largest total gain is chosen, as long as its junction tree stays within
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from synthdp.arrays import Clique, FloatArray
+from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
 from synthdp.distribution.junction_tree import TreePlanner
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 BATCHES = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 100)
-"""Numbers of tables that are tried: steps of √2, a tolerance, as shares follow the slopes of gains."""
+"""Numbers of tables per batch that are tried for the largest total gain.  Steps of about √2 are a tolerance, as shares
+of the budget adapt within a batch.
+"""
 
 PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05)
-"""Parts of what a batch may cost that are tried, where the rest is worth something elsewhere.  A tolerance."""
+"""Fractions of a round's budget that are tried for a batch, if the rest could gain something elsewhere (in the one-way
+histograms). A tolerance.
+"""
 
 SHOWN = 0.7
-"""Tuned: by how much a pair comes nearer per distance that its merged groups show, as nothing changes inside them:
-exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1 to 10."""
+"""Assumed reduction of a pair's error for each row of distance that its merged groups remove, below 1 as nothing
+changes within groups.
+
+Tuned: exact tables of merged groups leave .3 to .5 of a pair's distance, in the median, on Adult and hmeq at epsilon .1
+to 10.
+"""
 
 PAST = 0.97
-"""Larger batches are not tried once one gains less than this part of the best.  A tolerance."""
+"""Larger batches are no longer tried once one gains less than this fraction of the best so far.  A tolerance that saves
+time.
+"""
 
 DIVISIONS = 2
-"""Times that shares are divided anew by the slopes of the gains.  A tolerance: no other division gains 1 % more."""
+"""Iterations of dividing a batch's budget among its tables.  A tolerance: no other division gains 1 % more."""
 
 MAX_TRIPLES = 3000
-"""Tables of three columns are candidates when there are at most so many.  A safety limit."""
+"""Tables of three columns are candidates when there are no more of them than this.  A safety limit."""
+
+FEW_CELLS = 4096
+"""Candidates of at most this many cells are evaluated in one vectorized call, larger ones singly.  A safety limit of
+memory.
+"""
 
 MAX_REJECTIONS = 40
-"""After so many candidates that fit neither the tree nor the list of tables beside it, no more are tried.
+"""Number of candidates that fit neither the tree nor the list of tables beside it, after which no more are tried.
 A safety limit of time."""
 
 
 KEPT = 0.2
-"""Part of a round that is kept for pairs which a workload does not contain.  Tuned: by `benchmarks/utility/places.py`; a
-second table agrees, six triples of Adult at epsilon 1: .1, .2 and .4 have .0324, .0308, .0313 (other pairs .0272, .0240,
-.0222)."""
+"""Fraction of a round's budget kept for pairs that the user's workload does not contain.  Tuned: by
+`benchmarks/utility/places.py`; on a second table, six triples of Adult at epsilon 1, fractions of .1, .2 and .4 leave
+errors of .0324, .0308 and .0313 in the triples (other pairs .0272, .0240, .0222).
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A table that could be measured, and what is thought of it.
+    """A table that could be measured, with what its noisy score says of it; it estimates what measuring it would gain.
 
     Parameters
     ----------
@@ -67,7 +84,7 @@ class Candidate:
     level
         0 for a table of all groups, else how often they were merged.
     noise
-        Noise in a cell, in multiples of that of a table that costs as much.
+        Noise in a cell, in multiples of the noise of a table that costs as much.
     margins
         Variance of the expected counts, (cells,) or one number, by errors of the model's margins; a table corrects them, an
         interaction does not.
@@ -86,47 +103,57 @@ class Candidate:
 
     @property
     def beside(self) -> bool:
-        """Whether only the interaction of several columns over merged groups would be measured, beside tables of them."""
+        """Whether only the interaction of three columns over merged groups would be measured.
+
+        Such candidates are planned beside the other tables, outside of the junction tree.
+        """
         return len(self.clique) > 2 and self.level > 0
 
     @property
     def counts(self) -> float:
-        """How much a row that comes nearer counts."""
+        """The factor of a candidate's gain.
+
+        Its weight, times the probability of a relation, times what merged groups show.
+        """
         shown = SHOWN if self.level and len(self.clique) == 2 else 1.0
         return self.weight * (1 - self.relation.none) * shown
 
     @cached_property
     def variances(self) -> FloatArray:
-        """(cells,) by how much the data's table differs from the expected one, as mean squares, if there is a relation.
+        """(cells,) mean squared difference between the data's table and the expected one, if there is a relation.
 
-        The relation moves each cell in proportion to its count; beside it there are chance, which is the data's, too, and,
-        where the whole table is measured, the errors of margins.
+        The relation moves each cell in proportion to its count.  Chance is added if the model knows nothing of the
+        table, and the errors of margins if the whole table is measured.
         """
         related = self.relation.distance / (MEAN_ABS * max(float(self.expected.sum()), 1e-300)) * self.expected
         more = (self.expected if self.fresh else 0.0) + (self.margins if self.noise >= 1 else 0.0)
         return np.asarray(related**2 + more, np.float64)
 
     def kept(self, stddev: float) -> FloatArray:
-        """(cells,) root of the part of each variance that is left where the noise of a table has this size.
+        """(cells,) root of the fraction of each cell's variance that remains if the table's noise is ``stddev`` rows.
 
-        The best linear estimate of a deviation of variance v by an answer with noise q leaves v q^2 / (v + q^2) of it.
+        The best linear estimate of a deviation of variance v from an answer with noise q leaves v q^2 / (v + q^2);
+        returned is the root of v / (v + q^2).
         """
         return np.sqrt(self.variances / (self.variances + (stddev * self.noise) ** 2))
 
     def pays(self, stddev: float) -> bool:
-        """Return whether noise would hide less than what is wrong in the table now, however it is spread over its cells.
+        """Return whether noise of ``stddev`` rows would hide less than the table's error now.
 
-        Noise hurts a cell by no more than the count that the model expects in it, since the fit leaves such a cell there.
+        In a cell noise hides at most the count that the model expects, since the fit leaves such a cell as it is.
         """
         hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected).sum()
         return bool(MEAN_ABS * np.sqrt(self.variances).sum() > hidden)
 
     def cells(self, stddev: float) -> float:
-        """Return the number of cells that the noise hurts: the slope of what it leaves, in parts of its mean size."""
+        """Return the effective number of cells that noise of ``stddev`` rows affects.
+
+        The slope of the remaining error in the noise.
+        """
         return float((self.kept(stddev) ** 3).sum())
 
     def gain(self, stddev: float) -> float:
-        """Return the decrease of the L1 error, in rows, that measuring would bring on average.
+        """Return the mean decrease of the table's L1 error, in rows, that measuring it would bring.
 
         Parameters
         ----------
@@ -138,9 +165,78 @@ class Candidate:
         return self.counts * gain
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Together:
+    """Arrays over many candidates at once, so that gains of small candidates are computed in one vectorized step.
+
+    Parameters
+    ----------
+    candidates
+        All of them.
+    large
+        Positions of the candidates that are asked one by one.
+    small, starts
+        Positions of the others, and where the cells of each begin.
+    variances, roots, expected, noise
+        (all cells,) as of the candidates, the square roots of the variances, and each cell's candidate's noise.
+    counts
+        (small,) as of the candidates.
+    """
+
+    candidates: Sequence[Candidate]
+    large: list[int]
+    small: IntArray
+    starts: IntArray
+    variances: FloatArray
+    roots: FloatArray
+    expected: FloatArray
+    noise: FloatArray
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> _Together:
+        """Lay out the cells of small candidates one after the other; large ones are listed to be evaluated singly."""
+        small = [i for i, one in enumerate(candidates) if 0 < len(one.expected) <= FEW_CELLS]
+        some = [candidates[i] for i in small]
+        sizes = np.array([len(one.expected) for one in some], np.int64)
+        variances = np.concatenate([np.zeros(0), *(one.variances for one in some)])
+        return cls(
+            candidates=candidates,
+            large=sorted({*range(len(candidates))} - {*small}),
+            small=np.array(small, np.int64),
+            starts=np.cumsum(sizes) - sizes,
+            variances=variances,
+            roots=np.sqrt(variances),
+            expected=np.concatenate([np.zeros(0), *(one.expected for one in some)]),
+            noise=np.repeat([float(one.noise) for one in some], sizes),
+            counts=np.array([one.counts for one in some], np.float64),
+        )
+
+    def gains(self, stddev: float) -> FloatArray:
+        """Return the gain of each candidate at noise ``stddev``, (candidates,); see `Candidate.gain`."""
+        found = np.zeros(len(self.candidates))
+        found[self.large] = [self.candidates[i].gain(stddev) for i in self.large]
+        noise = stddev * self.noise
+        left = np.sqrt(self.variances / (self.variances + noise**2)) * noise
+        found[self.small] = self.counts * MEAN_ABS * self._sums(self.roots - left)
+        return found
+
+    def pay(self, stddev: float) -> BoolArray:
+        """Return whether each candidate pays at noise ``stddev``, (candidates,); see `Candidate.pays`."""
+        found = np.zeros(len(self.candidates), bool)
+        found[self.large] = [self.candidates[i].pays(stddev) for i in self.large]
+        hidden = np.minimum(MEAN_ABS * stddev * self.noise, self.expected)
+        found[self.small] = MEAN_ABS * self._sums(self.roots) > self._sums(hidden)
+        return found
+
+    def _sums(self, cells: FloatArray) -> FloatArray:
+        """Return the sum of ``cells``, (all cells,), over each small candidate, (small,)."""
+        return np.asarray(np.add.reduceat(cells, self.starts) if len(cells) else np.zeros(0), np.float64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """The tables to measure next.
+    """The tables chosen to be measured next, and the share of the whole budget for each.
 
     Parameters
     ----------
@@ -161,21 +257,21 @@ class Batch:
 
     @property
     def shares(self) -> dict[Clique, float]:
-        """All shares."""
+        """The share of the whole budget for each clique, inside and outside of the junction tree."""
         return {**self.tree, **self.off_tree}
 
     def __contains__(self, candidate: Candidate) -> bool:
         return candidate.clique in self.shares and self.levels.get(candidate.clique, 0) == candidate.level
 
     def times(self, part: float) -> Batch:
-        """Return the same tables for a part of the cost."""
+        """Return the same tables with every share multiplied by ``part``."""
         tree, off_tree = ({c: part * share for c, share in some.items()} for some in (self.tree, self.off_tree))
         return replace(self, tree=tree, off_tree=off_tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Limits on what is measured.
+    """Chooses which tables to measure, within limits of time and memory.
 
     Parameters
     ----------
@@ -213,7 +309,7 @@ class Planner:
     ) -> Batch:
         """Choose the batch of candidates with the largest expected gain, and divide a share of the budget among them.
 
-        As much of the share as is worth more elsewhere is left.
+        As much of the share as would gain more elsewhere (``beside``) is not spent.
 
         Parameters
         ----------
@@ -233,12 +329,14 @@ class Planner:
         planner = TreePlanner(shape)
         candidates = [candidate for candidate in candidates if candidate.relation.expected > 0]
         coarser = {candidate.clique for candidate in candidates if candidate.level}
+        finest = np.array([not one.level and one.clique in coarser for one in candidates], bool)
+        together = _Together.of(candidates)
         best: tuple[float, list[Candidate], list[float], int] = (0.0, [], [], 0)
         most = min(self.max_batch, len(candidates))
         for size in [*(one for one in BATCHES if one < most), *[most] * (most > 0)]:
             stddev = budget.table_stddev(share / size)
-            gains = np.array([one.gain(stddev) for one in candidates])
-            gains[[not one.level and one.clique in coarser and not one.pays(stddev) for one in candidates]] = 0.0
+            gains = together.gains(stddev)
+            gains[finest & ~together.pay(stddev)] = 0.0
             tree, off_tree = self._choose(candidates, gains, size, base, planner)
             chosen = [candidates[i] for i in tree + off_tree]
             shares, gain = divided(chosen, budget, share)
@@ -270,7 +368,7 @@ class Planner:
         wished: Callable[[Clique], bool] | None,
         beside: Callable[[float], float] = lambda _: 0.0,
     ) -> Batch:
-        """Return what `choose_next_tables` does, of a part of the share for candidates that no wished set contains.
+        """Choose a batch as `choose_next_tables` does, keeping the fraction `KEPT` for tables outside of the workload.
 
         Parameters
         ----------
@@ -301,15 +399,16 @@ class Planner:
         base: Sequence[Clique],
         planner: TreePlanner,
     ) -> tuple[list[int], list[int]]:
-        """Return up to ``size`` candidates of positive gain, inside and outside the tree; no two share two columns.
+        """Return positions of up to ``size`` candidates of positive gain, inside and outside of the tree.
 
-        Candidates that join columns which nothing joins yet come first, by gain, as in Chow and Liu's algorithm: a pair
-        that is related only by way of others may look better than a direct relation, but little of it is left once the
-        direct ones are known.
+        No two share two columns.  Candidates that join columns which nothing joins yet come first, by gain, as in Chow
+        and Liu's algorithm: a pair that is related only by way of others may look better than a direct relation, but
+        little of it is left once the direct ones are known.
         """
         tree: list[int] = []
         off_tree: list[int] = []
         taken = list(base)
+        paired: set[Clique] = set()
         rejections = 0
         order = [i for i in np.argsort(-gains, kind="stable").tolist() if gains[i] > 0]
         joining = set(joining_cliques([candidates[i].clique for i in order if not candidates[i].level], base))
@@ -320,8 +419,10 @@ class Planner:
             if candidates[i].beside:
                 if len(off_tree) < self.max_off_tree:
                     off_tree.append(i)
+                    paired |= set(itertools.combinations(sorted(clique), 2))
                 continue
-            if any(len(set(clique) & set(candidates[o].clique)) >= 2 for o in tree + off_tree):
+            pairs = set(itertools.combinations(sorted(clique), 2))
+            if pairs & paired:
                 continue
             if rejections < MAX_REJECTIONS and planner.cells([*taken, clique]) <= self.tree_cells:
                 tree.append(i)
@@ -330,11 +431,13 @@ class Planner:
                 off_tree.append(i)
             else:
                 rejections += 1
+                continue
+            paired |= pairs
         return tree, off_tree
 
 
 def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float) -> tuple[list[float], float]:
-    """Return a share for each candidate, such that no other division gains more, and the gain of all.
+    """Divide a share of the budget among tables for the largest total gain; also return that gain, in rows.
 
     Parameters
     ----------
@@ -370,16 +473,20 @@ def divided(chosen: Sequence[Candidate], budget: BudgetAllocation, share: float)
 def joining_cliques(cliques: Sequence[Clique], base: Sequence[Clique]) -> list[Clique]:
     """Return the cliques of a greedy spanning forest (Kruskal, in the given order).
 
+    Direct relations before indirect ones.
+
     A clique is taken if all its columns lie in different connected components; the components start from ``base``.
     """
     root: dict[int, int] = {}
 
     def find(column: int) -> int:
+        """Return the column that stands for a column's component."""
         while column in root:
             column = root[column]
         return column
 
     def join(clique: Clique) -> None:
+        """Join the components of a clique's columns."""
         first, *others = {find(column) for column in clique}
         root.update(dict.fromkeys(others, first))
 

@@ -15,34 +15,47 @@ from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.allocation import BudgetAllocation
 
 FIRST_COUNT_SHARE = 0.005
-"""Share of a first estimate of the number of rows, on which the other shares depend."""
+"""Share of the budget for a first noisy count of rows, since the other shares depend on it.  Tuned; no sweep is on
+record.
+"""
 
 ONE_WAY_LEVEL, ONE_WAY_LEVEL_ALONE = 0.1, 0.13
-"""Share of the first level of the one-ways when its noise, summed over a column, is .2 % of the rows; and where nothing else
-tells of them, since of pairs the interactions alone are measured."""
+"""Share of the budget for the first histograms of all columns when their noise, summed over a column, is .2 % of the
+rows; ONE_WAY_LEVEL_ALONE where no later table improves them, as only the interactions of pairs are measured.
+"""
 
 ONE_WAYS = (0.1, 0.8)
-"""Least and largest share of the first level of the one-ways."""
+"""Least and largest share of the first level of the one-ways.  Tuned; no sweep is on record."""
 
 DEEP_SHARE = 0.75
-"""The deeper levels of the one-way trees may cost this much of the first level's share."""
+"""The deeper levels of the one-way histograms may together cost at most this fraction of the first level's share.
+Tuned; ablation in docs/benchmarks/planner.md.
+"""
 
 ROUNDS = ([1.0], [0.7, 0.3], [0.5, 0.5])
-"""Parts of what the one-ways leave for each round of tables, by the signal."""
+"""Fractions of the budget left after the one-ways for each round of measuring tables: the more signal, the more for a
+second round, whose scores are against a fitted model.  Tuned; ablation in docs/benchmarks/planner.md.
+"""
 
 ROUNDS_WITH_TRIPLES = [0.4, 0.6]
-"""Fractions of what the one-ways leave, for round 1 and round 2, if triples over merged bins compete in round 2.
-
-Used in place of the entry of two rounds of `ROUNDS`.  Tuned; not measured."""
+"""Used in place of the two-round entries of `ROUNDS` if triples over merged bins may be measured, which happens in
+round 2. Tuned; not measured.
+"""
 
 ROUND_SIGNALS = (7_500.0, 15_000.0)
-"""Signals (rows / stddev of a table measured with the whole budget) above which the next entry of ROUNDS pays."""
+"""Signals (rows / stddev of a table measured with the whole budget) above which the second and the third entry of
+`ROUNDS` are used.  Tuned with `ROUNDS`.
+"""
 
 ONE_WAYS_KNOWN = 1_500.0
-"""Such a signal above which a pair's interaction alone is measured, since its margins tell little that is new."""
+"""Signal (rows / stddev of a table measured with the whole budget) above which only a pair's interaction is measured,
+since its margins tell little that is new.
+"""
 
 SCREENS = (0.07, 0.1)
-"""Part of the first and of the second round that goes to its screening."""
+"""Fraction of the first and of the second round's budget that goes to scoring candidate tables.  Tuned; ablation in
+docs/benchmarks/planner.md.
+"""
 
 SCORE_NOISE, MOST_SCREEN, LOUDEST_SCORE = 0.05, 0.2, 0.3
 """The stddev of a pair's score that screening aims at, as a fraction of the rows (tuned); the largest share of a round that
@@ -50,17 +63,18 @@ screening costs (tuned); and the largest stddev of a score, as a fraction of the
 few pairs score above .5 without noise, so beyond it noise alone would choose.  The value .3 is not measured."""
 
 ONE_WAYS_IN_TABLES = 0.1
-"""What one-ways gain counts so much beside what tables gain: it is counted in every pair of a column, in most of which the
-relation that is missing is the larger error, and squares add.
-
-Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md): relations lose by more."""
+"""Factor by which the gain of re-measuring one-ways is multiplied when compared with the gain of tables.  It would else
+be overestimated: a column's error is counted in each of its pairs, most of which have a larger error, their missing
+relation, and squares add.  Tuned on Adult at epsilon .1; swept on hmeq, flchain and Wage (docs/benchmarks/planner.md):
+relations lose by more.
+"""
 
 LEAST_SHARE = 0.02
-"""A share that is worth measuring the one-ways again for, when nothing else was."""
+"""Least share of the budget for which the one-ways are measured again at the end.  Tuned; no sweep is on record."""
 
 
 def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: float) -> float:
-    """Return the share of the first level of the one-ways: more where their noise is large for the number of rows.
+    """Return the budget share of the first histograms of all columns: larger where their noise is large for the rows.
 
     Parameters
     ----------
@@ -79,7 +93,7 @@ def one_way_share(cells: Sequence[int], budget: BudgetAllocation, *, total: floa
 
 
 def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: float | None) -> list[float]:
-    """Return the part of what the one-ways leave that goes to each round of tables.
+    """Return the fraction of the budget left after the one-ways for each round of measuring tables.
 
     Parameters
     ----------
@@ -96,14 +110,18 @@ def parts_of_rounds(budget: BudgetAllocation, *, total: float, second_stage: flo
 
 
 def signal(budget: BudgetAllocation, total: float) -> float:
-    """Return so many rows, in standard deviations of the noise of a table that costs the whole budget."""
+    """Return the number of rows in standard deviations of the noise of a table that costs the whole budget.
+
+    It measures how favourable the privacy budget is; several decisions depend on it.
+    """
     return total / budget.table_stddev(1.0)
 
 
 def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev: float) -> float:
-    """Return by how much less noise in the one-ways would decrease the errors of all pairs, in rows, by weight.
+    """Return the decrease of the L1 error of all pairs, in rows, from a second measurement of the one-ways.
 
-    Noise hurts a bin by no more than the rows in it, as `selection.Candidate.cells` has it for tables.
+    Weighted by the pairs' weights.  Noise hurts a bin by no more than the rows in it, as `selection.Candidate.cells`
+    has it for tables.
 
     Parameters
     ----------
@@ -124,10 +142,12 @@ def gain_of_one_ways(columns: Sequence[OneWay], weights: Sequence[float], stddev
 
 
 def screening_part(budget: BudgetAllocation, number: int, *, share: float, pairs: int, total: float) -> float:
-    """Return the part of a round, 0 or 1, that goes to its screening: 0 where scores would be noise alone.
+    """Return the fraction of a round's budget, from 0 to below 1, for scoring candidates.
 
-    It is more than usual where scores would be loud: strong relations are seen through some noise, and are worth more than
-    what scores cost.
+    0 where scores would be noise alone.
+
+    It is larger than usual where scores would be noisy: strong relations still show, and are worth more than scores
+    cost.
 
     Parameters
     ----------

@@ -7,7 +7,9 @@ import numpy as np
 from synthdp.arrays import FloatArray
 
 RIDGES = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Ridges that are tried, in multiples of the table's noise."""
+"""Ridges that are tried for a table, in multiples of its noise: the larger, the less the fit trusts the table.  A grid:
+its steps of about two are a tolerance.
+"""
 
 
 def best_ridge(counts: FloatArray, expected: FloatArray, stddev: float) -> float:

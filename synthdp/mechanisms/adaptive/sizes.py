@@ -16,24 +16,32 @@ from synthdp.measurements import beyond_noise
 from synthdp.schema.column import Column
 
 FINEST = 32
-"""Grid points nearest to 0 that are not cut by size: a bin of so many is split into single ones at the next level."""
+"""Bins of numbers shrink towards 0 until they have about this many grid points.  Derived: `OneWayTree.fan`, so that the
+next level splits the last one into single points.
+"""
 
 AN_OCTAVE = 2
-"""Bins from one size to twice that size."""
+"""Number of bins from a number to its double, where bins grow with the size of numbers.  Tuned; no sweep is on record.
+"""
 
 _PARTS = tuple(part / AN_OCTAVE for part in range(AN_OCTAVE))
+"""Where the bins between a number and its double begin, in octaves (log2). Derived."""
 
 WINDOWS = (1, 2, 4, 8, 16, 32)
-"""So many neighbouring bins are looked at together: a tail may be seen where none of its bins is."""
+"""Numbers of neighbouring bins that are tested together for rows: a thin tail may show only in a sum.  A grid: its
+steps of two are a tolerance.
+"""
 
 REACH = 4.0
-"""Rows may lie up to so many times as far from 0 as the last bins that are clearly filled.
-
-Tuned on sixteen skewed laws (benchmarks/utility/skewed.py)."""
+"""Rows are assumed to lie within this multiple of the distance from 0 to the outermost clearly filled bins; what noise
+puts beyond is removed.  Tuned on sixteen skewed laws (benchmarks/utility/skewed.py).
+"""
 
 
 def cut_by_size(column: Column, starts: IntArray) -> IntArray:
-    """Return the first grid points of bins, with the bins next to 0 divided by size as floating-point numbers are.
+    """Return the first grid points of bins, where bins near 0 are as narrow as their numbers are small.
+
+    So bounds that are far too wide lose little precision.
 
     Parameters
     ----------
@@ -54,10 +62,31 @@ def cut_by_size(column: Column, starts: IntArray) -> IntArray:
     return np.union1d(starts, grid.points_of(inside.astype(np.uint64)).astype(np.int64))
 
 
-def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
-    """Return which bins of numbers lie far beyond those that noise does not explain, (axis.size,); none if there are none.
+def filled_range(counts: FloatArray, threshold: float) -> tuple[int, int]:
+    """Return the range of bins, as (first, end), that hold more rows than noise explains; (k, 0) if none does.
 
-    Noise there would move averages further than the few rows that it may hide.
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts.
+    threshold
+        A bin with more rows is filled, and neighbours whose sum exceeds this times the root of their number.
+    """
+    first, last = len(counts), 0
+    for width in (one for one in WINDOWS if one <= len(counts)):
+        filled = np.flatnonzero(np.convolve(counts, np.ones(width), mode="valid") > threshold * np.sqrt(width))
+        outside = filled[(filled >= last) | (filled + width <= first)]  # a window over what is known adds nothing
+        if len(outside):
+            first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
+    return first, last
+
+
+def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
+    """Return which bins lie far outside of the clearly filled ones, (axis.size,), to be set to 0.
+
+    None if no bin is filled.
+
+    Noise there would move averages further than the few rows that may be lost.
 
     Parameters
     ----------
@@ -74,13 +103,7 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
         return none
     starts = axis.starts[inside]
     stops = np.append(starts[1:], axis.grid.regular)
-    first, last = len(inside), 0
-    for width in (one for one in WINDOWS if one <= len(inside)):
-        sums = np.convolve(counts[inside], np.ones(width), mode="valid")
-        clear = np.flatnonzero(sums > beyond_noise(stddev, 2 * len(inside)) * np.sqrt(width))
-        outside = clear[(clear >= last) | (clear + width <= first)]  # a window over what is known already adds nothing
-        if len(outside):
-            first, last = min(first, int(outside[0])), max(last, int(outside[-1]) + width)
+    first, last = filled_range(counts[inside], beyond_noise(stddev, 2 * len(inside)))
     if last == 0:
         return none
     zero = _zero(axis.column)
@@ -93,10 +116,11 @@ def far_beyond(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
 
 
 def _has_sizes(column: Column) -> bool:
+    """Return whether a column has numbers or lengths, and no declared classes."""
     return column.quantity in ("number", "length") and not column.class_ends()
 
 
 def _zero(column: Column) -> float:
-    """Return how many steps, or grid points of real numbers, lie between the lower bound and 0; negative below it."""
+    """Return the grid position of the value 0 relative to the lower bound, in grid steps; negative if 0 is below it."""
     lower, upper = bounds_of(column)
     return -lower / max(upper - lower, 1e-300) * grid_of(column).steps

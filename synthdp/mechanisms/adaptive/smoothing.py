@@ -19,33 +19,38 @@ from synthdp.mechanisms.adaptive.separate_bins import separate_and_heaped_bins
 from synthdp.queries.contingency import project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-1, 6)
-"""Stddevs of the Haar coefficients that are tried, as multiples of the noise."""
+"""Standard deviations of Haar coefficients under the prior that are tried, in multiples of the noise.  A grid: its
+steps are a tolerance.
+"""
 
 SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
-"""Shares of the Haar coefficients of one scale that are not 0 that are tried."""
+"""Fractions of nonzero Haar coefficients of one scale under the prior that are tried.  A grid: its steps are a
+tolerance.
+"""
 
 FAR = 400.0
-"""A coefficient whose square exceeds this multiple of the noise variance belongs to a point mass and is kept."""
+"""A Haar coefficient is kept as it is if its square exceeds this multiple of the noise variance: it belongs to a point
+mass.  A tolerance: noise moves it by at most a twentieth.
+"""
 
 LARGEST_EXPONENT = 600.0
-"""Likelihood ratios beyond exp of this are taken for it.  A numerical tolerance."""
+"""Exponents of likelihood ratios are capped at this, so that exp does not overflow.  A numerical tolerance."""
 
 ODDS = 20.0
-"""Bins are taken to resemble each other, as neighbours or as heaps, only as far as the counts are so many times as likely
-then.
-
-A column of few values far apart loses more by smoothing than a smooth one by its absence.
+"""Bins are smoothed as neighbours, or as heaps of like size, only if that makes the counts this many times as likely.
+Tuned; ablation in docs/benchmarks/planner.md.  The caution pays: a column of few values far apart loses more by
+smoothing than a smooth one by its absence.
 """
 
 LEAST_BINS = 3
-"""Fewer bins than so many say nothing of a prior."""
+"""Fewest bins that a prior is fitted to.  A convention."""
 
 LEAST_NOISE = 1e-7
-"""Noise below this part of the rows is none.  A numerical tolerance."""
+"""Noise below this fraction of the rows counts as none, and counts are not smoothed.  A numerical tolerance."""
 
 
 class SmoothedHistogram(NamedTuple):
-    """Estimates of neighbouring bins.
+    """Smoothed estimates of neighbouring bins, and how well the smooth prior explains the noisy counts.
 
     Parameters
     ----------
@@ -60,7 +65,7 @@ class SmoothedHistogram(NamedTuple):
 
 
 def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: int) -> FloatArray:
-    """Estimate a histogram.
+    """Estimate a histogram from noisy counts: the mean of a sparse, a heaped and a smooth estimate, by likelihood.
 
     Parameters
     ----------
@@ -90,7 +95,7 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
 
 
 def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
-    """Estimate the counts of neighbouring bins.
+    """Smooth the noisy counts of neighbouring bins by shrinking Haar wavelet coefficients (empirical Bayes).
 
     Haar coefficients of one scale are 0 or normal, with a common share and stddev (Johnstone and Silverman 2005); the
     estimate is averaged over all shifts (Coifman and Donoho 1995), so that no border between bins is special.
@@ -121,7 +126,10 @@ def smoothed(counts: FloatArray, stddev: float) -> SmoothedHistogram:
 
 
 def _posterior_mean(detail: FloatArray, stddev: float) -> tuple[FloatArray, float]:
-    """Shrink the coefficients of one scale; also return their mean log-likelihood, against coefficients of 0."""
+    """Shrink the Haar coefficients of one scale to posterior means, and return their mean log-likelihood ratio.
+
+    The ratio is against coefficients of 0.
+    """
     square = (detail / stddev) ** 2
     variance = 1 + SPREADS[:, None] ** 2
     exponent = np.minimum(0.5 * square * (1 - 1 / variance), LARGEST_EXPONENT)

@@ -16,7 +16,6 @@ import numpy as np
 from synthdp.arrays import Clique, FloatArray, IntArray
 from synthdp.curator import Curator
 from synthdp.distribution.junction_tree import TreePlanner
-from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
@@ -31,29 +30,37 @@ from synthdp.queries.distances import PairDistances
 from synthdp.queries.marginals import Marginals
 
 WIDE = 128
-"""Tables of more columns are wide.  A safety limit of time."""
+"""Tables with more columns than this are measured and fitted in the cheaper way for wide tables.  A safety limit of
+time.
+"""
 
 SCREENED_CELLS = 3000
-"""Cells of all columns together, beyond the first of each, that are screened: the square of it is the time that it takes.
-A safety limit."""
+"""Most cells of all columns together, beyond the first of each, when all pairs are scored.  A safety limit: time grows
+with its square.
+"""
 
 MOST_BUCKETS = 8
-"""Most cells of a column in the screening."""
+"""Most buckets that a column's groups are merged into when all pairs of a wide table are scored.  Tuned; no sweep is on
+record.
+"""
 
 CANDIDATES = 24
-"""Most pairs that are looked at, as a multiple of the columns: the best by the screening.  A safety limit of time."""
+"""At most this many pairs per column are considered for measuring, those with the best scores.  A safety limit of time.
+"""
 
 CLEAR = 5.0
-"""A measured relation counts if its square sum is so many standard deviations above that of noise and chance."""
+"""A measured relation is kept for the fit if its sum of squares exceeds what noise and chance make by this many
+standard deviations.
+"""
 
 CELLS_A_COLUMN = 2_000
-"""Most cells of the junction tree of related columns, as a multiple of their number.  A safety limit of time."""
+"""Most cells of the junction tree of a group of related columns, per column in it.  A safety limit of time."""
 
 
 def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, screen: float | None) -> Knowledge:
-    """Screen all pairs of columns, and measure the tables of those that pay.
+    """Score all pairs of a wide table at few cells each, and measure the tables of the pairs that pay, in one batch.
 
-    Costs all that is left where a pair pays, else what the screening costs, for the curator's neighbours.
+    Costs all that is left where a pair pays, else what the scores cost, for the curator's neighbours.
 
     Parameters
     ----------
@@ -92,19 +99,22 @@ def measure_wide(known: Knowledge, account: Curator, workload: Workload, *, scre
 
 
 def screening_queries(known: Knowledge, columns: Sequence[int], margins: Sequence[FloatArray]) -> PairDistances:
-    """Return the distances of all pairs of some columns from independence, over few cells of each, all well filled."""
+    """Return the query of how far all pairs of some columns are from independence, over a few buckets of each.
+
+    Buckets merge a column's groups, so that cells are well filled.
+    """
     most = int(np.clip(1 + SCREENED_CELLS // len(columns), 2, MOST_BUCKETS))
     axes, expected = [], []
     for j in columns:
         axis, margin = known.domain.axes[j], margins[j]
         bucket = buckets(margin, most, ordered=axis.grid.ordered)
-        axes.append(Axis(axis.name, axis.column, axis.starts, bucket[axis.cells]))
+        axes.append(axis.merged(bucket))
         expected.append(np.asarray(np.bincount(bucket, weights=margin), np.float64))
     return PairDistances(Domain(tuple(axes)), whole_margins(expected, DENOMINATOR), DENOMINATOR)
 
 
 def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntArray, ...]:
-    """Return margins of one sum as whole multiples of 1 / ``denominator``, of one sum again, at least 1."""
+    """Round margins of one sum to whole multiples of 1 / ``denominator`` whose sums are equal again, at least 1."""
     total = max(1, round(float(margins[0].sum()) * denominator))
     found = []
     for margin in margins:
@@ -115,9 +125,10 @@ def whole_margins(margins: Sequence[FloatArray], denominator: int) -> tuple[IntA
 
 
 def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
-    """Return a bucket for each group of a column, at least two: neighbours of an ordered one, all about equally filled.
+    """Merge a column's groups into two or more buckets, about equally filled, and return the bucket of each, (groups,).
 
-    Where one group holds nearly all, it is one bucket and the rest the other.
+    Buckets of an ordered column hold neighbours.  Where one group holds nearly all rows, it is one bucket and the rest
+    the other.
 
     Parameters
     ----------
@@ -146,7 +157,10 @@ def buckets(margin: FloatArray, most: int, *, ordered: bool) -> IntArray:
 
 
 def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray:
-    """Return which distances stand out of noise, the largest first: noise alone gives about one for every two columns."""
+    """Return positions of the noisy distances that exceed noise, the largest first, at most ``most``.
+
+    The threshold is such that noise alone passes about one for every two columns.
+    """
     columns = math.sqrt(2 * len(distances)) + 1
     threshold = stddev * math.sqrt(2 * math.log(max(columns, 8.0) / 2))
     order = np.argsort(-distances, kind="stable")[:most]
@@ -156,7 +170,7 @@ def standing_out(distances: FloatArray, stddev: float, *, most: int) -> IntArray
 def worth_measuring(
     errors: dict[Clique, float], margins: Sequence[FloatArray], workload: Workload, budget: BudgetAllocation
 ) -> list[Clique]:
-    """Return the tables that together tell most beyond what their noise hides, all measured with equal noise.
+    """Choose the pairs whose tables, measured with equal noise, together gain most beyond what their noise hides.
 
     Parameters
     ----------
@@ -167,7 +181,7 @@ def worth_measuring(
     workload
         How much each table matters.
     budget
-        All of which the tables may cost.
+        What all tables together may cost.
     """
     if not errors:
         return []
@@ -188,7 +202,10 @@ def worth_measuring(
 
 
 def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], margins: Sequence[FloatArray]) -> Knowledge:
-    """Measure tables with all that is left, equally; those that stand out of their noise are kept for the fit."""
+    """Measure all chosen tables with equal noise and all that is left.
+
+    Keep for the fit the tables that stand out of their noise.
+    """
     queries = Marginals(known.domain, tuple(cliques))
     cost, left = known.left.take(known.left.share)
     step = f"marginals of two columns: {len(cliques)} pairs of {len(known.domain)} columns"
@@ -211,7 +228,7 @@ def _measure(known: Knowledge, account: Curator, cliques: Sequence[Clique], marg
 
 
 def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: float) -> float:
-    """Return the square sum of a pair's interaction less that of noise and chance, in squared rows; 0 where they explain it.
+    """Return the sum of squares of a pair's interaction beyond noise and chance, in squared rows; 0 if they explain it.
 
     Parameters
     ----------
@@ -233,10 +250,10 @@ def interaction_strength(table: NoisyTable, shape: Sequence[int], *, total: floa
 def plan_components(
     strengths: dict[Clique, float], base: Sequence[Clique], shape: Sequence[int]
 ) -> tuple[list[Clique], list[Clique]]:
-    """Divide measured pairs into those inside and those off the junction trees of groups of related columns.
+    """Split measured pairs into those inside and those outside of junction trees, one tree per group of columns.
 
-    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968), then the others
-    as long as the tree stays small.
+    In each group pairs that join what nothing joins yet come first, the strongest first (Chow and Liu 1968), then the
+    others as long as the tree stays small.
 
     Parameters
     ----------
@@ -271,7 +288,7 @@ def plan_components(
 
 
 def related(cliques: Sequence[Clique], columns: int) -> list[Clique]:
-    """Return the sets of columns that cliques join, directly or by way of others; columns of no clique are left out."""
+    """Return the connected components of columns joined by cliques; columns in no clique are left out."""
     group: dict[int, set[int]] = {}
     for clique in cliques:
         union = set(clique).union(*(group[j] for j in clique if j in group))

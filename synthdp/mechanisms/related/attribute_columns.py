@@ -31,21 +31,29 @@ from synthdp.mechanisms.related.measuring_persons import measure
 from synthdp.queries.related.person_tables import Kind, PersonTable
 
 TREE = OneWayTree(bins=BINS, levels=5)
-"""How cells are split: as those of a single table, one level further, since standard cells may be wider than its bins.
-Tuned; not measured."""
+"""How the bins of a column of persons' rows are split, level by level.  As for a single table with one level more,
+since the first bins may be wider.  Tuned; not measured.
+"""
 
 MOST_DEEP = 0.1
-"""Most of the budget that all splits of all columns cost (tuned with the shares of `related_tables`)."""
+"""Largest share of the budget for splitting bins, all columns and levels together.  Tuned with the shares of
+`related_tables`.
+"""
 
 MOST_ROUND = 0.02
-"""Most of the budget that the roundness of all columns costs, as of a single table.  Tuned; not measured."""
+"""Largest share of the budget for measuring how round numbers are, all columns together; the same as for a single
+table.  Tuned; not measured.
+"""
 
 LOUD = 4.0
-"""Standard deviations of the noise of a split that a cell of the model holds at least, so that noise makes none.
-Tuned; not measured."""
+"""Least size of a model cell, in standard deviations of the noise of a split, so that noise makes no cell.  Tuned; not
+measured.
+"""
 
 ATOMS = 64
-"""Parts of the rows from one of which on a single value may be a cell of the model of its own.  Tuned; not measured."""
+"""A single value gets a model cell of its own if it holds at least 1 / ATOMS of the column's rows.  Tuned; not
+measured.
+"""
 
 Key = tuple[int, str]
 """Position of a table, and a column."""
@@ -53,7 +61,7 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeColumn:
-    """What is known of one column.
+    """What noisy answers say of one column: persons in its standard cells, by period, and the finer leaves found since.
 
     Parameters
     ----------
@@ -77,11 +85,11 @@ class AttributeColumn:
 
     @property
     def key(self) -> Key:
-        """Where it is."""
+        """The position of the column's table, and its name."""
         return self.one.table, self.one.name
 
     def refined(self, stddev: float) -> Refinement:
-        """Return the cells of the model and what is known within them.
+        """Return the cells that the model uses for this column, and how rows spread over the leaves within them.
 
         Parameters
         ----------
@@ -92,9 +100,15 @@ class AttributeColumn:
         return Refinement(known.axis, model_cells(known, stddev), known.weights, known.rounding)
 
     def by_cell(self, refinement: Refinement) -> FloatArray:
-        """Return (1 or groups of periods, cells of the model) estimated persons."""
-        weights, cell, first = refinement.weights, refinement.coarse_cell, self.known.first_bin
+        """Return the estimated persons in the model's cells, (1 or groups of periods, cells).
+
+        Standard cells are divided in proportion to the weights of their leaves; where nobody is, to the leaves' widths.
+        """
+        weights, cell, first = self.known.weights, refinement.coarse_cell, self.known.first_bin
         of_first = np.bincount(first, weights=weights, minlength=self.counts.shape[1])
+        nobody = of_first[first] <= 0  # in none of its leaves, though perhaps somebody in some period
+        weights = np.where(nobody, refinement.weights, weights)
+        of_first += np.bincount(first, weights=weights * nobody, minlength=self.counts.shape[1])
         share = np.bincount(cell, weights=weights / np.maximum(of_first, 1e-300)[first], minlength=refinement.groups)
         standard = np.zeros(refinement.groups, np.int64)
         standard[cell] = first
@@ -102,7 +116,9 @@ class AttributeColumn:
 
 
 def model_cells(known: OneWay, stddev: float) -> IntArray:
-    """Return the cell of the model of each leaf: runs of neighbours in one standard cell, and heavy single values alone.
+    """Return the model cell of each leaf, (leaves,).
+
+    Heavy single values alone, else runs of neighbours in a standard cell.
 
     Runs hold about a `BINS`-th of all rows, so that a skewed column has as many cells as another.
     """
@@ -122,7 +138,9 @@ def model_cells(known: OneWay, stddev: float) -> IntArray:
 def first_estimate(
     axis: Axis, noisy: FloatArray, stddev: float, *, counts: bool, by_root: bool, total: float, releasable: BoolArray
 ) -> FloatArray:
-    """Return the estimated persons in the standard cells of an attribute, by group of periods.
+    """Estimate the persons in an attribute's standard cells by group of periods from noisy counts, (groups, cells).
+
+    Counts below the noise are set to 0, and ordered ones are smoothed.
 
     Parameters
     ----------
@@ -161,7 +179,7 @@ def first_estimate(
 def first_column(
     one: Attribute, axis: Axis, counts: FloatArray, stddev: float, share: float, *, total: float
 ) -> AttributeColumn:
-    """Return a column of which the standard cells were counted, none of them split."""
+    """Return what is known of a column after its standard cells were counted and before any is split."""
     together = counts.sum(axis=0)
     together = together * (total / max(float(together.sum()), 1e-9))
     return AttributeColumn(one, counts, stddev, share, OneWay(axis, together, axis, together, stddev))
@@ -170,7 +188,7 @@ def first_column(
 def split_columns(
     account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Split heavy cells of numbers, level by level.
+    """Split the heavy bins of ordered columns and measure the parts, level by level, so that single values are found.
 
     Costs at most `MOST_DEEP` of the whole budget, for the curator's neighbours, and nothing where no cell is heavy.
 
@@ -218,9 +236,10 @@ def split_columns(
 def round_columns(
     account: Curator, layout: Layout, columns: Sequence[AttributeColumn], budget: BudgetAllocation
 ) -> tuple[tuple[AttributeColumn, ...], BudgetAllocation, tuple[Measurements, ...]]:
-    """Measure how round numbers are, where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
+    """Measure how round numbers are where noise lets it be seen; see `synthdp.mechanisms.adaptive.rounding`.
 
-    Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of `split_columns`.
+    Costs at most `MOST_ROUND` of the whole budget, and nothing where no column is asked; parameters as of
+    `split_columns`.
     """
     classes = {j: axis for j, one in enumerate(columns) if (axis := _classes(one))}
     share = min(SHARE, MOST_ROUND / max(1, len(columns)))
@@ -246,7 +265,7 @@ def round_columns(
 def cells_and_refinements(
     layout: Layout, columns: Sequence[AttributeColumn]
 ) -> tuple[Layout, Mapping[Key, Refinement]]:
-    """Return the record with the cells of the model, and what is known within these."""
+    """Return the layout with the model's cells instead of the standard ones, and how rows spread within each cell."""
     refinements = {one.key: one.refined(TREE.deep * one.stddev) for one in columns}
     split = {
         _place(layout, one): refinements[one.key].coarse() for one in columns
@@ -256,6 +275,7 @@ def cells_and_refinements(
 
 
 def _tree(column: AttributeColumn) -> ColumnTree:
+    """Return a column's first histogram as a tree whose bins can be split further."""
     known = column.known
     axis, regular = known.axis, known.axis.starts < known.axis.grid.regular
     starts = axis.starts[regular]
@@ -266,17 +286,23 @@ def _tree(column: AttributeColumn) -> ColumnTree:
 
 
 def _classes(column: AttributeColumn) -> Axis | None:
+    """Return the axis of a column's classes of round numbers; ``None`` if it has none."""
     return axis_of_roundness(column.one.name, column.known.axis.column)
 
 
 def _unknown(known: OneWay, parts: FloatArray) -> float:
-    """Return the rows in leaves of several numbers of which some are rounder than others."""
+    """Return the rows in leaves of several values, some of which are rounder than others.
+
+    Rows whose roundness is unknown.
+    """
     return float(known.weights @ ((known.axis.width > 1) & parts.any(axis=1)))
 
 
 def _place(layout: Layout, column: AttributeColumn) -> tuple[str, str]:
+    """Return the names of a column's table and of the column, the key by which a layout takes new cells."""
     return layout.schema.names[column.one.table], column.one.name
 
 
 def _one_way(layout: Layout, one: Attribute) -> PersonTable:
+    """Return the query that counts persons by one attribute's cells."""
     return PersonTable(Kind.ONE, one.table, one.name, cells_of(layout, one))

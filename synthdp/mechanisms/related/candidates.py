@@ -13,20 +13,27 @@ from synthdp.mechanisms.related.choosing import MEAN_ABS
 from synthdp.queries.related.person_tables import Grouping, Kind, PersonTable
 
 MOST_STEPS = 8
-"""Groups of a column without order beyond which only staying is measured, not every value and the next."""
+"""Most groups of a categorical column whose table of value and next value is measured.  For more groups it is only
+measured how often a value stays from row to row.  A limit of noise.
+"""
 
 MANY_LEVELS = 20
-"""Cells of a column without order beyond which it is not measured by period."""
+"""A categorical column with more cells than this is not counted by period, since noise would drown its cells."""
 
 FEW_THREES = 8
-"""Tables of three attributes that are thought of when it is asked whether any pay.  A safety limit of time."""
+"""Number of three-attribute tables among which the remaining budget is assumed to be divided when it is judged whether
+any is worth its noise.  A convention.
+"""
 
 MOST_THREES, MOST_OF_ONE = 80, 12
-"""Most tables of three attributes that get a score, and most of one attribute (limits: each makes the noise of all others
-larger, and one attribute that is known by many strong pairs would leave none to the others).  Safety limits."""
+"""Most tables of three attributes that are scored in all (MOST_THREES), and for one attribute (MOST_OF_ONE). Limits of
+noise: each table makes all scores noisier, and one attribute with many strong pairs would crowd out the others.
+"""
 
 THREES_WORTH = 0.05
-"""Part of all persons up to which the noise of a table of three attributes, added up, may be.  Tuned; not measured."""
+"""A table of three attributes is considered only if its mean absolute noise, summed over cells, is at most this
+fraction of all persons.  Tuned; not measured.
+"""
 
 Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 """By table and attribute, groupings by name; ``pairs`` and ``steps`` of columns, ``many`` and ``first`` of counts."""
@@ -34,7 +41,7 @@ Groupings = Mapping[tuple[int, str], Mapping[str, Grouping]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """One thing that is drawn of a row.
+    """A quantity that the model draws for each row of a table: a column, or the number of the row's child rows.
 
     Parameters
     ----------
@@ -50,7 +57,7 @@ class Attribute:
 
 
 def attributes(layout: Layout) -> list[Attribute]:
-    """Return everything that is drawn, in order."""
+    """Return all attributes that the model draws, table by table, in the order in which it draws them."""
     found = []
     for i, table in enumerate(layout.tables):
         counted = {layout.tables[child].count: child for child in layout.children(i)}
@@ -59,12 +66,12 @@ def attributes(layout: Layout) -> list[Attribute]:
 
 
 def cells_of(layout: Layout, attribute: Attribute) -> Grouping:
-    """Return the grouping in which every cell is alone."""
+    """Return the trivial grouping of an attribute, with every cell a group of its own."""
     return Grouping("cells", list(range(layout.axis(attribute.table, attribute.name).size)))  # type: ignore[arg-type]
 
 
 def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
-    """Return the table of an attribute, by group of periods where it has few cells."""
+    """Return the query that counts persons by one attribute, and by group of periods where it has few cells."""
     table, axis = layout.tables[attribute.table], layout.axis(attribute.table, attribute.name)
     few = axis.grid.ordered or axis.size <= MANY_LEVELS
     by_period = table.groups > 1 and few and attribute.name != table.period and attribute.counts < 0
@@ -74,7 +81,7 @@ def one_way(layout: Layout, attribute: Attribute) -> PersonTable:
 
 
 def unusual(layout: Layout) -> list[PersonTable]:
-    """Return what is unusual of persons: no root row or several, rows that were left out."""
+    """Return the queries for unusual persons: with no root row or several, and with rows left out of a table."""
     found = [PersonTable(Kind.STATE, 0, STATE, cells_of(layout, Attribute(0, STATE, -1)))]
     for table in layout.tables[1:]:
         flag = Attribute(0, table.left_out, -1)
@@ -83,10 +90,10 @@ def unusual(layout: Layout) -> list[PersonTable]:
 
 
 def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return one table for each attribute, of its value and its value in another row of the same parent.
+    """Return the tables measured without a score: each attribute against itself in another row of the same parent.
 
-    The other row is the one before where rows have an order, else any other.  Of an attribute with many categories it is
-    only counted whether both values are equal.  These tables are measured without screening.
+    The other row is the previous one where rows have an order, else any other.  For an attribute with many categories
+    it is only counted whether both values are equal.
     """
     found = []
     for one in attributes(layout):
@@ -113,7 +120,10 @@ def always(layout: Layout, groupings: Groupings) -> list[PersonTable]:
 
 
 def candidates(layout: Layout, groupings: Groupings) -> list[PersonTable]:
-    """Return all other tables of two attributes: of one row, of a row and one above, of two rows of a parent row."""
+    """Return all other tables of two attributes, to be scored.
+
+    Of one row, of a row and an ancestor, or of two sibling rows.
+    """
     every = attributes(layout)
     found: list[PersonTable] = []
     for b in every:
@@ -143,9 +153,9 @@ def triples(
     persons: float,
     noise: float,
 ) -> list[PersonTable]:
-    """Return the tables of three attributes that may pay: an attribute and two others that each have to do with it.
+    """Return the tables of three attributes that may pay: an attribute and two others that are each related to it.
 
-    None where noise would hide them; those first of which the weaker pair is strong.
+    The list is empty where noise would hide them all.  Those whose weaker pair gains most come first.
 
     Parameters
     ----------
@@ -177,7 +187,7 @@ def triples(
 
 
 def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
-    """Return a table of two attributes over the groups of tables of three."""
+    """Return a two-attribute table with its attributes over the coarser groups that three-attribute tables use."""
     own = groupings[one.table, one.attribute]
     other = groupings[one.above if one.kind is Kind.PARENT else one.table, one.other]
     return replace(
@@ -186,7 +196,10 @@ def _coarse(groupings: Groupings, one: PersonTable) -> PersonTable:
 
 
 def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
-    """Yield the groupings in which an attribute is given: pairs of columns, both of counts; one group says nothing."""
+    """Yield the groupings of an attribute for its role as the given one (condition) in a table.
+
+    A column has one, a count of rows two (how many, first period); groupings of one group are left out.
+    """
     for name in ("pairs", "many", "first"):
         if name in groupings and groupings[name].size > 1:
             yield groupings[name]
@@ -195,7 +208,10 @@ def _given(groupings: Mapping[str, Grouping]) -> Iterator[Grouping]:
 def _of_one_table(
     layout: Layout, a: Attribute, b: Attribute, every: list[Attribute], key: dict[str, object]
 ) -> list[PersonTable]:
-    """Return the tables of two attributes of one table: of one row, of a row and the one before, of a row and another."""
+    """Return the tables to score for two attributes of the same table.
+
+    They are of one row, of a row and the previous one, or of two unordered sibling rows.
+    """
     table = layout.tables[b.table]
     found = []
     if every.index(a) < every.index(b):

@@ -15,30 +15,38 @@ from synthdp.queries.related.person_tables import Kind, PersonTable
 from synthdp.schema.database import DatabaseSchema
 
 WORTH = 0.5
-"""Part of the mean absolute noise of a table by which its score must exceed the model's misfit to be worth measuring.
-Tuned; not measured."""
+"""A table is worth measuring only if its score exceeds the model's misfit by this fraction of the table's mean absolute
+noise.  Tuned; not measured.
+"""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
-"""E|Z| of a standard normal.  Derived."""
+"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into a mean absolute error.  Derived.
+"""
 
 CLEARLY = 2.0
-"""Standard deviations of a squared distance from which on a relation is measured again with more budget."""
+"""A relation is measured again with more budget if its squared distance from the model exceeds what noise explains by
+this many standard deviations.  A convention.
+"""
 
 LOST = 0.2
-"""Part of a table's gain that is lost at most where noise is larger than it (tuned with `WORTH`)."""
+"""Where a table's noise exceeds its gain, measuring it is assumed to lose at most this fraction of the gain, since
+noisy tables are shrunk.  Tuned with `WORTH`.
+"""
 
 
 FAMILY, UNRELATED = 4, 0.25
-"""Tables that share an axis from which on they say how wrong that axis alone is, and the quantile of them that says it: of
-panels where most scores go with each other, the median would be a relation (tuned: insurer and STAR)."""
+"""From FAMILY tables on that share an axis, the UNRELATED quantile of their gains estimates how wrong that axis alone
+is.  The quantile is low because in panels most tables show a relation, so that the median would be one.  Tuned: insurer
+and STAR.
+"""
 
 
 def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapping[int, str]) -> FloatArray:
-    """Return gains without what tables that share an axis all gain, which none of them can mend.
+    """Return the gains of tables without the part that all tables sharing an axis have, which none of them can repair.
 
-    If the model does not know that short policies have few claims, all tables of a policy's length and an attribute of its
-    claims are off by as much, and only the table of its length and its number of claims mends them.  Some pairs are always
-    unrelated, so that a low quantile of such tables is about that part; the table that mends it gains it.
+    If the model does not know that short policies have few claims, all tables of a policy's length and an attribute of
+    its claims are off by as much, and only the table of its length and its number of claims repairs them.  Some pairs
+    are always unrelated, so that a low quantile of such tables is about that part; the table that repairs it gains it.
 
     Parameters
     ----------
@@ -68,7 +76,7 @@ def beyond_shared(gains: FloatArray, tables: Sequence[PersonTable], counts: Mapp
 
 
 def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
-    """Return whether a noisy table is off from what is expected by more than noise makes it, in its squared distance.
+    """Return whether a noisy table differs from what is expected by more than its noise explains (sum of squares).
 
     Parameters
     ----------
@@ -84,9 +92,11 @@ def related(noisy: FloatArray, expected: FloatArray, stddev: float) -> bool:
 def worth_measuring(
     gains: FloatArray, sizes: FloatArray, weights: FloatArray, budget: BudgetAllocation
 ) -> tuple[IntArray, IntArray]:
-    """Return the tables that gain most together when they share the whole budget, and all in the order they were tried.
+    """Return the tables that together gain most if they share the budget, and all tables in the order tried.
 
-    As many as pay: more tables mean more noise in each, so that their number grows with epsilon and with the persons.
+    As positions.
+
+    More tables mean more noise in each, so that their number grows with epsilon and with the number of persons.
 
     Parameters
     ----------
@@ -112,7 +122,7 @@ def worth_measuring(
 
 
 def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) -> FloatArray:
-    """Return how much each table matters, (tables,)."""
+    """Return the workload's weight of each table, (tables,): how much its attributes together matter to the user."""
     places = {name: i for i, name in enumerate(names_wished(layout.schema))}
     of_days = {(place[0], one.name): place[1] for place, one in layout.differences.items()}
 
@@ -131,7 +141,10 @@ def weights_of(layout: Layout, tables: Sequence[PersonTable], wished: Workload) 
 
 
 def names_wished(schema: DatabaseSchema) -> list[str]:
-    """Return what a user may name of a database: ``table.column``, and ``child.rows``."""
+    """Return the names that a workload of a database may contain.
+
+    ``table.column`` and ``child.rows`` (number of child rows).
+    """
     columns = [
         f"{table}.{name}" for table in schema.names for name, one in schema.tables[table].items() if not one.names_rows
     ]

@@ -13,29 +13,39 @@ from synthdp.domain.histories import Layout
 from synthdp.queries.related.person_tables import RANKS, Grouping
 
 HEAVY = 0.3
-"""Share of the mass from which on a cell of an ordered column is a group of its own.  Tuned; not measured."""
+"""A cell of an ordered column that holds more than this fraction of the mass becomes a group of its own in tables.
+Tuned; not measured.
+"""
 
 RARE = 3.0
-"""Levels with fewer persons than this many standard deviations of the noise share a group.  Tuned; not measured."""
+"""Levels with fewer persons than this many standard deviations of the noise are merged into one group.  Tuned; not
+measured.
+"""
 
 COUNT_ENDS = (1, 2, 3, 5, 8, 11)
-"""Numbers of rows at which groups of such numbers end.  Tuned; not measured."""
+"""Upper ends of the groups into which a person's number of rows is merged for tables: 1, 2, 3, up to 5, and so on.
+Tuned; not measured.
+"""
 
 Fineness = Literal["threes", "pairs", "steps"]
 FEWEST, MOST = 6, 12
-"""Groups of an ordered column in tables of three attributes, and of pairs at least and at most.  Tuned; not measured."""
+"""Number of groups of an ordered column: FEWEST in tables of three attributes, from FEWEST to MOST in tables of two.
+Tuned; not measured.
+"""
 
 MORE_OF_STEPS = 2
-"""Groups of an ordered column by which tables of a value and the next are finer than those of pairs.
-Tuned; not measured."""
+"""Groups that an ordered column has in a table of value and next value beyond those in tables of pairs.  Tuned; not
+measured.
+"""
 
 PAIR_NOISE = 0.03
-"""Part of all persons that the noise of a table of pairs, added up, may be for its groups to be finer than the fewest.
-Tuned; not measured."""
+"""The groups of pairs are made as fine as keeps a table's mean absolute noise, summed over cells, below this fraction
+of all persons.  Tuned; not measured.
+"""
 
 
 def fineness(persons: float, noise: float) -> dict[Fineness, int]:
-    """Return how many groups of an ordered column tables have: more, the more persons and the less noise.
+    """Return the number of groups of an ordered column in each kind of table: more for more persons and less noise.
 
     G groups a side have G**2 cells, each with E|Z| of the noise.
 
@@ -52,10 +62,10 @@ def fineness(persons: float, noise: float) -> dict[Fineness, int]:
 
 
 def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, name: str) -> Grouping:
-    """Return groups of a column's cells.
+    """Merge a column's cells into groups for larger tables, by its noisy one-way table.
 
-    Levels that are rare share one.  Numbers are grouped by rank within their period, so that growth over time drops out
-    and one table of a value and the next serves all periods.
+    Rare levels share a group.  Numbers are grouped by rank within their period, so that growth over time drops out and
+    one table of a value and the next serves all periods.
 
     Parameters
     ----------
@@ -86,7 +96,10 @@ def grouping_of(axis: Axis, counts: FloatArray, stddev: float, *, groups: int, n
 
 
 def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
-    """Return the groupings of a table's count, an attribute of its parents: how many rows, and the first period."""
+    """Return groupings of the number of rows in a child table.
+
+    By how many there are, and by the first period if it varies.
+    """
     many = layout.rows_of_count(table)
     found = {"many": Grouping("many", np.searchsorted([0.5, *(end + 0.5 for end in COUNT_ENDS)], many))}
     if len(many) > layout.tables[table].at_most + 2:
@@ -96,7 +109,7 @@ def count_groupings(layout: Layout, table: int) -> dict[str, Grouping]:
 
 
 def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
-    """Return the group of each level; rare ones share the last group."""
+    """Return the group of each level, (cells,): frequent levels alone, all rare ones in the last group."""
     rare = (counts < RARE * stddev) | ~axis.releasable
     if rare.sum() <= 1:
         return np.arange(len(counts))
@@ -104,7 +117,7 @@ def _levels(counts: FloatArray, stddev: float, axis: Axis) -> IntArray:
 
 
 def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
-    """Return groups of about equal mass, of neighbouring cells; heavy cells alone."""
+    """Return the group of each cell, (cells,): runs of neighbours of about equal mass; heavy cells alone."""
     rest = np.where(heavy, 0, counts)
     parts = max(1, groups - int(heavy.sum()))
     middle = np.cumsum(rest) - rest / 2
@@ -114,7 +127,7 @@ def _by_rank(counts: FloatArray, groups: int, heavy: BoolArray) -> IntArray:
 
 
 def _ranks(counts: FloatArray, regular: int) -> IntArray:
-    """Return the middle rank of each regular cell among those of its period, and -1 for the others."""
+    """Return the mid-rank (0 to RANKS - 1) of each regular cell in its period, -1 for other cells, (periods, cells)."""
     inside = counts[:, :regular]
     middle = (np.cumsum(inside, axis=1) - inside / 2) / np.maximum(inside.sum(axis=1, keepdims=True), 1e-9)
     ranks = np.clip(np.rint(middle * RANKS), 0, RANKS - 1).astype(np.int64)

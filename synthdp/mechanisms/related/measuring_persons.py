@@ -14,8 +14,9 @@ from synthdp.queries.related.person_tables import PersonTable, PersonTables
 from synthdp.queries.related.persons import whole_of_table
 
 UNIT, FINER = 2**20, 8
-"""About the whole number that stands for one person in the table with the least noise, and at least how many times what the
-weights of a person's rows add up to.  A numerical tolerance."""
+"""Noise is added to whole numbers, so one person counts many of them, and rounding is negligible.  In the table with
+the least noise it is about UNIT, and at least FINER times the sum of a person's row weights.  A numerical tolerance.
+"""
 
 Counted = list[tuple[FloatArray, float]]
 """Noisy tables, in persons, and the standard deviation of the noise in the cells of each."""
@@ -30,7 +31,7 @@ def measure(
     *,
     step: str,
 ) -> tuple[Measurements, Counted, BudgetAllocation]:
-    """Measure tables of persons.
+    """Measure noisy tables of persons, each with its own share of the budget, in one question.
 
     Costs the sum of ``shares`` of the whole budget, for the curator's neighbours.
 
@@ -59,7 +60,7 @@ def measure(
 
 
 def person_tables(layout: Layout, tables: Sequence[PersonTable], shares: Sequence[float]) -> PersonTables:
-    """Return tables with multipliers such that equal noise is noise of variance 1 / share in each."""
+    """Return the query of several tables, scaled so that equal noise on it is variance 1 / share in each table."""
     largest = max(shares)
     unit = max(UNIT, FINER * max(whole_of_table(layout, table.table) for table in tables))
     multipliers = [

@@ -68,33 +68,43 @@ from synthdp.sampling.possible_rules import check_rules
 from synthdp.schema.database import DatabaseSchema
 
 UNUSUAL, COUNTS, ONE_WAYS, STAYS, SCREENING, CHOSEN = 0.01, 0.06, 0.2, 0.3, 0.1, 0.33
-"""Shares of the budget: for what is unusual, counts, one-way tables, what stays, scores, and tables that are chosen.
-Tuned; not measured."""
+"""Shares of the budget for unusual persons (no root row or several), numbers of child rows, one-way tables, each
+attribute against itself in another row, scores of other tables, and the tables chosen by score.  Tuned; not measured.
+"""
 
 THREES = 0.4
-"""Part of what tables of two would cost that those of three cost with their scores, where they pay: .13 of a budget.
-Tuned; not measured."""
+"""Fraction of the budget for chosen tables that goes to tables of three attributes and their scores, if any may pay:
+.13 of the whole budget.  Tuned; not measured.
+"""
 
 MANY = 40
-"""Tables of pairs that groups are made for: about as many as are chosen.  Tuned; not measured."""
+"""Number of two-attribute tables that the number of groups is chosen for: about as many as are usually chosen.  Tuned;
+not measured.
+"""
 
 FIRST_LOOK = 0.34
-"""Part of what stays that all attributes cost; the rest is for those that noise does not explain.  Tuned; not measured."""
+"""Fraction of the budget `STAYS` with which each attribute is measured once against itself in another row; the rest
+goes to those where the result exceeds noise.  Tuned; not measured.
+"""
 
 SCORES_OF_THREE = 0.2
-"""Part of this for the scores.  Tuned; not measured."""
+"""Fraction of the budget for tables of three attributes that their scores cost.  Tuned; not measured."""
 
 FACTORS = 12
-"""Factors of a law from which on the last fit takes more sweeps, in proportion, up to `MOST_LONGER` times as many."""
+"""If an attribute depends on more than FACTORS tables, the last fit takes proportionally more sweeps, as it converges
+more slowly.  A convention.
+"""
 
 MOST_LONGER = 2.0
-"""Most times as many sweeps as the usual ones that the last fit takes.  A safety limit of time."""
+"""The last fit takes at most this multiple of its usual sweeps.  A safety limit of time."""
 
 MOST_DRAWN = 100_000
-"""About how many rows of all tables are drawn in a sweep of the fit at most."""
+"""Most rows, over all tables, that are drawn in one sweep of the fit, approximately.  A safety limit of time and
+memory.
+"""
 
 STAGES = ("one-way tables", "what stays", "screening", "tables", "fit")
-"""What a progress callback is told, in order."""
+"""Names of the stages that a progress callback receives, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,13 @@ class RelatedTables(HasPrivacyCost):
         if len(self.sweeps) != 2 or min(self.sweeps) < 1:
             raise ParameterError("sweeps must be two whole numbers of at least 1")
 
+    def prepare(self, curator: Curator) -> None:
+        """Raise an error if the declared rules contradict each other, so that no rows could obey them.
+
+        Costs nothing.
+        """
+        check_rules(curator.layout)
+
     @salvaged(lambda _, curator, measured: single_attributes(curator, measured))
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DatabaseModel]:
         """Ask the curator, fit, and return a model to sample.
@@ -149,7 +166,6 @@ class RelatedTables(HasPrivacyCost):
             If no rows obey all rules; nothing is spent then.
         """
         layout, rng = curator.layout, generator(random_state)
-        check_rules(layout)
         relations_wished(layout.schema, self.workload, self.target)
         loss = curator.cost(self.spend)
         account = curator.open_account(loss)
@@ -162,15 +178,19 @@ class RelatedTables(HasPrivacyCost):
             layout=known.layout, histories=known.model, total=known.total,
             formats=format_of_database(layout.schema), refinements=known.refinements,
         )  # fmt: skip
-        obeyed, _ = first_that_works(lambda: model.obedience_notes(rng), lambda: ())
+        obeyed, unsaid = first_that_works(lambda: model.obedience_notes(rng), lambda: ())
         receipt = curator.receipt(notes=(*model.notes, *obeyed))
         release = Release(
             mechanism="related tables", output=model, loss=loss, receipt=receipt, measurements=known.answers
         )
-        return release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
+        release = release.salvaged("a stage of choosing tables", stopped).salvaged("the fit to all answers", failed)
+        return release.salvaged("a look at how rules are obeyed", unsaid)
 
     def _learn(self, account: Curator, layout: Layout, budget: BudgetAllocation, rng: Generator) -> Iterator[_Known]:
-        """Measure every attribute, what stays, and what a screening chooses; yields what is known after each stage."""
+        """Measure every attribute, each against itself in another row, then scored tables.
+
+        Yields the knowledge after each stage.
+        """
         known, columns = self._one_ways(account, layout, budget)
         yield known
         known = _with_leaves(account, known, columns)
@@ -204,7 +224,10 @@ class RelatedTables(HasPrivacyCost):
     def _threes(
         self, account: Curator, known: _Known, threes: Sequence[PersonTable], wished: Workload, rng: Generator
     ) -> Iterator[_Known]:
-        """Measure tables of three attributes that pay beside those of two; yields what is known after each stage."""
+        """Score tables of three attributes against the model and measure those that pay.
+
+        Yields the knowledge after each stage.
+        """
         known = self._fit(known, rng, sweeps=self.sweeps[0], last=0)
         share = SCORES_OF_THREE * known.left.share
         persons = self._persons(known, rng)
@@ -215,7 +238,10 @@ class RelatedTables(HasPrivacyCost):
     def _one_ways(
         self, account: Curator, layout: Layout, budget: BudgetAllocation
     ) -> tuple[_Known, tuple[AttributeColumn, ...]]:
-        """Measure how many persons there are, what is unusual of them, counts, and every attribute."""
+        """Measure the number of persons, unusual persons, numbers of child rows, and every attribute.
+
+        Returns the knowledge and what was learned of each column.
+        """
         self._tell("one-way tables")
         odd, (tables, shares) = len(unusual(layout)), one_way_tables(layout)
         found, counted, left = measure(account, layout, tables, shares, budget, step="one-way tables of persons")
@@ -236,17 +262,17 @@ class RelatedTables(HasPrivacyCost):
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
-        """Return persons drawn from the model."""
+        """Return persons drawn from the model so far, which new tables are compared with."""
         return known.model.draw(self._drawn(known), rng)
 
     def _drawn(self, known: _Known) -> int:
-        """Return how many persons are drawn in a sweep: fewer, the more rows each has."""
+        """Return how many persons are drawn in one sweep of the fit: fewer if each has many rows, to limit time."""
         return int(np.clip(round(known.total), 50, max(50, min(self.particles, MOST_DRAWN / known.rows_of_person))))
 
     def _measured(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float, step: str
     ) -> _Known:
-        """Measure tables, shrink them towards the model so far, and make them factors of it.
+        """Measure tables, shrink them towards the model so far, and add them to it as factors.
 
         Costs ``share`` of the whole budget.
         """
@@ -264,7 +290,7 @@ class RelatedTables(HasPrivacyCost):
     def _stays(
         self, account: Curator, known: _Known, tables: Sequence[PersonTable], rng: Generator, *, share: float
     ) -> _Known:
-        """Measure what stays with a part of its budget, and with the rest again where noise does not explain it.
+        """Measure each attribute against itself in another row, and again where noise does not explain the result.
 
         Costs at most ``share`` of the whole budget; what is not used is left for other tables.
         """
@@ -293,7 +319,7 @@ class RelatedTables(HasPrivacyCost):
         return replace(made, left=left, answers=(*known.answers, *answers), chosen=(*known.chosen, *tables))
 
     def _fit(self, known: _Known, rng: Generator, *, sweeps: int, last: float = LAST) -> _Known:
-        """Return the state with the model fitted to all tables measured so far."""
+        """Return the knowledge with its model fitted to all tables measured so far."""
         model = fit_histories(
             known.model,
             known.ones,
@@ -307,13 +333,13 @@ class RelatedTables(HasPrivacyCost):
         return replace(known, model=model)
 
     def _tell(self, stage: str) -> None:
-        """Tell that a stage begins."""
+        """Call the progress callback: this stage of `STAGES` begins."""
         self.on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """What the program has learned; each stage returns it with what was learned.
+    """Everything the program has learned so far; each stage returns a new one.
 
     Parameters
     ----------
@@ -355,7 +381,7 @@ class _Known:
 
     @property
     def rows_of_person(self) -> float:
-        """About how many rows of all tables a person has."""
+        """Mean number of rows of a person over all tables, estimated; it limits how many persons are drawn at once."""
         found = [1.0]
         for i, table in enumerate(self.layout.tables[1:], start=1):
             counts = self.ones[table.parent, table.count].sum(axis=0)
@@ -365,11 +391,11 @@ class _Known:
 
     @property
     def most_factors(self) -> int:
-        """The most tables that a law of one attribute has."""
+        """The largest number of tables that one attribute's law depends on; the more, the more sweeps the fit needs."""
         return max((len(one.factors) for one in self.model.conditionals.values()), default=0)
 
     def with_ones(self, ones: Mapping[Key, FloatArray], columns: Sequence[AttributeColumn]) -> _Known:
-        """Return what is known with the one-way tables of all attributes, none related to another yet.
+        """Return the knowledge with one-way tables of all attributes, each attribute independent of the others so far.
 
         Parameters
         ----------
@@ -403,7 +429,10 @@ class _Known:
         )  # fmt: skip
 
     def with_factors(self, factors: Sequence[tuple[PersonTable, Target]]) -> _Known:
-        """Return what is known with tables as factors of the model that say nothing yet, and what they are to be."""
+        """Return the knowledge with tables added to the model as neutral factors, and their targets stored.
+
+        The next fit moves the factors towards the targets.
+        """
         conditionals, targets = dict(self.model.conditionals), dict(self.targets)
         for table, target in factors:
             key = table.table, table.attribute
@@ -415,7 +444,7 @@ class _Known:
 
 
 def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeColumn]) -> _Known:
-    """Split heavy cells of numbers, and measure how round these are.
+    """Split heavy bins of numbers, and measure how round numbers are; returns the knowledge with the finer columns.
 
     Costs at most `MOST_DEEP` and `MOST_ROUND` of the whole budget.
     """
@@ -427,20 +456,20 @@ def _with_leaves(account: Curator, known: _Known, columns: Sequence[AttributeCol
 
 
 def _by_size(known: _Known, tables: Sequence[PersonTable], share: float) -> list[float]:
-    """Return how a share of the budget is divided, such that the noise of all tables together is least."""
+    """Divide a share of the budget among tables by their numbers of cells, for the least noise of all together."""
     sizes = np.array([math.prod(table.sizes(known.layout)) ** (2 / 3) for table in tables])
     return (share * sizes / sizes.sum()).tolist()  # type: ignore[no-any-return]
 
 
 def _averaged(first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> tuple[FloatArray, float]:
-    """Return the mean of two noisy tables of the same counts, weighted by their precision."""
+    """Return the mean of two noisy measurements of one table, weighted by precision, and its standard deviation."""
     (a, s), (b, t) = first, second
     weights = np.array([1 / s**2, 1 / t**2])
     return (a * weights[0] + b * weights[1]) / weights.sum(), float(weights.sum() ** -0.5)
 
 
 def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: float, persons: Persons) -> bool:
-    """Return whether noise does not explain what an attribute has to do with itself in another row."""
+    """Return whether an attribute's table against itself in another row differs from no relation by more than noise."""
     scale = known.total / len(persons)
     if table.kind in (Kind.STAY, Kind.ALIKE):
         now = table.tabulate(persons) * scale
@@ -456,7 +485,10 @@ def _stands_out(known: _Known, table: PersonTable, noisy: FloatArray, stddev: fl
 def _factors(
     known: _Known, table: PersonTable, counted: tuple[FloatArray, float], persons: Persons
 ) -> list[tuple[PersonTable, Target]]:
-    """Return the factors that a noisy table makes, and what each is to be: shrunk towards the model so far."""
+    """Return the model factors that a noisy table makes, each with its target.
+
+    The table shrunk towards the model so far.
+    """
     noisy, stddev = counted
     scale = known.total / len(persons)
     now = table.tabulate(persons) * scale
@@ -476,9 +508,10 @@ def _factors(
 
 
 def rows_by_table(layout: Layout, tables: Sequence[PersonTable], counted: Counted, *, total: float) -> list[float]:
-    """Return about how many persons have a row in each table: what its one-way tables add up to, weighted by their noise.
+    """Return the estimated number of persons with a row in each table, averaged over one-way tables by precision.
 
-    Tables by period whose rows count 1/sqrt(m) add up to something else; the number of rows of a person says it, too.
+    Tables by period in which a row counts 1/sqrt(m) add up to something else and are used only without others; the
+    number of rows of a person says it, too.
     """
     found = [total]
     for i, of in enumerate(layout.tables[1:], start=1):
@@ -510,29 +543,37 @@ def relations_wished(schema: DatabaseSchema, workload: Any, target: str | None) 
 
 
 def single_attributes(curator: Curator, measured: tuple[Measurements, ...]) -> tuple[DatabaseModel, tuple[str, ...]]:
-    """Return persons whose attributes are independent of each other, by the first answers alone."""
-    layout, queries = curator.layout, measured[0].queries
-    if not isinstance(queries, PersonTables):
-        raise InternalError("the first question about persons is for their one-way tables")
-    noisy, conditionals = queries.split(measured[0].answers), {}
+    """Return a model of persons with independent attributes, from the first answers alone, and a note that says so.
+
+    Used if a later stage fails.  Without any answer all values are equally likely.
+    """
+    layout = curator.layout
+    if measured:
+        queries = measured[0].queries
+        if not isinstance(queries, PersonTables):
+            raise InternalError("the first question about persons is for their one-way tables")
+        noisy = queries.split(measured[0].answers)
+        total, said = _persons(noisy), "values are independent of each other: no relation between them is in the tables"
+    else:
+        noisy = [np.zeros(one.sizes(layout)) for one in one_way_tables(layout)[0]]
+        total, said = max(1.0, curator.about_rows), "nothing was measured: all values are equally likely"
+    conditionals = {}
     for one, counts in zip(attributes(layout), noisy[len(unusual(layout)) :], strict=True):
         releasable = _releasable(layout, one)
         conditionals[one.table, one.name] = _alone(one, np.maximum(counts, 0) * releasable, releasable)
-    model = Histories(layout, conditionals)
-    formats = format_of_database(layout.schema)
-    made = DatabaseModel(layout=layout, histories=model, total=_persons(noisy), formats=formats)
-    return made, ("values are independent of each other: no relation between them is in the tables",)
+    model, formats = Histories(layout, conditionals), format_of_database(layout.schema)
+    return DatabaseModel(layout=layout, histories=model, total=total, formats=formats), (said,)
 
 
 def _persons(noisy: Sequence[FloatArray]) -> float:
-    """Return about how many persons there are, by the table of their states; at least 1."""
+    """Return the estimated number of persons, from the first noisy table, that of persons' states; at least 1."""
     states = noisy[0][0]
     alive = states[[cell for cell in range(len(states) - 1) if not cell & NO_PARENT_ROW]]
     return max(1.0, float(alive.sum()))
 
 
 def _releasable(layout: Layout, one: Attribute) -> BoolArray:
-    """Return which cells of an attribute are drawn: no more rows than a parent row may have, whatever noise says."""
+    """Return which cells of an attribute may be drawn, (cells,); numbers of rows above the declared most may not."""
     releasable = layout.axis(one.table, one.name).releasable
     if one.counts >= 0:
         releasable = releasable & (layout.rows_of_count(one.counts) <= layout.tables[one.counts].at_most)
@@ -540,13 +581,13 @@ def _releasable(layout: Layout, one: Attribute) -> BoolArray:
 
 
 def _alone(one: Attribute, counts: FloatArray, releasable: BoolArray) -> Conditional:
-    """Return the law of an attribute before any relation is known, by estimated counts."""
+    """Return the law of an attribute that depends on nothing else, by estimated counts, (periods, cells)."""
     logs = np.log((counts + 1e-3) / (counts + 1e-3).sum(axis=1, keepdims=True))
     return Conditional(one.table, one.name, np.where(releasable, logs, IMPOSSIBLE))
 
 
 def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
-    """Return the first tables that are measured, what is unusual of persons before all others, and the share of each."""
+    """Return the first tables that are measured and the budget share of each: unusual persons, then all attributes."""
     odd, every = unusual(layout), attributes(layout)
     ones = [one_way(layout, one) for one in every]
     counts = [one.counts >= 0 and one.table == 0 for one in every]
@@ -561,13 +602,16 @@ def one_way_tables(layout: Layout) -> tuple[list[PersonTable], list[float]]:
 
 
 def _ordered(table: PersonTable) -> tuple[int, int]:
-    """Return how many groups of each axis of a table of two attributes are of numbers."""
+    """Return how many groups of each axis of a two-attribute table are numbers, so that they can be smoothed."""
     first, second = table.other_grouping, table.grouping
     return (0 if first is None else int(first.ranked.sum())), int(second.ranked.sum())
 
 
 def _came(table: PersonTable, persons: Persons) -> FloatArray:
-    """Return, for a table of staying, the weights of all steps by the value that they come from; so of pairs alike."""
+    """Return the weight of all row pairs by the first row's value, (groups, 1).
+
+    A table of staying is compared with it: these rows could have kept their value.
+    """
     rows = persons.tables[table.table]
     if table.kind is Kind.ALIKE:
         first, second = pairs_of(rows)
@@ -581,7 +625,7 @@ def _came(table: PersonTable, persons: Persons) -> FloatArray:
 
 
 def towards_stay(noisy: FloatArray, expected: FloatArray, stddev: float) -> FloatArray:
-    """Return how often each value stays, shrunk towards one rate for all."""
+    """Return how often each value stays, (groups, 1), shrunk towards the expected rate the more, the noisier it is."""
     gap = noisy - expected
     kept = max(0.0, 1 - gap.size * stddev**2 / max(float((gap**2).sum()), 1e-9))
     return np.maximum(expected + kept * gap, 0)
@@ -597,7 +641,7 @@ def _screened(
     share: float,
     step: str,
 ) -> tuple[list[PersonTable], list[float], _Known]:
-    """Return the tables whose distance from the model so far is worth their noise, at least the one with the best score.
+    """Score tables by their noisy distance from persons of the model, and return those worth their noise, at least one.
 
     Costs ``share`` of the whole budget.  What a table gains and costs counts as often as its weight says.
 
@@ -626,5 +670,5 @@ def _screened(
 
 
 def _noise_of_threes(left: BudgetAllocation) -> float:
-    """Return the noise in a cell of one of `FEW_THREES` tables of three attributes, in persons."""
+    """Return the noise in a cell of a three-attribute table, in persons, if `FEW_THREES` of them share their budget."""
     return left.table_stddev(left.share * THREES * (1 - SCORES_OF_THREE) / FEW_THREES)

@@ -40,7 +40,7 @@ CHOSEN, CHOSEN_AGAIN, KEPT, PUBLIC = (
     "no earlier rows were given as history: the tables that the first periods chose are still asked",
     "a public table chose the tables",
 )
-"""What a receipt says of where a period's tables were chosen."""
+"""Notes for a receipt on how the tables of a period were chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,11 +73,11 @@ class AskedPlan:
 
     @property
     def queries(self) -> list[Statistic]:
-        """Return the questions that the plan asks in every period."""
+        """The questions that the plan asks in every period."""
         return [one.queries for one in self.statistics]
 
     def measured(self, answers: Sequence[Sequence[IntArray]], weights: FloatArray) -> tuple[Measurements, ...]:
-        """Return what some periods' sums are, statistic by statistic.
+        """Return a weighted sum over periods of each statistic, decoded from noisy answers; one result per statistic.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class AskedPlan:
     def prefix(self, answers: Sequence[Sequence[IntArray]], *, rows: int | None = None) -> tuple[Measurements, ...]:
         """Return the measurements of all rows so far, in the order of the plan's release.
 
-        Distances from independence, which are asked once, are taken to be the same parts of all rows.
+        Distances from independence are asked only once; they are assumed to be the same fraction of the rows later.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class AskedPlan:
 def choose(
     room: SeriesRoom, mechanism: TableMechanism, stage: Stage, *, factor: IntArray, mu: float
 ) -> tuple[AskedPlan, list[IntArray]]:
-    """Let the planner choose tables on all rows so far, and ask them from now on.
+    """Let the mechanism choose tables on all rows so far, and repeat these questions from now on.
 
     Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
 
@@ -146,7 +146,7 @@ def ask(
     room: SeriesRoom, before: Release[SyntheticModel], places: Sequence[int], parts: Sequence[float], stage: Stage,
     *, factor: IntArray, mu: float, note: str, public: PublicRows | None = None,
 ) -> tuple[AskedPlan, list[IntArray]]:  # fmt: skip
-    """Ask statistics that are known from now on: the plan's before, or what a public table chose.
+    """Start a plan of statistics that are already known: those of the plan before, or those that a public table chose.
 
     Costs at most ``mu`` times the factor's cost, for the neighbours of the room's terms.
 
@@ -191,7 +191,7 @@ def ask(
 def chosen_by_public(
     public: Any, schema: Schema, mechanism: TableMechanism, *, mu: float, rows: float | None, adjacency: Adjacency
 ) -> tuple[Release[SyntheticModel], tuple[int, ...], list[float]]:
-    """Let the planner choose tables on a public table, as it would on a private one of more rows.
+    """Let the mechanism choose tables on a public table, at the relative noise of a private one with more rows.
 
     Costs nothing: no private row is read.
 
@@ -221,13 +221,18 @@ def chosen_by_public(
 
 
 def cost_part(measured: Measurements, adjacency: Adjacency) -> float:
-    """Return the squared cost of a measurement, up to a factor that all have in common."""
+    """Return the squared privacy cost of a measurement, (sensitivity / noise)^2, up to a common factor.
+
+    Budgets of later periods are divided in these proportions.
+    """
     moves = adjacency.sensitivity(measured.queries).l2 * measured.resolution
     return (moves / measured.noise.scale) ** 2
 
 
 def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements]) -> tuple[Measurements, ...]:
-    """Return the number of rows that came between two plans, as both counted rows; their tables differ.
+    """Return a measurement of the rows that arrived between two plans: the difference of their row counts.
+
+    The plans share nothing else, as their tables differ.
 
     Parameters
     ----------
@@ -244,7 +249,10 @@ def rows_between(later: Sequence[Measurements], earlier: Sequence[Measurements])
 
 
 def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
-    """Return the correlation of the errors of prefix sums, (periods, periods): plans have noise of their own."""
+    """Return the correlation of the errors of the sums over all periods so far, (periods, periods).
+
+    Plans have independent noise, so that it is 0 between them.
+    """
     found = np.eye(periods)
     for plan in plans:
         covariance = prefix_covariance(plan.factor)
@@ -257,7 +265,7 @@ def correlation_of(plans: Sequence[AskedPlan], periods: int) -> FloatArray:
 
 
 def _rows(measured: Any, rows: int | None) -> float:
-    """Return the number of rows of a period: public, or as measured, at least 1."""
+    """Return the number of rows of a period, at least 1: the public one, or the measured one."""
     if rows is not None:
         return max(1.0, float(rows))
     return max(1.0, next((count for count, _ in row_counts(measured)), 1.0))

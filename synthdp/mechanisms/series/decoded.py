@@ -19,12 +19,12 @@ from synthdp.queries.distances import MarginalDistances, PairDistances
 from synthdp.queries.protocol import Statistic
 
 LARGEST = 2.0**60
-"""Safety limit: decoded sums are held as whole numbers below it."""
+"""Decoded sums are scaled to whole numbers below this.  A safety limit, so that they fit 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Repeated:
-    """One statistic that is asked in every period of a plan.
+    """A statistic that is asked in every period of a plan, and how its noise was added, so that answers can be decoded.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Repeated:
     sigma: float
 
     def decoded(self, factor: IntArray, answers: Sequence[IntArray], weights: FloatArray) -> Measurements:
-        """Return a weighted sum of the sums of all columns so far.
+        """Return a weighted sum of a statistic over all periods so far, decoded from the noisy answers.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Repeated:
 
 
 def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measurements:
-    """Return noisy sums as measurements: rounded to whole numbers that are far finer than their noise.
+    """Return noisy sums as measurements, rounded to whole multiples of a unit far finer than their noise.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def whole_answers(queries: Statistic, sums: FloatArray, stddev: float) -> Measur
 
 
 def of_fewer_rows(measured: Measurements, times: float) -> Measurements:
-    """Return distances from independence that were found in a table as a table of fewer rows has them, of equal shares.
+    """Rescale measured distances from independence to a table of fewer rows, as the same fraction of its rows.
 
     Parameters
     ----------

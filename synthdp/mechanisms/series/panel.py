@@ -15,15 +15,17 @@ from synthdp.queries.contingency import project_to_simplex
 from synthdp.randomness import Generator
 
 FAILURE = 0.05
-"""Tolerance: the chance, at most, that some count of some period falls below 0 in spite of the padding; it is cut there."""
+"""Largest probability that any noisy count of any period falls below 0 in spite of the padding (it is then cut to 0). A
+tolerance.
+"""
 
 
 def padding(stddev: float, *, patterns: int, tellings: int) -> int:
-    """Return how many persons are added to every sequence of states, so that noise takes no count below 0.
+    """Return how many synthetic persons to add to every sequence of states, so that noise takes no count below 0.
 
-    The error of a synthetic count is the mean of as many earlier ones as there are states, plus the noise's deviation from
-    its mean over these: its variance stays at the noise's.  A normal error is below -stddev sqrt(2 log(1 / p)) with a
-    chance of at most p, here `FAILURE` over all counts.
+    The error of a synthetic count is the mean of as many earlier ones as there are states, plus the noise's deviation
+    from its mean over these: its variance stays at the noise's.  A normal error is below -stddev sqrt(2 log(1 / p))
+    with a chance of at most p, here `FAILURE` over all counts.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ def padding(stddev: float, *, patterns: int, tellings: int) -> int:
 
 
 def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> IntArray:
-    """Return the sequences of the synthetic persons when the first window is full, (n, window).
+    """Return the state sequences of the first synthetic persons, (n, window), made when the first window is full.
 
     Parameters
     ----------
@@ -52,10 +54,10 @@ def first_persons(states: PanelStates, counts: FloatArray, rng: Generator) -> In
 
 
 def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: Generator) -> IntArray:
-    """Return the next state of every synthetic person, (n,).
+    """Return the next state of every synthetic person, (n,), so that synthetic counts follow the noisy ones.
 
-    Of those who did the same in the last window - 1 periods, as many go on with each state as its noisy count says, up to
-    the same difference for all states, which makes them as many as they are.
+    Persons with the same last window - 1 states are divided among next states by the noisy counts.  These are shifted
+    equally so that they add up to the persons there are.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def next_states(states: PanelStates, lately: IntArray, counts: FloatArray, rng: 
 
 
 def _rounded(wanted: FloatArray, size: int, rng: Generator) -> IntArray:
-    """Return whole numbers of at least 0 with a given sum near some numbers with that sum."""
+    """Round numbers of a given sum to whole numbers of at least 0 with that sum; ties are broken at random."""
     parts = wanted if (wanted >= 0).all() else project_to_simplex(wanted, float(size))
     low = np.floor(parts).astype(np.int64)
     left = size - int(low.sum())

@@ -19,24 +19,30 @@ from synthdp.randomness import Generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POOL = 40_000, 200_000
-"""Rows drawn from the model that a period's rows are chosen from, at least and at most: twice as many as there will be.
-A safety limit of time."""
+"""Fewest and most rows drawn from the model, from which a period's rows are chosen; between, twice the number needed.
+A safety limit of time.
+"""
 
 SWEEPS = 12
-"""Rounds over all tables; later ones change little.  A numerical tolerance."""
+"""Passes over all tables when a pool's weights are raked; later ones change little.  A numerical tolerance."""
 
 LONGEST_STEP, DAMPING = 5.0, 0.5
-"""Safety limits: most that one table changes a weight by, and the power of each step, as tables contradict each other."""
+"""When weights are raked, one table changes a weight by at most the factor LONGEST_STEP. Each step is raised to the
+power DAMPING, since the tables contradict each other slightly.  Safety limits.
+"""
 
 MOST_COLUMNS = 40
-"""Tables of more columns are raked to pairs of neighbouring columns and to single columns alone.
-A safety limit of time."""
+"""Tables with more columns than this are raked only to pairs of neighbouring columns and to single columns.  A safety
+limit of time.
+"""
 
 
 def rows_of_period(
     model: SyntheticModel, published: Mapping[str, GridIndices], rng: Generator
 ) -> dict[str, GridIndices]:
-    """Return the rows of a new period, as grid indices by column; none if as many are published as the model has.
+    """Draw the rows of a new period such that with the published rows, which stay, all rows follow the model.
+
+    Returns grid indices by column; none if as many rows are published as the model has.
 
     Parameters
     ----------
@@ -61,7 +67,9 @@ def rows_of_period(
 
 
 def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> SyntheticModel:
-    """Return the model with the rows of a period, over the groups of another one; the other one's if there are none.
+    """Return a model that holds exactly a period's synthetic rows, over another model's groups.
+
+    That other model is returned, with a total of 1, if there are none.
 
     Parameters
     ----------
@@ -83,7 +91,7 @@ def model_of_rows(model: SyntheticModel, rows: Mapping[str, GridIndices]) -> Syn
 
 
 def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], total: float, rows: int) -> FloatArray:
-    """Return weights of the pool's rows that follow what the whole pool says of all rows, less what is published."""
+    """Return weights of the pool's rows, (pool,), raked to the model's tables minus those of the published rows."""
     earlier = domain.codes(dict(published))
     size, shape = len(codes), domain.shape
     tables: list[tuple[IntArray, FloatArray]] = []
@@ -103,7 +111,7 @@ def _raked(domain: Domain, codes: Codes, published: Mapping[str, GridIndices], t
 
 
 def _cliques(columns: int) -> list[Clique]:
-    """Return the pairs of columns that rows are raked to; neighbours alone if there are many columns."""
+    """Return the column pairs that rows are raked to: all pairs, or neighbours and single columns if there are many."""
     if columns == 1:
         return [(0,)]
     if columns > MOST_COLUMNS:

@@ -20,7 +20,7 @@ from synthdp.tables.format import TableFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Period:
-    """What is published of a period.
+    """What is published for one period: a model and answers for all rows so far, and for the period's own rows.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def period_of(
     rng: Generator,
     public: PublicRows | None = None,
 ) -> Period:
-    """Return what is published of a period.
+    """Make what is published for a period: refit the model to all answers so far and draw the period's rows.
 
     Parameters
     ----------

@@ -39,21 +39,26 @@ from synthdp.sampling.structural_zeros import structural_zeros
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 TREE_CELLS = 400_000
-"""Safety limit: most cells of the junction tree, which bounds time and memory."""
+"""Most cells of the junction tree in the fit of a later period, which bounds time and memory.  A safety limit."""
 
 WIDE = 128
-"""Derived: tables of more columns are wide for the planner too; groups of related columns are fitted one after the other."""
+"""Tables with more columns than this are fitted one group of related columns after the other.  Derived: the planner's
+limit, `wide.WIDE`.
+"""
 
 MEAN_ABS = 0.7978845608
-"""Derived: the mean absolute value of a normal draw, the root of 2 / pi."""
+"""The mean of |Z| for a standard normal Z, √(2 / π): turns a standard deviation into a mean absolute error.  Derived.
+"""
 
 ATOM = 4.0
-"""A part of a leaf this many stddevs above what it is thought to hold keeps its measured count.  Tuned; not measured."""
+"""A part of a leaf keeps its measured count if that exceeds what is expected by this many standard deviations of the
+noise: it is a point mass.  Tuned; not measured.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refit:
-    """Settings of the fit of a later period.
+    """Fits the model of a later period to the new answers, keeping the plan's groups of values.
 
     Parameters
     ----------
@@ -87,7 +92,10 @@ class Refit:
         return replace(model, distribution=self._distribution(model, said, total, rng))
 
     def _distribution(self, model: SyntheticModel, said: GLSEstimates, total: float, rng: Generator) -> Distribution:
-        """Return a distribution fitted to the tables of a period."""
+        """Fit a distribution to a period's tables.
+
+        Over all cells, in one junction tree, or group by group if it is wide.
+        """
         zeros = structural_zeros(model.schema, model.domain)
         if any(len(effect.clique) == 1 for effect in said.measured_alone):  # all interactions were measured
             return self._of_cells(model, said, total)
@@ -131,7 +139,7 @@ class Refit:
         self, tables: Sequence[NoisyTable], strengths: Mapping[Clique, float], zeros: Mapping[Clique, BoolArray],
         shape: Shape, total: float, products: Sequence[NoisyProducts], rng: Generator,
     ) -> Distribution:  # fmt: skip
-        """Fit the strongest tables by a tree, and rows of it to all others and the products."""
+        """Fit the strongest tables as a junction tree, then weight rows drawn from it to match all other answers."""
         inside = _tree([*zeros], strengths, shape)
         of_tree = [one for one in tables if len(one.clique) == 1 or (one.clique in inside and not one.alone)]
         tree = self.fit.fit(of_tree, shape, total=total, allowed=zeros).model
@@ -140,7 +148,7 @@ class Refit:
         return self.particles.fit(tree, tables, total=total, rng=rng, products=products)
 
     def _of_cells(self, model: SyntheticModel, said: GLSEstimates, total: float) -> Explicit:
-        """Fit all main effects and interactions over every combination of groups that a row may have."""
+        """Fit all main effects and interactions by maximum entropy over every possible combination of groups."""
         kept, shape = said.kept, model.domain.shape
         sizes = [int(groups.sum()) for groups in kept]
         possible = np.ones(sizes, np.bool_)
@@ -157,7 +165,7 @@ class Refit:
 
 
 def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
-    """Return the groups of columns that cliques join, each in order; a column of none is a group of its own."""
+    """Return the connected components of columns joined by cliques, sorted; a column in no clique is one of its own."""
     pairs = [(clique[0], j) for clique in cliques for j in clique[1:]]
     first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
     joined = sparse.csr_array((np.ones(len(pairs)), (first, second)), shape=(columns, columns))
@@ -166,12 +174,12 @@ def _related(cliques: Sequence[Clique], columns: int) -> tuple[Clique, ...]:
 
 
 def _at(place: Mapping[int, int], clique: Clique) -> Clique:
-    """Return a clique's positions."""
+    """Translate a clique of table columns to positions within a group; ``place`` maps column to position."""
     return tuple(place[j] for j in clique)
 
 
 def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequence[int]) -> set[Clique]:
-    """Return the tables of the junction tree: the strongest first, as long as it stays small."""
+    """Choose the tables of the junction tree: the strongest first, as long as it has at most `TREE_CELLS` cells."""
     planner, taken = TreePlanner(shape), list(base)
     for clique in sorted(strengths, key=lambda one: -strengths[one]):
         if table_size(shape, clique) <= TREE_CELLS and planner.cells([*taken, clique]) <= TREE_CELLS:
@@ -180,7 +188,7 @@ def _tree(base: Sequence[Clique], strengths: Mapping[Clique, float], shape: Sequ
 
 
 def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float) -> FloatArray:
-    """Return the counts of a table if its columns were independent, >= 0."""
+    """Return the counts that a table would have if its columns were independent, (cells,), >= 0."""
     found = np.ones(1)
     groups = table.groups or (None,) * len(table.clique)
     for j, of in zip(table.clique, groups, strict=True):
@@ -190,7 +198,7 @@ def _independent(table: NoisyTable, margins: Sequence[FloatArray], total: float)
 
 
 def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTable:
-    """Return the noisy counts of a column's groups, by least squares over all that was counted of it."""
+    """Return the counts of a column's groups as a noisy table, estimated by least squares from all answers about it."""
     refinement, groups = model.refinements[column], model.domain.shape[column]
     leaves, first = said.leaves(column), said.first_level(column)
     if leaves is None or first is None:
@@ -201,7 +209,7 @@ def _one_way(said: GLSEstimates, model: SyntheticModel, column: int) -> NoisyTab
 
 
 def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
-    """Return a column's leaves with new weights: bins of the first histogram by their counts, leaves inside by theirs."""
+    """Return a column's refinement with new weights of leaves, estimated from this period's answers."""
     refinement = said.model.refinements[column]
     leaves, first = said.leaves(column), said.first_level(column)
     if leaves is None or first is None:
@@ -230,10 +238,10 @@ def _refined(said: GLSEstimates, column: int, total: float) -> Refinement:
 
 
 def _divided(total: float, prior: FloatArray, counts: FloatArray, stddev: float) -> FloatArray:
-    """Divide the estimated count of a leaf among its parts.
+    """Divide the estimated count of a leaf among its parts by their noisy counts and by their prior shares.
 
-    Parts clearly above what they are thought to hold keep the measured count: a ridge would bias a point mass by its own
-    noise.  The other parts share what is left, by a regularised tilt.
+    Parts clearly above what is expected keep the measured count: a ridge would bias a point mass by its own noise.  The
+    other parts share what is left, by a regularised tilt.
 
     Parameters
     ----------

@@ -10,18 +10,22 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.privacy.series_factor import cost_matrix, largest_first, optimal_factor
 
 FIRST_PART = 0.3
-"""Tuned: part of the budget of the periods before tables are chosen again; of Adult in 12 months .3 and .7 are best."""
+"""Fraction of the budget for the periods before the tables are chosen again.  Tuned: .3 and .7 are best for Adult in 12
+months.
+"""
 
 CHOSEN_AGAIN = 3
-"""Tuned: the period, from 1, in which they are; planning on the first alone loses nearly all that sharing noise gains."""
+"""The period, counted from 1, in which the tables are chosen again, with more rows.  Tuned: choosing in the first
+period alone loses nearly all that sharing noise over periods gains.
+"""
 
 FEWEST = 4
-"""Series of fewer periods have one plan.  Tuned; not measured."""
+"""Series of fewer periods choose their tables only once.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One plan of questions.
+    """One plan of questions in a series: its periods and its part of the budget.
 
     Parameters
     ----------
@@ -39,19 +43,25 @@ class Stage:
     weight: int
 
     def factor(self, at_most: int) -> IntArray:
-        """Return how noise is shared by its periods, where a unit has rows in a number of them."""
+        """Return the matrix by which the stage's periods share noise.
+
+        ``at_most`` is in how many periods a person may have rows.
+        """
         columns = self.last - self.start + 1
         merged = self.start + 1
         first = self.part if self.start else 1.0
         return optimal_factor(columns, min(at_most, columns + merged - 1), first, merged)
 
     def costs(self, factor: IntArray, periods: int, at_most: int) -> FloatArray:
-        """Return what it costs a unit, (T, T), in multiples of what its first answers cost; see `cost_matrix`."""
+        """Return the privacy cost of the stage to a person, (T, T), relative to the cost of its first answers.
+
+        See `cost_matrix`.
+        """
         columns = [max(0, t - self.start) if t <= self.last else -1 for t in range(periods)]
         return cost_matrix(factor, columns, first_rows=min(at_most, self.start + 1))
 
     def mu(self, factor: IntArray, spent: FloatArray, at_most: int, *, mu: float) -> float:
-        """Return what its first answers may cost, beside what earlier plans cost.
+        """Return how much the stage's first answers may cost (in Gaussian DP), given what earlier stages cost.
 
         Parameters
         ----------
@@ -70,7 +80,7 @@ class Stage:
 
 
 def stages_of(periods: int, *, again: bool) -> tuple[Stage, ...]:
-    """Return the plans of a series: one, or two if tables are chosen again when more rows are there."""
+    """Return the stages of a series: one, or two if tables are chosen ``again`` once there are more rows."""
     if not again or periods < FEWEST:
         return (Stage(start=0, last=periods - 1, part=1.0, weight=periods),)
     start = CHOSEN_AGAIN - 1

@@ -27,11 +27,11 @@ from synthdp.queries.related.persons import Persons, whole_of_table
 from synthdp.queries.related.siblings import pair_shares, pairs_of
 
 RANKS = 2**16
-"""The whole number that stands for rank 1."""
+"""The whole number that stands for rank 1 (the largest value), so that sums of ranks are exact.  A convention."""
 
 
 class Kind(StrEnum):
-    """What two things of a row a table is about."""
+    """What the two axes of a table of persons' rows are; each value describes them in words."""
 
     STATE = "what is unusual of a person"
     ONE = "one attribute, by period"
@@ -74,14 +74,17 @@ class Grouping:
         return int(self.groups.max()) + 1
 
     def of(self, cells: IntArray, period_group: IntArray) -> IntArray:
-        """Return the group of each cell."""
+        """Return the group of each cell, (n,).
+
+        ``period_group`` is the group of periods of each, where groupings differ by period.
+        """
         if len(self.groups) == 1:
             return np.asarray(self.groups[0][cells])
         return np.asarray(self.groups[period_group, cells])
 
     @property
     def ranked(self) -> BoolArray:
-        """(groups,) whether a group has a rank."""
+        """(groups,) whether a group holds values with a rank (numbers), not special or missing ones."""
         found = np.zeros(self.size, np.bool_)
         if self.ranks is not None:
             found[self.groups[:, (self.ranks >= 0).any(axis=0)]] = True
@@ -90,7 +93,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonTable:
-    """One table of a person's rows.
+    """One contingency table of two things about persons' rows, in which each person counts as one.
 
     Parameters
     ----------
@@ -119,24 +122,27 @@ class PersonTable:
 
     @classmethod
     def of_three(cls, a: PersonTable, b: PersonTable) -> PersonTable:
-        """Return the table of an attribute and of what two tables relate it to."""
+        """Combine two tables of the same attribute to one of three attributes.
+
+        Their first axes together are the first axis.
+        """
         pairs = " and ".join(f"{one.kind.name} {one.above} {one.other}" for one in (a, b))
         return cls(Kind.TRIPLE, a.table, a.attribute, a.grouping, other=pairs, parts=(a, b))
 
     @property
     def weighs_as(self) -> Kind:
-        """The kind of table of two attributes whose rows have the same weights."""
+        """The kind of two-attribute table whose rows are weighted in the same way."""
         if self.kind is not Kind.TRIPLE:
             return self.kind
         return Kind.STEP if any(one.kind is Kind.STEP for one in self.parts) else Kind.ROW
 
     @property
     def name(self) -> tuple[str, int, str, int, str]:
-        """What tells it from other tables of the same groupings."""
+        """A key that distinguishes it from other tables with the same groupings."""
         return self.kind.value, self.table, self.attribute, self.above, self.other
 
     def sizes(self, layout: Layout) -> tuple[int, int]:
-        """Return the numbers of groups of the two axes."""
+        """Return the table's shape: the numbers of groups on its two axes."""
         if self.kind is Kind.ONE:
             return (layout.tables[self.table].groups if self.by_period else 1), self.grouping.size
         if self.kind is Kind.STATE:
@@ -154,12 +160,15 @@ class PersonTable:
 
     @property
     def symmetric(self) -> bool:
-        """Whether the two axes are the same of two rows in no order: only cells on and above the diagonal are counted."""
+        """Whether both axes are the same attribute of two unordered rows.
+
+        Then only cells on and above the diagonal are counted.
+        """
         return self.kind is Kind.SIBLING and self.other == self.attribute
 
     @property
     def mirrored(self) -> PersonTable:
-        """The same with its axes exchanged."""
+        """The same table with its axes exchanged."""
         if self.other_grouping is None:
             raise ParameterError(
                 "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
@@ -174,7 +183,7 @@ class PersonTable:
         return self.kind is Kind.ONE and self.by_period and one.unique and one.groups == one.regular_periods
 
     def norms(self, layout: Layout) -> Norms:
-        """Return how far one person moves the table, in whole numbers."""
+        """Return the sensitivity of the table to one person, in whole numbers."""
         one = whole_of_table(layout, self.table)
         if not self.even(layout):
             return Norms(one, one * one, one)
@@ -184,11 +193,11 @@ class PersonTable:
         )
 
     def cells(self, persons: Persons) -> tuple[IntArray, IntArray]:
-        """Return the cell of every row that counts, and its weight."""
+        """Return the flat cell and the weight of every row that counts in the table."""
         return self.entries(persons)[1:]
 
     def entries(self, persons: Persons) -> tuple[IntArray, IntArray, IntArray]:
-        """Return which rows count, of the root for `Kind.STATE`, and the cell and the weight of each."""
+        """Return the rows that count (for `Kind.STATE` root rows), with the flat cell and the weight of each."""
         rows = persons.tables[self.table]
         size = self.grouping.size
         if self.kind is Kind.STATE:
@@ -223,7 +232,7 @@ class PersonTable:
         return every, self.given(persons) * size + second, persons.shares(self.table)
 
     def given(self, persons: Persons) -> IntArray:
-        """Return for each row where it is on the first axis; -1 where there is no row before that is asked for."""
+        """Return each row's index on the first axis, (rows,); -1 where it needs an earlier row and there is none."""
         rows = persons.tables[self.table]
         if self.kind is Kind.TRIPLE:
             a, b = (one.given(persons) for one in self.parts)
@@ -237,7 +246,7 @@ class PersonTable:
         return np.where(rows.rank > 0, np.concatenate([first[:1], first[:-1]]), -1)
 
     def _of_siblings(self, persons: Persons, second: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return for pairs of sibling rows the person's row, the cell and the weight, each (pairs,)."""
+        """Return, for pairs of sibling rows, the later row, the cell and the weight, each (pairs,)."""
         rows = persons.tables[self.table]
         a, b = pairs_of(rows)
         weights = pair_shares(persons, self.table, ordered=self.kind is Kind.SIBLING and not self.symmetric)[b]
@@ -252,7 +261,10 @@ class PersonTable:
         return np.concatenate([b, b]), cells, np.concatenate([weights, weights])
 
     def before(self, persons: Persons) -> IntArray:
-        """Return the group of what the rows before a row have been: their mean rank, or the value two rows ago."""
+        """Return the group of a row's history, (rows,).
+
+        The mean rank of earlier rows, or the value two rows ago if unordered.
+        """
         rows = persons.tables[self.table]
         grouping, values = self._other, rows[self.other]
         if grouping.ranks is None:
@@ -266,19 +278,19 @@ class PersonTable:
         return group_of_mean(grouping, sums - sums[first], many - many[first])
 
     def tabulate(self, persons: Persons) -> FloatArray:
-        """Return the table of some persons, shaped; every person counts as one."""
+        """Return the table of some persons as counts, shaped; every person counts as one."""
         cells, weights = self.cells(persons)
         rows, columns = self.sizes(persons.layout)
         found = np.bincount(cells, weights / persons.whole(self.table), rows * columns)
         return np.asarray(found.reshape(rows, columns))
 
     def _first(self, values: IntArray, group: IntArray) -> IntArray:
-        """Return the first axis's group of each value."""
+        """Return the first axis's group of each value; ``group`` is the group of periods of each."""
         return self._other.of(values, group)
 
     @property
     def _other(self) -> Grouping:
-        """Return the grouping of the second attribute; raise ParameterError if there is none."""
+        """The grouping of the first axis's attribute; raises ParameterError if there is none."""
         if self.other_grouping is None:
             raise ParameterError(
                 "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
@@ -287,14 +299,17 @@ class PersonTable:
 
 
 def group_of_mean(grouping: Grouping, sums: IntArray, many: IntArray) -> IntArray:
-    """Return the group of a mean rank: as many equal parts as the grouping has groups with a rank, and one for none."""
+    """Return the group of a mean rank, sum over number.
+
+    One of equally wide parts, or the last group if ``many`` is 0.
+    """
     parts = int(grouping.ranked.sum())
     inside = np.minimum(sums * parts // np.maximum(many * RANKS, 1), parts - 1)
     return np.asarray(np.where(many > 0, inside, grouping.size - 1))
 
 
 class NoisyPersonTable(NamedTuple):
-    """A noisy fact about persons: a table of theirs over the cells of a layout, its counts in persons, and their noise."""
+    """A noisy table of persons: what it is about, its counts in persons, and the standard deviation of a cell."""
 
     layout: Layout
     table: PersonTable
@@ -304,7 +319,7 @@ class NoisyPersonTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonTables(Counting):
-    """Several tables at once, each multiplied by a whole number, so that equal noise is noise of chosen ratios.
+    """Several tables of persons in one query, each multiplied by a whole number to set its share of the noise.
 
     Parameters
     ----------
@@ -335,12 +350,12 @@ class PersonTables(Counting):
 
     @property
     def domain(self) -> Domain:
-        """The record of a person."""
+        """The domain of a person's record, whose codes the sums are computed from."""
         return self.layout.domain
 
     @property
     def unit(self) -> str:
-        """An answer counts persons."""
+        """What an answer counts, for receipts: persons."""
         return "people"
 
     @property
@@ -355,7 +370,10 @@ class PersonTables(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """All cells of a person are at least 0: replacing it moves the squared length by at most twice what adding does."""
+        """The sensitivity to one person.
+
+        As all cells are >= 0, a replaced person moves the squared length at most twice as far as an added one.
+        """
         one = Norms(0, 0, 0)
         for table, times in zip(self.tables, self.multipliers, strict=True):
             one = one.plus(table.norms(self.layout).times(times))
@@ -373,11 +391,11 @@ class PersonTables(Counting):
         )
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the weighted counts of some persons, (k,), exactly."""
+        """Return the weighted counts of persons given by their records, (n, d) codes, exactly; (k,)."""
         return self.sums_of(Persons.of_records(self.layout, codes))
 
     def sums_of(self, persons: Persons) -> Totals:
-        """Return the same for persons that are known row by row."""
+        """Return the weighted counts, (k,), of persons given row by row."""
         found = np.zeros(self.k, np.int64)
         for i, (table, times) in enumerate(zip(self.tables, self.multipliers, strict=True)):
             cells, weights = table.cells(persons)
@@ -388,11 +406,14 @@ class PersonTables(Counting):
         return found
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the sums unchanged."""
+        """Return the sums unchanged, as they are the answers."""
         return sums
 
     def noisy_tables(self, answers: FloatArray, stddev: float) -> list[NoisyPersonTable]:
-        """Return (k,) answers with noise of a standard deviation as tables in persons, each with its own noise."""
+        """Return (k,) noisy answers as tables in persons, each with its own noise.
+
+        ``stddev`` is the noise of an answer.
+        """
         noise = stddev * self.denominator / self.ones
         return [
             NoisyPersonTable(self.layout, table, counts, float(one))
@@ -400,7 +421,7 @@ class PersonTables(Counting):
         ]
 
     def split(self, answers: FloatArray) -> list[FloatArray]:
-        """Return the shaped tables, in persons, of a vector of all answers, which are multiples of the ``denominator``."""
+        """Return all answers, in multiples of the ``denominator``, as shaped tables in persons."""
         parts = np.split(np.asarray(answers, np.float64) * self.denominator, self.offsets[1:-1])
         return [
             part.reshape(table.sizes(self.layout)) / one
@@ -410,7 +431,7 @@ class PersonTables(Counting):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonDistances(Counting):
-    """For each table the sum of the absolute differences between its cells and expected ones.
+    """For each table of persons its L1 distance from an expected table; plans score tables by it.
 
     By the triangle inequality a person moves each by at most what it moves the table in l1.
 
@@ -434,17 +455,17 @@ class PersonDistances(Counting):
 
     @property
     def domain(self) -> Domain:
-        """The record of a person."""
+        """The domain of a person's record."""
         return self.queries.domain
 
     @property
     def unit(self) -> str:
-        """A distance is a number of persons."""
+        """What an answer counts, for receipts: persons."""
         return "people"
 
     @property
     def denominator(self) -> int:
-        """That of the tables."""
+        """The whole number that stands for one person: that of the tables."""
         return self.queries.denominator
 
     @property
@@ -454,7 +475,7 @@ class PersonDistances(Counting):
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every distance moves by at most the l1 norm of its table; twice that if a person is replaced."""
+        """The sensitivity: a person moves every distance by at most its table's l1 norm; twice that if replaced."""
         one = Norms(0, 0, 0)
         for table, times in zip(self.queries.tables, self.queries.multipliers, strict=True):
             most = table.norms(self.queries.layout).l1 * times
@@ -462,7 +483,7 @@ class PersonDistances(Counting):
         return RecordBounds.of(one)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the weighted counts of some persons, (queries.k,)."""
+        """Return the tables' weighted counts of some persons, (queries.k,), from which `finish` computes distances."""
         return self.queries.sums(codes)
 
     def finish(self, sums: Totals) -> Totals:

@@ -16,12 +16,13 @@ from synthdp.arrays import Codes, IntArray
 from synthdp.domain.histories import NO_PARENT_ROW, STATE, Layout, Order
 
 MOST_SHARED = 2**16
-"""Least common multiples beyond are not used as the whole number that stands for 1.  A safety limit."""
+"""Largest least common multiple used as the whole number that stands for 1; beyond, a power of two is.  A safety limit.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """The rows of one table, a parent row's together and in order.
+    """The rows of one table for some persons, sorted by parent row and by their order within it.
 
     Parameters
     ----------
@@ -59,27 +60,27 @@ class Rows:
 
     @property
     def later(self) -> IntArray:
-        """Positions of the rows that have one before them."""
+        """Positions of the rows that follow another row of the same parent."""
         return np.flatnonzero(self.rank > 0)
 
     @property
     def third(self) -> IntArray:
-        """Positions of the rows that have two or more before them."""
+        """Positions of the rows that follow at least two rows of the same parent."""
         return np.flatnonzero(self.rank > 1)
 
 
 def whole_of(most: int) -> int:
-    """Return the whole number that stands for 1 where up to ``most`` rows share it.
+    """Return the whole number that stands for 1 where up to ``most`` rows share it, so that shares are nearly exact.
 
-    The least common multiple of 1 ... ``most`` where that is small; else a power of two, which loses little when
-    shares are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
+    The least common multiple of 1 ... ``most`` where that is small; else a power of two, which loses little when shares
+    are rounded down: of one's rows, or of seven times as many pairs (`synthdp.queries.related.siblings`).
     """
     return min(math.lcm(*range(1, most + 1)), max(MOST_SHARED, 1 << math.ceil(math.log2(64 * most))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Persons:
-    """All rows of some persons.
+    """All rows of some persons, private or synthetic, in the form from which tables are counted.
 
     Parameters
     ----------
@@ -120,22 +121,25 @@ class Persons:
         return cls(layout, tuple(tables), states)
 
     def ancestor(self, table: int, above: int) -> IntArray:
-        """Return for each row of a table the position of its ancestor in a table above."""
+        """Return, for each row of a table, the position of its ancestor row in the table ``above``, (rows,)."""
         rows = self.tables[table].parent
         while (table := self.layout.tables[table].parent) != above:
             rows = self.tables[table].parent[rows]
         return rows
 
     def person(self, table: int) -> IntArray:
-        """Return for each row of a table the position of its person."""
+        """Return, for each row of a table, the position of its person, (rows,)."""
         return self.ancestor(table, 0) if table else np.arange(len(self.tables[0]))
 
     def shares(self, table: int) -> IntArray:
-        """Return the weight of each row: one person's add up to at most `whole` of the table, in whole numbers."""
+        """Return the weight of each row, (rows,).
+
+        All rows of one person share `whole`, so that a person counts as one.
+        """
         return self.divided(table, np.ones(len(self.tables[table]), np.int64))
 
     def divided(self, table: int, parts: IntArray) -> IntArray:
-        """Return weights, one part of the number that all rows of a person have together: ``parts`` of them add up to one.
+        """Return the weights of entries, (rows,): each is an equal share of `whole` among all entries of the person.
 
         Parameters
         ----------
@@ -164,23 +168,29 @@ class Persons:
         return each[which.ravel()]
 
     def step_shares(self, table: int, before: int) -> IntArray:
-        """Return the weight of each row that has ``before`` rows before it: one person's share one."""
+        """Return the weight of each row that follows at least ``before`` rows, (rows,).
+
+        One person's such rows share `whole`.
+        """
         return self.divided(table, (self.tables[table].rank >= before).astype(np.int64))
 
     def whole(self, table: int) -> int:
-        """Return what the weights of one person's rows of a table add up to at most."""
+        """Return the whole number to which the weights of one person's rows of a table add up at most."""
         return whole_of_table(self.layout, table)
 
 
 def whole_of_table(layout: Layout, table: int) -> int:
-    """Return what the weights of one person's rows of a table add up to at most, in whole numbers."""
+    """Return the whole number to which the weights of one person's rows of a table add up at most.
+
+    It stands for one person.
+    """
     if layout.nested:
         return nested_whole(layout, table)
     return whole_of(layout.tables[table].slots)
 
 
 def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArray) -> Callable[[str], IntArray]:
-    """Return a function of an attribute's name that gives the (rows,) codes of that attribute."""
+    """Return a function that reads an attribute's (rows,) codes from persons' records when they are needed."""
 
     def read(attribute: str) -> IntArray:
         return codes[person, layout.place[i][attribute][slot]].astype(np.int64)
@@ -189,7 +199,7 @@ def _reader(layout: Layout, i: int, codes: Codes, person: IntArray, slot: IntArr
 
 
 def spread(many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return parent, rank and number of siblings of all rows, from the number of rows of each parent."""
+    """Return each row's parent, rank and number of siblings, (rows,) each, from the number of rows of each parent."""
     parent = np.repeat(np.arange(len(many)), many)
     rank = np.arange(len(parent)) - (np.cumsum(many) - many)[parent]
     return parent, rank, many[parent]
@@ -198,7 +208,7 @@ def spread(many: IntArray) -> tuple[IntArray, IntArray, IntArray]:
 def _periods(
     layout: Layout, i: int, pattern: IntArray, rank: IntArray, read: Callable[[str], IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the period of each row and its group."""
+    """Return the period and the group of periods of each row, (rows,) each; 0 where the table has no periods."""
     table = layout.tables[i]
     if table.order is Order.PATTERN:
         period = layout.periods_of_pattern(i)[pattern, rank]
@@ -235,7 +245,10 @@ def nested_even_shares(persons: Persons, table: int) -> IntArray:
 
 
 def _nested_one(layout: Layout, table: int) -> int:
-    """Return the integer that stands for a person in a table, divisible by most numbers of rows that she may have."""
+    """Return the whole number that stood for one parent row in releases of earlier versions.
+
+    It is divisible by most numbers of rows.
+    """
     most, deepest = layout.tables[table].at_most, max(len(layout.ancestors(i)) for i in range(len(layout.tables)))
     multiple = math.lcm(*range(1, most + 1))
     if deepest <= 1:

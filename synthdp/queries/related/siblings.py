@@ -14,11 +14,11 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.queries.related.persons import Persons, Rows
 
 MOST_SIBLINGS = 8
-"""Rows of a parent row that make pairs, and how many earlier rows less one a row is drawn by.  A safety limit."""
+"""Most rows of a parent that form pairs; a row is related to at most one less earlier rows.  A safety limit of time."""
 
 
 def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
-    """Return the earlier and the later row of each pair, as positions."""
+    """Return the positions of the earlier and the later row of each pair of sibling rows, (pairs,) each."""
     inside = rows.rank < MOST_SIBLINGS
     later = [np.flatnonzero(inside & (rows.rank >= back)) for back in range(1, MOST_SIBLINGS)]
     earlier = [some - back for back, some in enumerate(later, start=1)]
@@ -26,7 +26,7 @@ def pairs_of(rows: Rows) -> tuple[IntArray, IntArray]:
 
 
 def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
-    """Return for each row the weight of a pair that it is the later row of; 0 where it makes none.
+    """Return, for each row, the weight of the pairs in which it is the later one, (rows,); 0 where it forms none.
 
     Parameters
     ----------
@@ -41,11 +41,14 @@ def pair_shares(persons: Persons, table: int, *, ordered: bool) -> IntArray:
 
 
 def symmetric(upper: FloatArray) -> FloatArray:
-    """Return the table of pairs in either order, of one whose cells below the diagonal say nothing."""
+    """Make a table of unordered pairs symmetric: half of each count above the diagonal goes below it."""
     kept = np.triu(upper)
     return np.asarray((kept + kept.T) / 2, np.float64)
 
 
 def symmetric_stddev(stddev: float, groups: int) -> float:
-    """Return the root mean square of the noise in the cells of a symmetric table, from its upper half's."""
+    """Return the root mean square of the noise in a symmetric table's cells, from the noise of its upper half.
+
+    ``groups`` is the number of its rows.
+    """
     return stddev * math.sqrt((1 + (groups - 1) / 4) / groups)

@@ -84,7 +84,7 @@ def _number(level: Level) -> float | int:
     words = {"true": 1, "false": 0}
     if level.casefold() in words:
         return words[level.casefold()]
-    with instead_of(ValueError, say=FormatError("numbers are expected, and a level is none")):
+    with instead_of(ValueError, say=FormatError("the column holds numbers, but a declared level is not a number")):
         return int(level) if level.strip().lstrip("+-").isdigit() else float(level)
 
 

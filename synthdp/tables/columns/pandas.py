@@ -131,8 +131,17 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
 
 
 def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a frame with a RangeIndex and no attributes."""
-    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in arrays.items()}, copy=False)
+    """Return a frame with a RangeIndex and no attributes; plain arrays of their own become its columns without a copy."""
+    held: set[int] = set()
+
+    def series(values: Any) -> pd.Series[Any]:
+        own = isinstance(values, np.ndarray) and values.flags.owndata and values.flags.writeable
+        shared = not own or id(values) in held
+        held.add(id(values))
+        found: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=shared or None)
+        return found
+
+    return pd.DataFrame({name: series(values) for name, values in arrays.items()}, copy=False)
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:

@@ -112,6 +112,8 @@ def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
     """
     found = detected(path, told)
     text = document_text(path, source, told.encoding or "utf-8-sig")
-    with instead_of(csv.Error, say=FormatError(f"{source} breaks the rules of quoting")):
+    with instead_of(
+        csv.Error, say=FormatError(f"in {source} a quote is not closed, or stands in the middle of a field")
+    ):
         records = csv.reader(text.splitlines(keepends=True), strict=True, delimiter=found.delimiter or ",")
         return [record for record in records if record]

@@ -28,6 +28,9 @@ Mode: TypeAlias = Literal["read", "count", "write"]
 REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
 """The isolation in which all queries of a transaction see the same rows."""
 
+CLIENT_CHECK = "2s"
+"""How often PostgreSQL looks whether the client of a running query is still there.  A convention."""
+
 
 class Link(Protocol):
     """One connection in one transaction."""
@@ -81,6 +84,7 @@ class AdbcLink:
             with contextlib.closing(connection.cursor()) as cursor:
                 cursor.execute("SELECT current_setting('server_encoding')")
                 self.run(_encoding(cursor.fetchone()[0]))
+            self.run(_watched())
 
     def columns(self, rows: str) -> list[SelectedColumn]:
         """Return the columns of a query; see `Link.columns`."""
@@ -176,6 +180,7 @@ class DbapiLink:
                 encoding = cursor.fetchone()[0]
                 encoding = encoding if isinstance(encoding, str) else bytes(encoding).decode()  # not text without one
             self.run(_encoding(encoding))
+            self.run(_watched())
             self._bytes_of_text = encoding == "SQL_ASCII"
         elif dialect == "sqlite":
             self.run("BEGIN")
@@ -317,6 +322,14 @@ def _of_field(field: Any) -> SelectedColumn:
     told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
     kind = told.get("POSTGRESQL:type", "unknown")
     return postgres_column(field.name, kind, typmod=int(told.get("POSTGRESQL:typmod", -1)))
+
+
+def _watched() -> str:
+    """Return what makes PostgreSQL (14 or newer, on Linux) end a query whose client was killed, and could not cancel it."""
+    return (
+        f"SELECT set_config(name, '{CLIENT_CHECK}', true) FROM pg_settings "  # noqa: S608 - our own text
+        "WHERE name = 'client_connection_check_interval' AND position('linux' in version()) > 0"
+    )
 
 
 def _encoding(server: str) -> str:

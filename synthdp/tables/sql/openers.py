@@ -136,7 +136,9 @@ def _opener_of_url(url: str) -> Opener:
     with instead_of(ImportError, say=needs):
         import sqlalchemy
     with connecting(place):
-        engine = sqlalchemy.create_engine(url)
+        engine = sqlalchemy.create_engine(
+            url, poolclass=sqlalchemy.NullPool
+        )  # what was read is closed, not kept for later
     return lambda mode: _of_engine(engine, mode, place)
 
 

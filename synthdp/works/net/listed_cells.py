@@ -158,6 +158,8 @@ class CellFit:
         self._answers: list[Answers] = []
         self._stddev: list[float] = []
         self.weights: Weights = np.full(len(cells), 1 / len(cells))
+        self.notes: tuple[str, ...] = ()
+        """What the receipt is to say of the last fit that did not end well; none if all did."""
 
     def expected(self, queries: LinearQueries) -> Answers:
         """Return the (k,) sums over rows that the weights predict."""
@@ -201,4 +203,7 @@ class CellFit:
             np.concatenate(self._answers) / self._rows,
             np.repeat(self._stddev, sizes) / self._rows,
         )
-        return L1Program(evaluations=self._replay).solve(problem).weights
+        found = L1Program(evaluations=self._replay).solve(problem)
+        if found.reason:
+            self.notes = (f"the fit after answer {len(sizes)}: {found.reason}",)
+        return found.weights

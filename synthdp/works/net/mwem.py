@@ -173,11 +173,12 @@ class MWEM(HasPrivacyCost):
             tables.append(fit.weights)
         weights = np.mean(tables, axis=0) if self.average else tables[-1]
         model = CellModel.of(curator.schema, workload.domain, cells, weights, total=float(total.rows))
+        notes = (*left_out(curator.schema, output_schema), *total.notes, *fit.notes, *model.model.notes)
         return Release(
             mechanism=type(self).__name__,
             output=model,
             loss=loss,
-            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes, *model.model.notes)),
+            receipt=curator.receipt(notes=notes),
             measurements=(*total.measurements, *measured),
         )
 

@@ -292,7 +292,7 @@ def check_candidates(cells: int, size: int) -> int:
         raise ParameterError(
             f"the net has {count} candidates (multisets of size {size} among {cells} cells), and at most "
             f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer or coarser columns, or MWEM or "
-            "FourierMarginals, which need only the cells; a random walk over the candidates would not be private"
+            "FourierMarginals, which list only the cells"
         )
     return count
 

@@ -239,6 +239,7 @@ class PrivateBoosting(HasPrivacyCost):
         expected: list[IntArray] = []
         tables: list[CellModel] = []
         measured: list[Measurements] = []
+        notes: tuple[str, ...] = (*left_out(curator.schema, output_schema), *total.notes)
         for _ in range(self.rounds):
             if expected:
                 positions = self._drawn(queries, account, expected, total.fitting, draw)
@@ -246,6 +247,7 @@ class PrivateBoosting(HasPrivacyCost):
             measured.append(account.measure(FittingRows(chosen), spend=measure, step="drawn queries"))
             fit = CellFit(cells, total.fitting, replay=self.replay)
             fit.add(chosen, measured[-1].answers, measured[-1].stddev)
+            notes = (*notes, *fit.notes)
             tables.append(CellModel.of(curator.schema, domain, cells, fit.weights, total=float(total.rows)))
             scale = queries.denominator * RESOLUTION
             expected.append(np.rint(fit.expected(queries) * scale).astype(np.int64))
@@ -253,7 +255,7 @@ class PrivateBoosting(HasPrivacyCost):
             mechanism=type(self).__name__,
             output=BoostedTables(tables=tuple(tables)),
             loss=loss,
-            receipt=curator.receipt(notes=(*left_out(curator.schema, output_schema), *total.notes)),
+            receipt=curator.receipt(notes=notes),
             measurements=(*total.measurements, *measured),
         )
 

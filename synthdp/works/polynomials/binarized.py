@@ -359,9 +359,10 @@ def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
         if column == name and column in bits.domain.names:
             found[literal] = level
     if not found:
+        made = [one for one in bits.domain.names if one.startswith((f"{name}>=", f"{name}="))]
         raise ParameterError(
-            f"column {name!r} has no released levels: name {_named(bits)} in a marginal, or ask a conjunction "
-            "with thresholds"
+            f"column {name!r} was released as yes-or-no columns only: name one of these in the marginal: "
+            f"{', '.join(made) or _named(bits)}"
         )
     return list(found.values())
 

@@ -268,7 +268,7 @@ class FourierTable:
             masks = masks_below(self.table.domain, clique).tolist()
             if not all(mask in known for mask in masks):
                 raise ParameterError(
-                    "marginals must have columns that one marginal of the released workload has together"
+                    "the columns of each marginal must all be in one marginal of the released workload"
                 )
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)

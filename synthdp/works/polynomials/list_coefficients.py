@@ -144,7 +144,7 @@ class ListCoefficients(ListStatistic):
         if len(scales) != self.order + 1:
             raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1")
         if any(table.shape != (2 ** (r + 1), 2**r) for r, table in enumerate(self.tables)):
-            raise ParameterError("each of tables must hold one row of coefficients per pattern of outputs")
+            raise ParameterError("each array of tables must hold one row of coefficients per pattern of outputs")
         if len(self.tables) != self.length + 1 or self.domain.shape[0] < 4 * self.m:
             raise ParameterError(
                 f"tables must hold {self.length + 1} arrays, and the first column of the domain must have at least "

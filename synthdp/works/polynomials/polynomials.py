@@ -67,7 +67,8 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
     )
     if found is None:
         raise SolverFailedError(
-            "no approximating polynomial could be computed in double precision", status="infeasible"
+            "no approximating polynomial could be computed in double precision: ask for a lower order or fewer inputs",
+            status="infeasible",
         )
     b = found.x[:p] / size
     return Coefficients(frozen(b), float(np.abs(K @ b - f).max()))
@@ -238,18 +239,22 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
 
 
 def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coefficients:
-    """Return the best coefficients of the largest degree, at most ``order``, that the linear program can solve."""
+    """Return the best coefficients of the largest degree, at most ``order``, that the linear program can solve.
+
+    They are never worse than the best constant, of which the program may fall short by its tolerance.
+    """
     k, f = len(values) - 1, np.array(values)
-    for degree in (order >> halvings for halvings in range(order.bit_length())):
+    middle = (float(f.max()) + float(f.min())) / 2
+    constant = _checked(values, np.pad(np.array([middle]), (0, order)))
+    for degree in (order >> halvings for halvings in range(int(order).bit_length())):
         try:
             found = best_coefficients(krawtchouk(k, degree), f, noise=price[: degree + 1])
         except SolverFailedError:
             continue
         checked = _checked(values, np.pad(found.values, (0, order - degree)))
         if checked.error <= found.error + _ROUNDING * float(np.abs(f).max()):
-            return checked
-    middle = (float(f.max()) + float(f.min())) / 2
-    return _checked(values, np.pad(np.array([middle]), (0, order)))
+            return min(checked, constant, key=lambda one: one.error + float(price @ np.abs(one.values)))
+    return constant
 
 
 def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:

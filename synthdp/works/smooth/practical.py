@@ -70,7 +70,7 @@ class Practical:
         asked = min(FUNCTIONS, there) if self.functions is None else self.functions
         if asked * self.candidates > MAX_FEATURES:
             raise ParameterError(
-                f"candidates ({self.candidates}) times {asked} functions must be at most {MAX_FEATURES}: lower one of these"
+                f"candidates ({self.candidates}) times functions ({asked}) must be at most {MAX_FEATURES}: lower one of them"
             )
         if asked > there:
             raise ParameterError(

@@ -19,7 +19,6 @@ from synthdp.distribution.components import Product
 from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
-from synthdp.errors import ParameterError
 from synthdp.fit.averages import averages_in_domain, out_of_domain_shares, out_of_domain_terms
 from synthdp.fit.explicit.registry import AUTO
 from synthdp.fit.moment_fits import chebyshev_moments, product_max_entropy
@@ -152,25 +151,6 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
                 return moments
     least = MomentOrders(2, 1)
     return least if noise(least) <= TOO_NOISY else None
-
-
-def check_pairs(curator: Curator, schema: Schema, loss: PrivacyLoss, *, solver: str) -> None:
-    """Refuse a named solver where the plan measures no pair of columns, as far as the plan is known before the spend.
-
-    Raises
-    ------
-    ParameterError
-        If the number of rows is public and the noise allows no pair, or there is one column.
-    """
-    alone = len(schema) == 1
-    if curator.adjacency.rows_are_public and not alone:
-        rows = max(1, curator.rows)
-        moments = plan(rows, smooth_domain(schema, schema.names, cells=_fine_cells(rows)), loss, curator.adjacency)
-        alone = moments is None or moments.order == 1
-    if solver != AUTO and alone:
-        raise ParameterError(
-            f"solver {solver!r} fits pairs of columns, and this release measures none: leave solver out"
-        )
 
 
 def _measure(

@@ -15,7 +15,7 @@ from synthdp.curator import Curator
 from synthdp.domain.grid import MAX_POINTS
 from synthdp.domain.refinement import Refinement
 from synthdp.errors import ParameterError
-from synthdp.fit.explicit.registry import ready, solver_named
+from synthdp.fit.explicit.registry import AUTO, ready, solver_named
 from synthdp.measurements import NoiseLaw
 from synthdp.mechanisms.preflight import salvaged
 from synthdp.mechanisms.protocol import HasPrivacyCost, left_out, part_of
@@ -29,7 +29,7 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 from synthdp.works.smooth.exact_smooth import Sizes, exact_synthesis
 from synthdp.works.smooth.practical import Practical, practical_synthesis
-from synthdp.works.smooth.product import check_pairs, product_synthesis
+from synthdp.works.smooth.product import product_synthesis
 from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_domain
 from synthdp.works.smooth.theory import check_law, law_named
 
@@ -184,14 +184,12 @@ class SmoothSynthesis(HasPrivacyCost):
         ------
         ParameterError
             If the curator's schema has no ordered column, too many for ``"exact"``, or too few for ``functions``, the law
-            does not suit the loss, or a solver is named and ``"product"`` would measure no pair.
+            does not suit the loss, or a solver is named for ``"product"`` and one column.
         """
         loss = curator.cost(self.spend)
         check_law(law_named(self.law), loss)
         schema = self.output_schema(curator.schema)
         rng = generator(random_state)
-        if self.variant == "product":
-            check_pairs(curator, schema, loss, solver=self.solver)
         ready(self.solver)
         account = curator.open_account(self.spend)
         cells = smooth_domain(schema, schema.names, cells=1)
@@ -220,10 +218,15 @@ class SmoothSynthesis(HasPrivacyCost):
         Raises
         ------
         ParameterError, SchemaError
-            If there is none, there are too many for ``"exact"`` or too few for ``functions``, or the rules about them
-            contradict each other.
+            If there is none, there are too many for ``"exact"`` or too few for ``functions``, a solver is named for
+            ``"product"`` and one column, or the rules about them contradict each other.
         """
         names = ordered_columns(schema, self.columns)
+        if self.variant == "product" and self.solver != AUTO and len(names) == 1:
+            raise ParameterError(
+                f"solver {self.solver!r} fits pairs of columns, and {names[0]!r} is the only one with an order: "
+                "leave solver out"
+            )
         if self.variant == "exact":
             self._sizes.check(len(names))
         if self.variant == "practical":
@@ -262,8 +265,8 @@ def _warn_if_hopeless(found: Synthesised, count: RowCount) -> None:
     stddev = found.stddev * count.rows / most
     if stddev > HOPELESS:
         message = (
-            f"the noise in each average has stddev {stddev:.2g} where 1 is the most an average can be: "
-            "nothing is learnable; use more rows, fewer columns or a larger budget"
+            f"each average is at most 1, and its noise has a stddev of {stddev:.2g}, so nothing can be learned: "
+            "use more rows, fewer columns or a larger budget"
         )
         with suppress(UserWarning):  # a filter that makes errors of warnings must not take away what is paid for
             warnings.warn(message, stacklevel=3)

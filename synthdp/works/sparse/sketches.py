@@ -302,6 +302,6 @@ def check_dimension(dimension: int) -> int:
     if dimension > MAX_DIMENSION:
         raise ParameterError(
             f"dimension ({dimension:.3g}, {8 * dimension / 2**30:.3g} GiB) must be at most {MAX_DIMENSION}: "
-            "use a practical one, such as 100000"
+            "give a smaller one, such as 100000"
         )
     return dimension

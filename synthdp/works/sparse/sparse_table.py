@@ -100,7 +100,7 @@ class SparseTable:
         check_whole("slots", self.slots)
         known = len(self.place)
         if known > min(self.slots, len(self.weights)) or not all(0 <= i < known for i in self.place.values()):
-            raise ParameterError("every touched key of a table of weights must have a slot and a weight of its own")
+            raise ParameterError("each touched key must have one slot and one weight")
         self._total = self._sum()
 
     def __repr__(self) -> str:

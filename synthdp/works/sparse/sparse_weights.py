@@ -73,7 +73,7 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
                 file[name] for name in ("weights", "sizes", "targets", "place", "values")
             )
     except NO_ARRAYS:
-        raise FormatError("the saved session is damaged: its arrays cannot be read") from None
+        raise FormatError("the saved session is damaged, and its arrays cannot be read: open a new session") from None
     table = SparseTable(
         int(document["slots"]),
         {str(key): i for i, key in enumerate(document["keys"])},

@@ -16,7 +16,7 @@ MUTATIONS = (
     Mutation(
         "the rows of a unit are counted anew in every block",
         "R11",
-        "first_rows",
+        "contribution._places",
         "seen.get(identity, 0) + int(count)",
         "0",
         ("tests/unit/curator/test_contribution.py::test_the_first_rows_of_a_unit_depend_on_no_other_unit",),
@@ -101,7 +101,8 @@ for item in items:
         "a curator can be pickled",
         "R15",
         "Curator.__reduce__",
-        "raise PrivacyError('a curator holds private rows and cannot be pickled or copied')",
+        "raise PrivacyError('a curator holds private rows and cannot be pickled or copied: make another Curator, or pass on "
+        "its releases')",
         "return 'Curator'",
         ("tests/privacy/test_room.py::test_a_curator_can_be_neither_pickled_nor_copied",),
     ),

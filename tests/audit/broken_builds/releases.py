@@ -44,7 +44,7 @@ with account._vault.turn() as table:
     Mutation(
         "strong products are not taken from what is left",
         "R19",
-        "_measure_strongest",
+        "second_moments._measured",
         "known.with_answers(answers, left=left)",
         "known.with_answers(answers, left=known.left)",
         (_ASKED,),

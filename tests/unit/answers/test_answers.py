@@ -207,7 +207,7 @@ def test_an_explicit_model_answers_too() -> None:
         (lambda: sd.mean("city"), "have no mean"),
         (lambda: sd.quantile("city"), "have no quantiles"),
         (lambda: sd.smooth(lambda x: x, columns=["age"]), "must return"),
-        (lambda: sd.smooth(lambda x: x[:, 0], columns=["sex"]), "no place"),
+        (lambda: sd.smooth(lambda x: x[:, 0], columns=["sex"]), "is about numbers"),
         (lambda: "age > 3", "must be made by"),
     ],
 )

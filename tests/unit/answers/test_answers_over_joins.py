@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,20 @@ def test_cells_that_hardly_stand_out_of_noise_are_shrunk_to_their_mean(release: 
     assert found[:2].tolist() == [500, 500]
     assert found[2:].max() < 8
     assert found.min() >= 0
+
+
+def test_noise_that_may_hide_a_level_is_that_of_its_counts_in_all_periods_together(release: Any) -> None:
+    known = MeasuredDatabase.of(release.measurements, release.output.layout)
+    (table,) = [
+        one
+        for one in known.measured
+        if one.table.kind is Kind.ONE and (one.table.table, one.table.attribute) == (1, "cost")
+    ]
+    groups, _ = table.table.sizes(release.output.layout)
+    assert groups > 1
+    noisy = replace(known, measured=(replace(table, stddev=3.0),))
+    term = Asked(release.output.layout, sd.count("cost == 2"), -1).terms["cost"]
+    assert noisy.unseen([term], release.output.layout) * noisy.total == pytest.approx(3.0 * groups**0.5)
 
 
 @pytest.mark.slow

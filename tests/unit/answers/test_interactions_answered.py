@@ -46,10 +46,13 @@ def test_error_bars_of_tables_are_those_of_repeated_releases(releases, clique):
     """The mean of 40 x cells squared z-scores, dependent within a release: within .55 and 1.6, p below 1e-4."""
     squares = []
     for release in releases:
+        if release.model.domain.shape != (2,) * 5:
+            continue  # noise passed for rows that do not fit a column, as it may in one release of fifty
         direct = GLSEstimates(release.model, release.measurements)
         assert direct.has(clique)
         found = direct.linear(clique, np.eye(2 ** len(clique)))
         squares.append(np.mean(((found.estimate - exact(clique)) / found.stddev) ** 2))
+    assert len(squares) > RELEASES - 8
     assert 0.55 < np.mean(squares) < 1.6
 
 
@@ -82,7 +85,8 @@ def test_a_saved_release_keeps_its_interactions(releases, tmp_path):
 
 
 SKEWED = sd.Schema({"a": sd.Integer(0, 39), "b": sd.Integer(0, 20), "k": sd.Categorical(list("uvwx"))})
-ASKED = ("a >= 5 and b < 4", "a < 3 and k == 'x'", "b >= 9 and k == 'u'", "a == 0 and b == 0")
+ASKED = ("a >= 5 and b < 4", "a < 3 and b >= 2", "a >= 9 and b >= 9", "a == 0 and b == 0")
+"""Of the two columns whose relation is measured: of the third, which tells nothing of them, no table is."""
 
 
 def skewed_table() -> pd.DataFrame:

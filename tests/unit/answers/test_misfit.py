@@ -76,7 +76,7 @@ def test_what_was_measured_is_left_alone(table: pd.DataFrame) -> None:
     between = np.zeros((3, 3))
     between[0, 1] = between[1, 0] = 0.2
     leaves = np.array(list(itertools.product(*(range(r.fine.size) for r in known.model.refinements[:2]), [0])))
-    (change,) = replace(misfit, strengths=between, triples=0.0).changes(leaves, generator(0))
+    (change,) = replace(misfit, strengths=between, triples=0.0, excess={}).changes(leaves, generator(0))
     mass = np.prod([leaf_mass(known.model, j)[leaves[:, j]] for j in range(2)], axis=0)
     cells = [known.model.refinements[j].coarse_cell[leaves[:, j]] for j in range(2)]
     of_cell = np.zeros(known.model.domain.shape[:2])

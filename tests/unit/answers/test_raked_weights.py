@@ -53,19 +53,3 @@ def test_what_cannot_be_met_is_refused(totals):
         sd.rake_weights(rows, "w", {"a": {"x": 1, "y": 3}, "b": {"u": 2, "v": 2}})
     with pytest.raises(ParameterError):
         sd.rake_weights(rows.assign(w=0.0), "w", {"a": {"x": 1, "y": 3}})
-
-
-def test_weights_that_matter_are_kept_and_others_drawn_to_their_mean():
-    rng = np.random.default_rng(0)
-    rows = table(4000).assign(even=rng.random(4000) < 0.5)
-    rows["perwt"] = np.where(rows["old"], 80.0, 5.0)
-    schema = sd.Schema({"old": sd.Boolean(), "even": sd.Boolean()})
-    made = sd.SyntheticRelease(schema=schema, weight="perwt", weight_bounds=(1, 100), epsilon=3.0, random_state=0)
-    release = made.fit(rows).release_
-    of_old, of_even = (sd.weight_shrinkage(release, "perwt", [sd.share(name)]) for name in ("old", "even"))
-    assert of_old > 0.99
-    assert 0 < of_even < of_old
-    assert of_even < sd.weight_shrinkage(release, "perwt", [sd.share("even"), sd.share("old")]) < of_old
-    for questions in ([], [sd.count("old")], [sd.share("old", weight="perwt")]):
-        with pytest.raises(ParameterError):
-            sd.weight_shrinkage(release, "perwt", questions)

@@ -12,7 +12,7 @@ import pytest
 import strategies as my
 from hypothesis import example, given, strategies as st
 
-from synthdp.curator.contribution import Bounding, first_rows, kept_rows, mixed as splitmix64
+from synthdp.curator.contribution import Bounding, first_rows, kept_rows, mixed as splitmix64, one_row_of_each
 from synthdp.curator.private_table import PrivateTable
 from synthdp.domain.domain import domain_of
 from synthdp.domain.encoder import Labels, Numbers, rows_of
@@ -82,6 +82,36 @@ def test_the_first_rows_of_a_unit_depend_on_no_other_unit(rows, most, owner, cut
     keep = first(rows, most, cut)
     assert [row for row in keep if row[0] != owner] == first(rest, most, len(rest))
     assert sum(row[0] == owner for row in keep) <= most
+
+
+@given(people, st.integers(0, 3), st.integers(0, 12))
+def test_the_one_row_of_a_unit_depends_on_no_other_unit(rows, owner, cut):
+    rest = [row for row in rows if row[0] != owner]
+    keep = one_of_each(rows, cut)
+    assert [row for row in keep if row[0] != owner] == one_of_each(rest, len(rest))
+    known = [row[0] for row in rows if row[0] >= 0]
+    assert sorted(row[0] for row in keep if row[0] >= 0) == sorted(set(known))
+    assert sum(row[0] < 0 for row in keep) == len(rows) - len(known)
+
+
+def test_the_one_row_of_a_unit_is_as_likely_a_late_one_as_an_early_one():
+    rows = [(i, place, 0) for place in range(4) for i in range(4000)]
+    owner = Labels([f"unit {i}" for i in range(4000)], np.array([row[0] for row in rows], np.int64))
+    many: dict[object, int] = {}
+    one_row_of_each(owner, many={}, seen=many)
+    chosen = one_row_of_each(owner, many=many, seen={})
+    places = Counter(place for (_, place, _), here in zip(rows, chosen, strict=True) if here)
+    assert all(900 < places[place] < 1100 for place in range(4))
+
+
+def one_of_each(rows, cut):
+    many, seen, keep = {}, {}, []
+    parts = [Labels(NAMES, np.array([row[0] for row in part], np.int64)) for part in (rows[:cut], rows[cut:])]
+    for owner in parts:
+        one_row_of_each(owner, many={}, seen=many)
+    for owner in parts:
+        keep += list(one_row_of_each(owner, many=many, seen=seen))
+    return [row for row, here in zip(rows, keep, strict=True) if here]
 
 
 def first(rows, most, cut):

@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from old_ledger import CAPS, SPENDS, write_old_ledger
+from strictness import warnings_kept
 
 from synthdp import ZCDP, ApproxDP, Ledger, PureDP
 from synthdp.errors import BudgetExceededError, LedgerError, LedgerWarning
@@ -134,8 +135,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(name=DATASETS, loss=LOSSES, adjacency=RELATIONS)
     def reserve(self, name, loss, adjacency) -> None:
         before = len(self.model.spends)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings_kept() as said:
             self.agree(
                 lambda: self.book.reserve(name, loss, what="x", adjacency=adjacency),
                 lambda: self.model.reserve(name, loss, adjacency),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from synthdp import Boolean, Curator, PureDP, Schema
+from synthdp import Boolean, Curator, PureDP, Schema, parallel
 from synthdp.curator import private_table as room_module
 from synthdp.curator.private_table import PrivateTable
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
@@ -40,7 +40,7 @@ def test_small_tables_are_read_without_threads_and_give_the_same_integers(adjace
     queries, started, start = one_ways(domain_of(schema)), [], threading.Thread.start
     expected = PrivateTable(FrameSource(table), schema, adjacency).exact(queries).tolist()
     monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread) or start(thread))
-    monkeypatch.setattr(room_module, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(parallel, "FEW_ROWS", few_rows)
     assert PrivateTable(FrameSource(table), schema, adjacency).exact(queries).tolist() == expected
     assert (started != []) is threads
 

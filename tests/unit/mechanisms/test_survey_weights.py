@@ -283,7 +283,7 @@ def test_a_fault_after_the_means_were_paid_for_leaves_a_table(monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(stage, "class_means", fails)
-    with pytest.warns(SalvageWarning, match="the means of the classes"):
+    with pytest.warns(SalvageWarning, match="mean survey weight"):
         made = released(survey(2000))
     assert made.schema_["perwt"].means == ()
     assert made.sample(10)["perwt"].between(*BOUNDS).all()

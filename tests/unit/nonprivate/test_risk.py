@@ -187,6 +187,7 @@ def test_the_command_ends_with_one_where_a_threshold_is_broken(tmp_path, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:epsilon")
 def test_of_adult_epsilon_50_fails_and_epsilon_1_passes() -> None:
     table = adult()
     order = np.random.default_rng(0).permutation(len(table))

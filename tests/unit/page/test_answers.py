@@ -242,7 +242,7 @@ def test_limits_are_two_ends(text):
 
 @pytest.mark.parametrize("text", ["120", "yes, no", "to", "anything"])
 def test_what_is_no_line_of_the_sheet_is_refused(text):
-    with pytest.raises(SchemaError, match="write limits such as"):
+    with pytest.raises(SchemaError, match="Write limits such as"):
         from_short(text, {})
 
 

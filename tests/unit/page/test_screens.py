@@ -731,7 +731,7 @@ def test_all_columns_can_be_answered_in_one_sheet_with_one_source(tmp_path):
     assert json.dumps(visitor.project.state) == before
     visitor.post("sheet", **{**lines, "what-0": "0 to 99"})  # a changed answer keeps its source
     assert visitor.project.schema()["age"] == sd.Integer(0, 99, nullable=True, source="the codebook")
-    assert "ward: write limits" in visitor.said(visitor.post("sheet", **{**lines, "what-1": "anything"}))
+    assert "ward: Write limits" in visitor.said(visitor.post("sheet", **{**lines, "what-1": "anything"}))
 
 
 def test_the_answers_of_last_year_answer_the_columns_that_both_tables_have(tmp_path):
@@ -797,7 +797,7 @@ def test_a_table_taken_for_a_codebook_is_refused_and_shows_none_of_its_rows(tmp_
     (visitor.folder / "more.csv").write_text((visitor.folder / "wards.csv").read_text())
     visitor.get("table")
     answer = visitor.post("document", file=number_of(visitor, "more.csv"))
-    assert "not a data dictionary" in visitor.get("columns").text
+    assert "must hold name and type" in visitor.get("columns").text
     assert CANARY not in answer.text
 
 

@@ -97,7 +97,6 @@ def test_a_folder_has_one_server_at_a_time(tmp_path):
     assert len(set(links)) == 2
 
 
-@pytest.mark.slow
 def test_the_server_loads_nothing_that_could_read_a_row():
     code = f"import sys, synthdp.page.serve, synthdp; synthdp.Ledger; print([m for m in {ROWS!r} if m in sys.modules])"
     told = subprocess.run(

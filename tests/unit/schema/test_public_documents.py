@@ -132,7 +132,7 @@ def test_levels_may_be_a_json_list_and_other_fields_are_kept_or_ignored():
 @pytest.mark.parametrize(
     ("lines", "error", "words"),
     [
-        (["a,b", "1,2"], FormatError, "header must hold name, type"),
+        (["a,b", "1,2"], FormatError, "must hold name and type"),
         (["name,type"], FormatError, "describes no column"),
         (["name,type", "a"], FormatError, "line 2 .* as many cells"),
         (["name,type", ",integer"], FormatError, "line 2 .* no name"),

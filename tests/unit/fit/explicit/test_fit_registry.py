@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import numpy as np
 import pytest
 from contracts.fit_problems import constructed, pulled
+from strictness import warnings_kept
 
 from synthdp.errors import FitWarning, SolverUnavailableError
 from synthdp.fit.explicit import registry
@@ -43,8 +43,7 @@ def test_without_highs_only_sifting_is_refused_before_the_spend(missing, monkeyp
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_fit_that_ends_well_warns_of_nothing(name):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings_kept() as said:
         found = solved(PULLED, name)
     assert [str(one.message) for one in said] == []
     assert found.reason == ""

@@ -76,6 +76,13 @@ def test_a_question_whose_means_are_within_their_noise_is_left_out():
     assert both.target.tolist() == [0.3]
 
 
+def test_a_column_of_one_level_leaves_the_other_products_as_they_are():
+    one_level = ROWS.copy()
+    one_level[:, 2] = 1  # of score 0: both of its products are 0 in every row
+    matching = MomentMatching.of([noisy([0.2, -0.15, 0.05], 1e-2)], one_level, FLAT)
+    assert matching.means(tilted(matching)) == pytest.approx([0.2, 0.0, 0.0], abs=1e-2)
+
+
 def test_noisy_means_are_approached_part_of_the_way():
     matching = MomentMatching.of([noisy([0.2, 0.2, 0.2], 0.12)], ROWS, FLAT)
     assert (np.abs(matching.means(tilted(matching)) - 0.1) < 0.06).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from synthdp.fit.public.public_shrinkage import bias, combined, dispersion, share_kept, shrunk_to
+from synthdp.fit.public.public_shrinkage import bias, combined, dispersion, share_kept, shrunk_to, smoothed_ratio
 
 COUNTS = st.lists(st.integers(0, 10_000), min_size=2, max_size=20)
 
@@ -65,3 +65,26 @@ def test_chance_alone_is_shrunk_away_and_a_relation_is_kept() -> None:
     expected = np.full(100, 10.0)
     assert share_kept(rng.poisson(expected).astype(float), expected) < 0.35
     assert share_kept(np.diag(np.full(10, 100.0)).ravel(), expected) > 0.9
+
+
+def tables_of(ratio: float, *, stddev: float, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray, float, int]]:
+    """Thirty noisy tables of 6 x 8 cells whose private counts are off by the ratio, and have the expected margins."""
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(30):
+        expected = 20_000 * np.outer(rng.dirichlet(np.ones(6) * 9), rng.dirichlet(np.ones(8) * 9))
+        off = np.sqrt(ratio * expected) * rng.standard_normal((6, 8)) + rng.normal(0, stddev, (6, 8))
+        off = off - off.mean(0) - off.mean(1)[:, None] + off.mean()
+        found.append(((expected + off).ravel(), expected.ravel(), stddev, 5 * 7))
+    return found
+
+
+@pytest.mark.parametrize("ratio", [1.0, 4.0, 9.0])
+def test_all_tables_together_tell_how_far_smoothed_public_rows_are_off(ratio: float) -> None:
+    assert smoothed_ratio(tables_of(ratio, stddev=20.0), ratio=10.0) == pytest.approx(ratio, rel=0.15)
+
+
+def test_it_is_never_above_what_rows_that_are_not_smoothed_have_and_never_none() -> None:
+    assert 9 < smoothed_ratio(tables_of(50.0, stddev=20.0), ratio=10.0) <= 10
+    assert 3 < smoothed_ratio(tables_of(4.0, stddev=5000.0), ratio=10.0) < 7  # noise tells nothing: anywhere in between
+    assert 0 < smoothed_ratio(tables_of(0.0, stddev=20.0), ratio=10.0) < 0.5
+    assert smoothed_ratio([], ratio=10.0) == 10

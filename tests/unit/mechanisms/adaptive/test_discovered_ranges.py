@@ -14,6 +14,7 @@ from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP
 from synthdp.privacy.neighbors import Adjacency
 from synthdp.schema.columns import DISCOVERED, Integer
+from synthdp.schema.weights import Weight
 
 DECLARED = Integer(0, 31)
 FOUND = replace(DECLARED, source=DISCOVERED)
@@ -51,6 +52,12 @@ def test_a_declared_range_keeps_its_ends():
     filled = {0: 20, 5: 500, 12: 400, 30: 24}
     assert weights(DECLARED, filled)[[0, 30]].sum() > 0
     assert weights(FOUND, {}).sum() == weights(DECLARED, {}).sum()
+
+
+def test_classes_of_a_weight_end_where_its_rows_do():
+    rows = weights(Weight(1, 2000), {8: 500, 9: 400, 13: 24, 15: 18})
+    assert rows[10:].tolist() == [0] * 6
+    assert rows[8:10].sum() == pytest.approx(942)
 
 
 def test_bins_of_a_discovered_range_are_split_twice_as_readily():

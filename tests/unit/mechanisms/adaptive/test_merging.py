@@ -105,20 +105,18 @@ def test_the_cells_of_a_coarser_axis_are_found_and_those_of_a_crossing_one_are_n
 
 
 def test_merged_candidates_are_pairs_that_were_not_measured_and_that_have_fewer_cells_so():
-    sizes = {(0, 1): 100, (0, 2): 20, (0, 3): 20, (1, 2): 100, (0, 1, 2): 500}
+    sizes = {(0, 1): 100, (0, 2): 20, (3, 4): 20, (1, 2): 20, (0, 1, 2): 500}
     candidates = [Candidate(c, Relation(0.0, 100.0), np.full(k, 5.0)) for c, k in sizes.items()]
-    groups = {
-        (0, 2): (np.arange(10) // 5, np.arange(2)),
-        (0, 3): (np.arange(10), np.arange(2)),
-        (1, 2): (np.arange(10) // 5, np.arange(10)),
-    }
-    found = with_merged(candidates, lambda clique, _: groups[clique], lambda _, level: 0.5 / level, [(0, 1)])
+    groups = [np.arange(10) // 5, np.arange(10) // 2, np.arange(2), np.arange(10), np.arange(2)]
+    found = with_merged(
+        candidates, lambda clique, _: tuple(groups[j] for j in clique), lambda _, level: 0.5 / level, [(0, 1)]
+    )
     assert found[: len(candidates)] == candidates
     new = found[len(candidates) :]
     assert [(candidate.clique, candidate.level) for candidate in new] == [((0, 2), 1), ((1, 2), 1)]
     assert all(0 < candidate.relation.distance < 100.0 for candidate in new)
     assert [candidate.noise for candidate in new] == [0.5, 0.5]
-    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [25.0] * 20]
+    assert [candidate.expected.tolist() for candidate in new] == [[25.0] * 4, [10.0] * 10]
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.05])

@@ -59,7 +59,7 @@ def test_numbers_come_out_as_round_as_they_are(release):
     synthetic = release.sample(ROWS, random_state=1)
     assert whole(synthetic["years"]) == pytest.approx(0.95, abs=0.06)
     assert whole(synthetic["loan"] / 100) > 0.95
-    assert whole(synthetic["score"] * 100) < 0.05
+    assert whole(synthetic["score"] * 100) < 0.09  # 4.4 standard deviations of the noise of a class
     assert [m.queries.domain.names for m in release.measurements if _cuts_leaves(m, release)] == [
         ("years", "loan", "score")
     ]

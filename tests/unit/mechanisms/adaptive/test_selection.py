@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from synthdp.distribution.junction_tree import TreePlanner
+from synthdp.mechanisms.adaptive import selection
 from synthdp.mechanisms.adaptive.energies import MEAN_ABS, Relation
 from synthdp.mechanisms.adaptive.selection import Candidate, Planner, divided
 from synthdp.mechanisms.allocation import BudgetAllocation
@@ -119,6 +120,19 @@ def test_a_gain_is_between_nothing_and_the_distance_and_falls_with_noise(error, 
     one = candidate((0, 1), error, cells=cells)
     assert -1e-9 <= one.gain(2 * stddev) <= one.gain(stddev) <= error * (1 + 1e-9)
     assert one.gain(1e-9) == pytest.approx(error, abs=1e-4)
+
+
+def test_many_candidates_gain_together_what_each_gains(monkeypatch):
+    monkeypatch.setattr(selection, "FEW_CELLS", 20)  # so that some are asked one by one
+    rng = np.random.default_rng(0)
+    some = [
+        Candidate((0, i), Relation(rng.random(), 50 * rng.random()), 20 * rng.random(k), noise=noise, margins=3.0)
+        for i, (k, noise) in enumerate([(4, 1.0), (30, 0.7), (20, 0.6), (1, 1.0), (25, 1.0)], 1)
+    ]
+    for stddev in (0.1, 4.0, 60.0):
+        together = selection._Together.of(some)
+        np.testing.assert_allclose(together.gains(stddev), [one.gain(stddev) for one in some], rtol=1e-12)
+        assert together.pay(stddev).tolist() == [one.pays(stddev) for one in some]
 
 
 def test_the_gain_is_what_the_best_linear_estimate_takes_off_the_error():

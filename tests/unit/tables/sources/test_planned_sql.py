@@ -71,7 +71,7 @@ def test_a_column_that_no_database_encodes_is_named(tmp_path: Path) -> None:
     [
         (["--sql", "nosuch"], "must be"),
         (["--sql", "duckdb", "--privacy-unit", "who", "--max-rows-per-unit", "0"], "max_rows_per_unit"),
-        (["--rows", "100", "--privacy-unit", "who"], "goes with --sql"),
+        (["--rows", "100", "--privacy-unit", "who"], "works with --sql only"),
         ([], "Missing option '--rows'"),
     ],
 )

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -150,9 +151,8 @@ def test_the_integers_of_other_databases_are_too(open_: Callable[[pd.DataFrame],
 
 
 def test_a_file_of_a_database_is_a_url(tmp_path: Any) -> None:
-    with sqlite3.connect(tmp_path / "t.sqlite") as kept:
-        as_sqlite(table_of()).backup(kept)
-    kept.close()
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as kept, closing(as_sqlite(table_of())) as made:
+        made.backup(kept)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.from_df(table_of()).create("t")
     expected = sums_of(FrameSource(table_of()))
@@ -568,3 +568,31 @@ def test_decimals_and_dates_of_a_driver_are_read_as_those_of_a_dataframe() -> No
     assert links._of_objects([dt.date(2020, 1, 1)], None) == [dt.date(2020, 1, 1)]
     assert links._of_objects([1, 2**70], None) == [1, 2**70]
     assert links._of_objects([1, None], None).to_pylist() == [1, None]
+
+
+KILLED = """
+import sys
+from synthdp import SqlSource
+from synthdp import Integer
+source = SqlSource(sys.argv[1], query="SELECT x FROM (SELECT 1 AS x, pg_sleep(300)::text AS slept) AS s WHERE slept = ''")
+list(source.blocks({"x": Integer(0, 9)}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["url", "url of an engine"])
+def test_a_client_that_is_killed_leaves_no_query_running(postgres: Server, way: str) -> None:
+    def running() -> int:
+        with psycopg.connect(postgres.url()) as connection:
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            ((found,),) = connection.execute(asked).fetchall()
+        return int(found)
+
+    def waited(until: int) -> bool:
+        return any(running() == until or time.sleep(0.2) for _ in range(100))
+
+    client = subprocess.Popen([sys.executable, "-c", KILLED, DOORS[way](postgres)])
+    assert waited(1)
+    client.kill()
+    client.wait()
+    assert waited(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ SCHEMA = sd.DatabaseSchema(
 def door(request: pytest.FixtureRequest, postgres: Server, tmp_path: Path) -> Any:
     """A database with three tables, by each way in."""
     if request.param == "sqlite":
-        with sqlite3.connect(tmp_path / "t.sqlite") as connection:
+        with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection, connection:
             for statement in TABLES:
                 connection.execute(statement.format(""))
         yield f"sqlite:///{tmp_path}/t.sqlite"
@@ -120,7 +121,7 @@ def test_two_tables_are_read_at_one_moment(postgres: Server) -> None:
 
 def test_the_tables_that_were_read_are_not_written_to(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for prefix in ("", "made_"):
             for statement in TABLES[:2]:
                 connection.execute(statement.format(prefix))
@@ -153,6 +154,7 @@ def test_a_pickled_release_tells_nothing_of_the_connection_that_was_read() -> No
     database = sd.DatabaseSchema({"persons": SCHEMA.tables["persons"]}, ())
     several = sd.DatabaseRelease(schema=database, epsilon=1.0).fit({"persons": source})
     assert str(id(connection)).encode() not in pickle.dumps(several)
+    connection.close()
 
 
 def test_a_draft_of_a_database_has_its_relations_and_of_a_folder_its_tables(tmp_path: Path) -> None:
@@ -164,6 +166,7 @@ def test_a_draft_of_a_database_has_its_relations_and_of_a_folder_its_tables(tmp_
     with pytest.warns(DraftWarning, match="READ OFF THE TABLE"):
         drafted = sd.draft(sd.SqlDatabase(connection, ["persons", "visits"]), at_most={"visits": 3})
     assert drafted.relations == (sd.Relation("persons", "visits", key="id", at_most=3),)
+    connection.close()
     assert list(drafted.tables["persons"]) == ["sex"]
     pd.DataFrame({"id": range(100), "sex": ["f", "m"] * 50}).to_csv(tmp_path / "persons.csv", index=False)
     pd.DataFrame({"id": range(100), "year": 2010 + np.arange(100) % 10}).to_csv(tmp_path / "visits.csv", index=False)

@@ -1,0 +1,91 @@
+"""Days that end on a single day that many rows have, as contracts that are cut at the last day of the books.
+
+Days between two columns are drawn before the second day, which then follows but for a few days.  How long a cut contract
+runs says only when it began: a law of the days alone has too few that reach the day of the cut.  Here the law of the days
+is that of rows that end elsewhere, and rows that end on such a day come besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.domain.grid_rules_across import Barrier
+from synthdp.domain.histories import Layout
+
+Key = tuple[int, str]
+"""Position of a table, and an attribute."""
+
+LEAST = 1e-300
+"""Below it a weight is none.  A numerical tolerance."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DaysToHeaps:
+    """Single days that are cells of their own, and the days that lead there.
+
+    Parameters
+    ----------
+    barrier
+        Which second days are possible, given the first day and the days between.
+    single
+        (cells of the second day,) which are single days.
+    possible
+        (cells of the first day, cells of the days, cells of the second day) as the barrier says.
+    """
+
+    barrier: Barrier
+    single: BoolArray
+    possible: BoolArray
+
+    @property
+    def days(self) -> Key:
+        """The days between."""
+        return self.barrier.table, self.barrier.days
+
+    @property
+    def second(self) -> Key:
+        """The second day."""
+        return self.barrier.table, self.barrier.attribute
+
+    def logarithms(self, likely: FloatArray, first: IntArray, group: IntArray, related: FloatArray) -> FloatArray:
+        """Return what is added to the logarithms of the days, (rows, cells of the days).
+
+        How many more rows there are, for each that ends elsewhere, as some end on single days; 0 where none ends elsewhere.
+
+        Parameters
+        ----------
+        likely
+            (rows, cells of the second day) how likely they are, whatever the days.
+        first, group
+            (rows,) cell of the first day, and group of periods.
+        related
+            (groups of periods, cells of the days, cells of the second day) how many times as likely they are together.
+        """
+        found = np.zeros((len(first), self.possible.shape[1]))
+        place = first * len(related) + group
+        for here in np.unique(place):
+            mine = np.flatnonzero(place == here)
+            times = self.possible[here // len(related)] * related[here % len(related)]
+            there, elsewhere = (likely[mine] @ (times * some).T for some in (self.single, ~self.single))
+            found[mine] = np.where(elsewhere > LEAST, np.log1p(there / np.maximum(elsewhere, LEAST)), 0.0)
+        return found
+
+
+def days_to_heaps(layout: Layout, barriers: Iterable[Barrier]) -> Mapping[Key, DaysToHeaps]:
+    """Return by table and days the single second days that are cells of their own, beside cells of several days."""
+    found = {}
+    for barrier in barriers:
+        if not barrier.days:
+            continue
+        axis = layout.axis(barrier.table, barrier.attribute)
+        regular = np.arange(axis.size) < axis.regular
+        single = regular & (axis.width == 1)
+        if single.any() and (single < regular).any():
+            size = layout.axis(barrier.table, barrier.days).size
+            possible = barrier.possible.reshape(-1, size, axis.size)
+            found[barrier.table, barrier.days] = DaysToHeaps(barrier, single, possible)
+    return found
