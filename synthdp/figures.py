@@ -78,8 +78,9 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Seq
     """
     widths = [max(map(len, column)) for column in zip(heads[1:], *(row[1:] for row in rows), strict=True)]
     most = max(WIDTH - 4 - sum(widths) - 2 * len(widths), LEAST_NAME)
-    names = [wrap(row[0], most, break_long_words=False, break_on_hyphens=False) or [""] for row in rows]
-    first = max([len(heads[0]) - 2, *(len(part) + 2 * (i > 0) for name in names for i, part in enumerate(name))])
+    layout: Any = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
+    names = [wrap(row[0], most, **layout) or [""] for row in rows]
+    first = max([len(heads[0]) - 2, *(len(part) for name in names for part in name)])
 
     def line(cells: Sequence[str]) -> str:
         sides = ["<" if j in left else ">" for j in range(1, len(cells) + 1)]
@@ -87,7 +88,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Seq
 
     lines = [f"  {heads[0]:<{first + 2}}{line(heads[1:])}".rstrip()]
     for (head, *rest), row in zip(names, rows, strict=True):
-        lines += [f"    {head:<{first}}{line(row[1:])}".rstrip(), *(f"      {part}" for part in rest)]
+        lines += [f"    {head:<{first}}{line(row[1:])}".rstrip(), *(f"    {part}" for part in rest)]
     return lines
 
 

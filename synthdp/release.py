@@ -135,7 +135,8 @@ class Release(Generic[OutputT_co]):
         if error is None:
             return self
         note = (
-            f"SALVAGED: {what} failed ({type(error).__name__}); the release was made from the noisy answers without it"
+            f"SALVAGED: {what} failed ({type(error).__name__}), so the release was made without this step, "
+            "from the noisy answers alone"
         )
         _warn_of_salvage(note)
         return replace(self, receipt=self.receipt.noted(note))

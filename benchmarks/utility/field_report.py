@@ -39,8 +39,10 @@ SHORT = ("three_way", "ks", "smooth", "auc", "cpu_seconds", "peak_mb")
 LARGER_IS_BETTER = {"auc"}
 README_WORDS = (
     "means of the runs; smaller is better, except for AUC. The first error is the mean total variation distance to the real "
-    "rows, the second the mean Kolmogorov-Smirnov distance, the third the worst of 10 000 averages; AUC is that of a model "
-    "trained on the synthetic rows, on real ones."
+    "rows, the second the mean Kolmogorov-Smirnov distance of the numeric columns, the third the largest "
+    "error of 10 000 averages of smooth functions of the rows. AUC is that of a model "
+    'trained on the synthetic rows and tested on real ones. "With our correction": two faults of a '
+    "package that these methods use are mended."
 )
 """What the head of README's table means.  A text."""
 MEANING = {
@@ -274,7 +276,7 @@ def _number(value: float) -> str:
 
 def _shown(method: str) -> str:
     """Return a method's name as tables show it: what was mended is the sampler that the method depends on."""
-    return method.replace(", repaired", ", a fault mended by us")
+    return method.replace(", repaired", ", with our correction")
 
 
 def _bold(text: str, yes: bool) -> str:

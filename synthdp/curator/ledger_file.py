@@ -48,7 +48,7 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
 )
 _STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
 """The statements that bring a file of each earlier version to this one.  A convention."""
-_CLOSED = "cannot be opened: check the folder and its permissions"
+_CLOSED = "cannot be opened: check that its folder exists, that you may write there, and that the name is not too long"
 """What is said of a file that cannot be opened."""
 
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -126,7 +126,9 @@ class LedgerFile:
         try:
             sync_folder(self.place.resolve().parent)
         except OSError:
-            raise LedgerError(f"ledger '{self.path}' cannot be synced to disk: check its folder") from None
+            raise LedgerError(
+                f"ledger '{self.path}' cannot be written to disk: check that its folder exists and that the disk is not full"
+            ) from None
 
     def _version(self, db: sqlite3.Connection) -> int | None:
         """Return the version of the file, ``None`` if it is empty; rows are fetched, for an open cursor keeps a lock."""
@@ -134,10 +136,13 @@ class LedgerFile:
         if not tables:
             return None
         if not {"meta", "spends"} <= tables:
-            raise LedgerError(f"ledger '{self.path}' is not a synthdp ledger")
+            raise LedgerError(f"ledger '{self.path}' is not a synthdp ledger: give another path")
         (version,) = db.execute("SELECT version FROM meta").fetchone() or (0,)
         if version not in range(1, VERSION + 1):
-            raise LedgerError(f"ledger '{self.path}' has version {version}; this synthdp reads 1 to {VERSION}")
+            raise LedgerError(
+                f"ledger '{self.path}' has version {version}; this synthdp reads 1 to {VERSION}: install "
+                "the synthdp that wrote it, or a newer one"
+            )
         return int(version)
 
 
@@ -155,7 +160,7 @@ def _trouble(error: sqlite3.Error) -> str:
     if code in _LOCKED:
         return "is locked by another process: try again"
     if code in _FOREIGN:
-        return "is not a synthdp ledger"
+        return "is not a synthdp ledger, or is damaged: give another path, or restore the file from a copy"
     if code == sqlite3.SQLITE_CANTOPEN:
         return _CLOSED
     return "cannot be written: check space and permissions"

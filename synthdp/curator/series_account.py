@@ -65,7 +65,8 @@ class SeriesAccount:
             first, now = json.loads(str(record["terms"])), json.loads(text)
             changed = ", ".join(name for name in {**first, **now} if first.get(name) != now.get(name))
             raise PrivacyError(
-                f"not as at the start of this series: {changed}; pass the values of the start again, or start a new series"
+                f"this series was started with other values of {changed}: pass the same values as then, "
+                "or start a new series"
             )
         return record["secret"].tobytes()
 

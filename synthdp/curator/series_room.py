@@ -482,8 +482,8 @@ class SeriesRoom:
                 raise PrivacyError("queries must be the queries that the plan of the series was made for")
             if int(multiplier) * first * norms.l2 > float(moves) * (1 + ROUNDING):
                 raise PrivacyError(
-                    "a query moves by more between neighbouring tables than the plan of the series assumed: ask the "
-                    "queries of the plan"
+                    "a query has a larger sensitivity than the one at its place in the plan of the series: ask the queries "
+                    "that the plan was made for"
                 )
 
     def _questions(self, period: int) -> list[str]:

@@ -71,7 +71,10 @@ class PrivateState:
         try:
             sealed = self._path(name).read_bytes()
         except OSError as error:
-            raise FormatError(f"the private state of the series cannot be read ({error.strerror})") from None
+            raise FormatError(
+                f"the series' private file '{self._path(name)}' cannot be read ({error.strerror}): "
+                "restore the series' folder from a copy, or start a new series"
+            ) from None
         try:
             with np.load(io.BytesIO(self._opened(sealed)), allow_pickle=False) as arrays:
                 return {one: arrays[one] for one in arrays.files if one.startswith(starting)}

@@ -45,9 +45,15 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
     if query.k != 1:
         raise ParameterError("ask a sparse-vector session one query at a time")
     if DENOMINATOR % query.denominator:
-        raise ParameterError(f"the denominator of a watched query ({query.denominator}) must divide {DENOMINATOR}")
+        raise ParameterError(
+            "the weights of a query of a sparse-vector session must be whole multiples of "
+            f"1/{DENOMINATOR}, not of 1/{query.denominator}: round them"
+        )
     if table.adjacency.sensitivity(query).linf > query.denominator * table.adjacency.rows:
-        raise ParameterError("one row must move a watched query by at most 1: scale its values to the range 0..1")
+        raise ParameterError(
+            "one row must change the answer of a query of a sparse-vector session by at most 1: scale "
+            "its weights to the range 0 to 1"
+        )
     return int(table.exact(query)[0]) * (DENOMINATOR // query.denominator)
 
 

@@ -53,8 +53,8 @@ WRONG_CELL = (
 VERDICTS = {
     "good": f"in counts over two columns at most {100 * ACCURATE:g} of 100 rows are in a wrong cell",
     "fair": (
-        f"in single columns at most {100 * POOR:g} of 100 rows have a wrong value; relations between columns are less "
-        "accurate"
+        f"in counts over one column at most {100 * POOR:g} of 100 rows are in a wrong cell; relations "
+        "between columns are less accurate"
     ),
     "weak": "only single columns are learned, and no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
@@ -179,7 +179,7 @@ class Plan:
         lines += [*text_table(heads, rows), *entry("wrong cell", WRONG_CELL)]
         hardest = sorted(self.by_column.items(), key=lambda pair: -pair[1])[:HARDEST]
         lines += text_table(
-            ("least accurate columns", "rows of 100 with a wrong value"),
+            ("least accurate columns", "rows of 100 in a wrong cell"),
             [(name, f"{100 * error:.2g}") for name, error in hardest],
         )
         if self.power:

@@ -166,8 +166,8 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     """
     if not 0 < norms.l1**2 <= k * norms.l2_squared:
         raise SensitivityError(
-            f"an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared} cannot belong to one change "
-            f"of {k} numbers: give each as an exact whole number"
+            f"no vector of {k} whole numbers has an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared}: "
+            "correct the sensitivities of the query"
         )
     if norms.linf >= LARGEST_WHOLE:
         raise SensitivityError(

@@ -50,7 +50,7 @@ class Adjacency:
         object.__setattr__(self, "tables", tuple((str(name), int(rows)) for name, rows in self.tables))
         if self.tables and (self.unit is None or self.rows != 1):
             raise ParameterError(
-                "neighbours over several tables need the key of a person as unit, and one record per person"
+                "neighbours over several tables need unit= the key of a person, and rows=1, one record per person"
             )
         if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:
             raise ParameterError("with a privacy_unit and max_rows_per_unit above 1, neighbors must be 'add_remove'")

@@ -230,6 +230,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
     parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
     odds = "" if receipt.odds is None else f" {odds_in_words(receipt.odds).capitalize()}."
     noise = "; ".join(card["noise"])
+    unit = f"One unit is {card['unit_of_privacy']}. Neighbours are {card['neighbouring_tables']}."
     assumed = " ".join(f"{line[:1].upper()}{line[1:]}." for line in receipt.assumptions)
     synthetic = (
         "The synthetic table is drawn from a model that was fitted to noisy counts, which is post-processing. Standard "
@@ -240,7 +241,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
         ("The promise", "Is the guarantee a formal one?", f"Yes: {card['definition']}."),
         ("The privacy parameter", "Which values do ε and δ have, and what do they mean?", f"{parameters}.{odds}"),
         ("The variant", "Which definition, and is δ small?", f"{card['definition']}: {parameters}."),
-        ("The unit of privacy", "Whom does one unit cover?", f"{card['unit_of_privacy']}; {card['neighbouring_tables']}."),
+        ("The unit of privacy", "Whom does one unit cover?", unit),
         ("Composition", "How do several answers add up?", f"{COMPOSITION} Ledger: {receipt.record}."),
         ("Post-processing", "What is done after the noise?", POST),
         ("Mechanisms", "Which mechanism, and how is sensitivity bounded?", f"{release.mechanism}; {noise}. {BOUNDED}"),

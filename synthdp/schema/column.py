@@ -319,7 +319,7 @@ def check_column(name: str, column: object) -> None:
     where = f"column {name!r}"
     if not isinstance(column, Column):
         known = ", ".join(kind.__name__ for kind in COLUMN_TYPES.values())
-        hint = " (did you mean to call it?)" if isinstance(column, type) else ""
+        hint = f", and not a class: write {column.__name__}(...)" if isinstance(column, type) else ""
         raise SchemaError(f"{where}: the type must be one of {known}{hint}")
     column.check(where)
     if not isinstance(column.nullable, bool):

@@ -203,7 +203,9 @@ class TableFormat:
         FormatError
             If it has another shape.
         """
-        unlike = FormatError("a table format must name a library and its column types")
+        unlike = FormatError(
+            "the file is damaged, so load another copy: the format of its table must name a library and its column types"
+        )
         with instead_of(KeyError, TypeError, ValueError, AttributeError, say=unlike):
             dtypes = tuple((str(name), str(dtype)) for name, dtype in document["dtypes"])
             arrow = tuple((str(name), str(one)) for name, one in document.get("arrow", ()))
@@ -258,7 +260,10 @@ def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     """Return the error for a column that a type cannot hold."""
-    return FormatError(f"column {name!r} cannot be made of type {dtype}: {error}")
+    return FormatError(
+        f"column {name!r} cannot be made of type {dtype}, its type in the table: {error}; give the column "
+        "another type in the table, or change its declaration"
+    )
 
 
 def arrow_types(source: Source) -> Mapping[str, str]:

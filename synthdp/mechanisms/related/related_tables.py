@@ -138,7 +138,10 @@ class RelatedTables(HasPrivacyCost):
     def __post_init__(self) -> None:
         whole("particles", self.particles, least=50)
         if len(self.sweeps) != 2 or min(self.sweeps) < 1:
-            raise ParameterError("sweeps must be two whole numbers of at least 1")
+            raise ParameterError(
+                "sweeps, how often the fit goes over all noisy tables in its first and its last stage, "
+                "must be two whole numbers of at least 1"
+            )
 
     def prepare(self, curator: Curator) -> None:
         """Raise an error if the declared rules contradict each other, so that no rows could obey them.

@@ -86,7 +86,7 @@ def type_named(name: str) -> Any:
     if found := _DICTIONARY.fullmatch(name):
         values, indices = type_named(found["values"]), type_named(found["indices"])
         return pa.dictionary(indices, values, ordered=found["ordered"] == "1")
-    with instead_of(ValueError, say=FormatError("there is no such type, or it is a nested one")):
+    with instead_of(ValueError, say=FormatError(f"pyarrow has no type {name!r}, or its values are lists or records")):
         return pa.type_for_alias(name)
 
 
@@ -137,7 +137,7 @@ def values_of(column: Column, raw: RawColumn, name: str) -> Any:
     """Return a raw column as an array of the type of that name."""
     kind = type_named(name)
     unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
-    with instead_of(*unfit, say=FormatError("a column of this type cannot hold the declared values")):
+    with instead_of(*unfit, say=FormatError(f"values of {kind} are not of the kind that the schema declares")):
         if pa.types.is_dictionary(kind):
             return _dictionary(column, raw, kind)
         if isinstance(raw, Labels):
@@ -283,7 +283,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
         exact = casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)
         return pa.array(exact, kind)
-    raise FormatError("a column of this type can hold none of the declared levels")
+    raise FormatError(f"{kind} holds none of the declared levels")
 
 
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
@@ -323,14 +323,14 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
         return pa.array(casting.texts(column, raw), kind)
     if types.is_temporal(kind):
         return _times(column, raw, kind)
-    raise FormatError("a column of this type cannot hold the declared values")
+    raise FormatError(f"values of {kind} are not of the kind that the schema declares")
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     """Return raw times as an array of a type; raise FormatError if the type holds another quantity."""
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
-        raise FormatError("a column of this type cannot hold the declared values")
+        raise FormatError(f"values of {kind} are not of the kind that the schema declares")
     resolution = "D" if pa.types.is_date(kind) else kind.unit
     ticks, missing = casting.ticks(column, raw, resolution), casting.nulls(raw)
     if pa.types.is_date64(kind):

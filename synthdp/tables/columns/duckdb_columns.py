@@ -60,13 +60,13 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
     """Return a raw column as an Arrow array, and the type of DuckDB to cast it to."""
     if name == "ENUM":
         if not isinstance(raw, Labels):
-            raise FormatError("the column is an ENUM, whose values are levels, and the schema declares no levels")
+            raise FormatError("ENUM holds levels alone, and the schema declares no levels for this column")
         levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels, column))
         return arrow_columns.values_of(column, raw, "string"), f"ENUM({levels})"
     found = _DECIMAL.fullmatch(name)
     arrow = f"decimal128({found['precision']}, {found['scale']})" if found else _ARROW.get(name)
     if arrow is None:
-        raise FormatError("DuckDB has no such type, or the type is nested")
+        raise FormatError(f"DuckDB has no type {name!r}, or its values are lists or records")
     return arrow_columns.values_of(column, raw, arrow), name
 
 

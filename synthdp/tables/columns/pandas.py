@@ -215,8 +215,11 @@ def dtype_named(name: str) -> Any:
         If this pandas knows no such type.
     """
     found = _STRING.fullmatch(name)
-    missing = instead_of(ImportError, say=FormatError("the type needs pyarrow: pip install 'synthdp[arrow]'"))
-    with missing, instead_of(TypeError, ValueError, SyntaxError, say=FormatError("this pandas has no such type")):
+    missing = instead_of(ImportError, say=FormatError(f"the type {name} needs pyarrow: pip install 'synthdp[arrow]'"))
+    with (
+        missing,
+        instead_of(TypeError, ValueError, SyntaxError, say=FormatError(f"this version of pandas has no type {name!r}")),
+    ):
         if found and found["name"] == "string":
             return pd.StringDtype(found["storage"])
         if found:
@@ -253,7 +256,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
             return pd.array(casting.levels_as_float(levels), dtype=dtype)
         case "b" if not isinstance(dtype, pd.SparseDtype):
             return pd.array(casting.levels_as_bool(levels), dtype=dtype)
-    raise FormatError("a column of this type can hold none of the declared levels")
+    raise FormatError(f"{dtype} holds none of the declared levels")
 
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
@@ -268,7 +271,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
         plain = casting.objects(column, raw) if column.cells is None else casting.texts(column, raw)
         return np.fromiter((np.nan if one is None else one for one in plain), dtype=object, count=len(plain))
     if isinstance(dtype, pd.SparseDtype):
-        raise FormatError("a sparse column cannot be written: make the column dense")
+        raise FormatError("a column with a sparse type cannot be made: make it dense, with column.sparse.to_dense()")
     masked = not isinstance(dtype, np.dtype)
     match dtype.kind:
         case "i" | "u":
@@ -286,7 +289,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
             return moments.dt.tz_localize("UTC").astype(dtype).array
         case "M" | "m":
             return _times(column, raw, dtype.name)
-    raise FormatError("pandas cannot make a column of this type")
+    raise FormatError(f"values of {dtype} are not of the kind that the schema declares")
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
@@ -294,7 +297,7 @@ def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
     dtype = np.dtype(name)
     resolution = np.datetime_data(dtype)[0]
     if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
-        raise FormatError("a column of this type cannot hold the declared values")
+        raise FormatError(f"values of {dtype} are not of the kind that the schema declares")
     values = casting.ticks(column, raw, resolution)
     times = values.view(dtype)
     times[casting.nulls(raw)] = np.array("NaT", dtype)

@@ -85,7 +85,7 @@ def type_named(name: str, levels: list[Any]) -> Any:
             return pl.Duration(resolution)
         case "Decimal", {"precision": precision, "scale": scale}:
             return pl.Decimal(int(precision), int(scale))
-    raise FormatError("polars has no such type, or the type is nested")
+    raise FormatError(f"polars has no type {name!r}, or its values are lists or records")
 
 
 def read(series: pl.Series, column: Column) -> RawColumn:
@@ -112,7 +112,7 @@ def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
     """Return a raw column as a series of the type of that name."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(
-        pl.exceptions.PolarsError, say=FormatError("a column of this type cannot hold the declared values")
+        pl.exceptions.PolarsError, say=FormatError(f"values of {kind} are not of the kind that the schema declares")
     ):
         if isinstance(raw, Labels):
             return _levels(column, raw.levels, kind).gather(
@@ -137,7 +137,10 @@ def _labels_of(series: pl.Series) -> Labels:
 
 def _things(series: pl.Series, column: Column) -> RawColumn:
     """Return values of a nested type, or times of day, as labels: as Arrow reads them, for polars may panic."""
-    with instead_of(ImportError, say=FormatError("an identifier of this type needs pyarrow: pip install pyarrow")):
+    with instead_of(
+        ImportError,
+        say=FormatError("fresh identifiers in a column of this type need pyarrow: pip install 'synthdp[arrow]'"),
+    ):
         from synthdp.tables.columns import arrow as arrow_columns
 
         return arrow_columns.read(series.to_arrow(), column)
@@ -207,7 +210,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
         values = [*casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)]
     else:
-        raise FormatError("a column of this type can hold none of the declared levels")
+        raise FormatError(f"{kind} holds none of the declared levels")
     return pl.Series([*values, None], dtype=kind)
 
 
@@ -240,7 +243,7 @@ def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     """Return raw times as a series of a type; raise FormatError if the type holds another quantity."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
-        raise FormatError("a column of this type cannot hold the declared values")
+        raise FormatError(f"values of {kind} are not of the kind that the schema declares")
     resolution: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, resolution))
     if resolution == "D":

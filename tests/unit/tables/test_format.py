@@ -151,7 +151,7 @@ def test_undeclared_columns_are_checked_by_their_kind(column):
     "document", [{}, {"library": "pandas"}, {"library": "pandas", "dtypes": 5}, {"dtypes": [["a"]], "library": 1}]
 )
 def test_a_document_of_another_shape_is_refused(document):
-    with pytest.raises(FormatError, match=r"^a table format must name a library and its column types$"):
+    with pytest.raises(FormatError, match="the format of its table"):
         TableFormat.from_document(document)
 
 
