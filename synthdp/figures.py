@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 
