@@ -102,7 +102,7 @@ def test_a_new_file_whose_folder_cannot_be_synced_records_nothing(tmp_path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", broken)
-        with pytest.raises(LedgerError, match=r"l\.sqlite' cannot be synced"):
+        with pytest.raises(LedgerError, match=r"l\.sqlite' cannot be written to disk"):
             Ledger(tmp_path / "l.sqlite").reserve("t", PureDP(0.5), what="x")
     assert Ledger(tmp_path / "l.sqlite").entries() == []
 

@@ -117,7 +117,7 @@ BAD = {
     "no mapping": (lambda: Schema([("a", Boolean())]), "columns must map names to columns, not be of type list"),
     "name": (lambda: Schema({1: Boolean()}), "column names must be texts, not int"),
     "class": (lambda: Schema({"a": Boolean}),
-              f"column 'a': the type must be one of {', '.join(TYPES)} (did you mean to call it?)"),
+              f"column 'a': the type must be one of {', '.join(TYPES)}, and not a class: write Boolean(...)"),
     "order": (lambda: Schema({"age": Integer(5, 2)}), "column 'age': lower (5) must be below upper (2)"),
     "equal": (lambda: Schema({"x": Continuous(5.0, 5.0)}), "column 'x': lower (5.0) must be below upper (5.0)"),
     "one bound": (lambda: Schema({"a": Continuous(None, 1)}), "column 'a': lower and upper must be given together"),
