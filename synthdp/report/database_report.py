@@ -118,8 +118,8 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
         facts=[
             f"{'' if public else 'about '}{model.rows:,} rows of {model.schema.root}",
             f"{len(model.schema.tables)} tables",
-            release.mechanism,
-            f"release {fingerprint}",
+            f"mechanism: {release.mechanism}",
+            f"fingerprint of the release: {fingerprint}",
         ],
         tables=tables,
         relations=relations,

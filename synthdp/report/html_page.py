@@ -266,8 +266,8 @@ def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> li
     return [
         f"{'' if public else 'about '}{model.rows:,} row{'s' * (model.rows != 1)}",
         f"{columns:,} column{'s' * (columns != 1)}",
-        release.mechanism,
-        f"release {fingerprint}",
+        f"mechanism: {release.mechanism}",
+        f"fingerprint of the release: {fingerprint}",
     ]
 
 

@@ -87,7 +87,11 @@ class ShownRelation:
         if self.partly:
             return "only for its linear part"
         narrow = self.high - self.low <= 2 * NARROW * self.association
-        return "yes, with release.analyse" if narrow and self.low > 0 else "with wide intervals"
+        return (
+            "yes, with the intervals of release.analyse"
+            if narrow and self.low > 0
+            else "yes, but its intervals are wide"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class ColumnVerdict:
         """Return the reason of the verdict in one sentence."""
         if self.word == "unknown":
             return "the release does not say how much noise is in it"
-        said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows would need another value"
+        said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows would need another value to make its counts right"
         return (
             f"{said}; about {100 * self.lost:.2g} % of the values were outside what was declared" if self.lost else said
         )

@@ -125,7 +125,8 @@ def test_verdicts_are_better_with_more_budget_and_in_words() -> None:
     assert "and 8 more" in lines[0]
     assert all(any(one.name in line for line in lines[1:]) for one in verdicts)
     assert ColumnVerdict(name="a", word="poor", error=0.3, lost=0.49).in_words() == (
-        "about 30 of 100 rows would need another value; about 49 % of the values were outside what was declared"
+        "about 30 of 100 rows would need another value to make its counts right; about 49 % of the "
+        "values were outside what was declared"
     )
     assert "does not say" in ColumnVerdict(name="a", word="unknown", error=math.nan, lost=0.0).in_words()
 
