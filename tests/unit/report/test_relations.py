@@ -106,7 +106,7 @@ def test_whole_relations_with_narrow_intervals_are_good_enough_for_inference() -
         return ShownRelation(columns=("a", "b"), association=0.3, **settings).for_inference
 
     assert said(low=0.26, high=0.34).startswith("yes")
-    assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "with wide intervals"
+    assert said(low=0.2, high=0.4) == said(low=0.0, high=0.1) == "yes, but its intervals are wide"
     assert said(measured=False).startswith("no")
     assert "linear" in said(low=0.26, high=1.0, partly=True)
 
