@@ -5,6 +5,7 @@ Post-processing of noisy counts; `one_ways` asks for them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.domain.axis import Axis
 from synthdp.measurements import beyond_noise
+from synthdp.mechanisms.adaptive.separate_bins import NoisyHistogram
 from synthdp.mechanisms.adaptive.sizes import far_beyond, filled_range
-from synthdp.mechanisms.adaptive.smoothing import estimated
+from synthdp.mechanisms.adaptive.smoothing import estimated_each
 from synthdp.schema.columns import DISCOVERED
 
 FILLED = 2.5
@@ -65,25 +67,6 @@ class OneWay:
         starts[self.axis.cells[::-1]] = self.axis.starts[::-1]
         return self.first.cells[np.searchsorted(self.first.starts, starts, side="right") - 1]
 
-    def pooled(self, counts: FloatArray, stddev: float, *, total: float) -> OneWay:
-        """Return the estimate after the first histogram was measured a second time: both are averaged by precision.
-
-        Parameters
-        ----------
-        counts
-            (first.size,) its second noisy counts.
-        stddev
-            Standard deviation of their noise, in rows.
-        total
-            Estimated number of rows.
-        """
-        precision = self.stddev**-2 + stddev**-2
-        both = (self.counts / self.stddev**2 + counts / stddev**2) / precision
-        misfits = float(max(both[~self.first.releasable].sum(), 0.0)) if self.misfits > 0 else 0.0
-        mass = _estimated(self.first, both, precision**-0.5, total=max(total - misfits, 1.0))
-        weights = self._divided(mass)
-        return replace(self, weights=weights, counts=both, stddev=precision**-0.5, misfits=misfits)
-
     def redistributed(self, counts: FloatArray) -> OneWay:
         """Return the column with other counts in the first histogram, such as counts drawn towards public knowledge.
 
@@ -96,9 +79,9 @@ class OneWay:
         """
         mass = np.where(self.first.releasable, np.maximum(counts, 0.0), 0.0)
         mass = mass * (float(self.weights.sum()) / max(float(mass.sum()), 1e-300))
-        return replace(self, weights=self._divided(mass), counts=counts)
+        return replace(self, weights=self.divided(mass), counts=counts)
 
-    def _divided(self, mass: FloatArray) -> FloatArray:
+    def divided(self, mass: FloatArray) -> FloatArray:
         """Divide ``mass``, the rows in each bin of the first histogram, among its leaves, (leaves,).
 
         They get rows in proportion to their old weights, evenly if these are 0.
@@ -143,33 +126,6 @@ class ColumnTree:
     misfits: float
     steps: tuple[IntArray, ...] = ()
 
-    @classmethod
-    def of(
-        cls, axis: Axis, counts: FloatArray, stddev: float, *, total: float, columns: int,
-        steps: tuple[IntArray, ...] = (),
-    ) -> ColumnTree:  # fmt: skip
-        """Return the tree whose leaves are the bins of the first histogram.
-
-        Parameters
-        ----------
-        axis, counts, stddev
-            The histogram, as above.
-        total
-            Estimated number of rows.
-        columns
-            How many columns are measured with it: noise is to pass for a misfit in hardly any of them.
-        steps
-            Of a declared hierarchy, as above; the bins are the groups of the first.
-        """
-        grid = axis.grid
-        misfits = float(counts[~axis.releasable].sum())
-        misfits = misfits if misfits > beyond_noise(stddev, columns) else 0.0
-        regular = axis.starts < grid.regular
-        estimate = _estimated(axis, counts, stddev, total=max(total - misfits, 1.0))
-        starts = axis.starts[regular]
-        rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
-        return cls(axis, counts, stddev, rest, starts, np.append(starts[1:], grid.regular), rows, misfits, steps)
-
     def heavy(self, threshold: float) -> BoolArray:
         """Return which leaves are to be split, (leaves,).
 
@@ -212,23 +168,19 @@ class ColumnTree:
         fan
             As given to `parts`.
         """
-        starts, stops, rows, at = [], [], [], 0
-        for start, stop, leaf, chosen in zip(self.starts, self.stops, self.rows, split, strict=True):
-            if not chosen:
-                starts.append(int(start))
-                stops.append(int(stop))
-                rows.append(float(leaf))
-                continue
-            cuts = self._cuts(int(start), int(stop), fan)
-            inside = len(cuts) - 1
-            estimate = estimated(
-                counts[at : at + inside], stddev, total=float(leaf), neighbours=0 if self.steps else inside
-            )
-            at += inside
-            starts += cuts[:-1]
-            stops += cuts[1:]
-            rows += estimate.tolist()
-        return replace(self, starts=np.array(starts), stops=np.array(stops), rows=np.array(rows))
+        cuts = [
+            self._cuts(int(start), int(stop), fan) if chosen else [int(start), int(stop)]
+            for start, stop, chosen in zip(self.starts, self.stops, split, strict=True)
+        ]
+        inside = [len(one) - 1 for one, chosen in zip(cuts, split, strict=True) if chosen]
+        parts = np.split(counts[: sum(inside)], np.cumsum(inside)[:-1])
+        histograms = [
+            NoisyHistogram(part, stddev, float(leaf)) for part, leaf in zip(parts, self.rows[split], strict=True)
+        ]
+        found = iter(estimated_each(histograms, [0 if self.steps else many for many in inside]))
+        rows = [next(found) if chosen else [leaf] for leaf, chosen in zip(self.rows, split, strict=True)]
+        starts, stops = (np.array([end for one in cuts for end in one[ends]]) for ends in (slice(-1), slice(1, None)))
+        return replace(self, starts=starts, stops=stops, rows=np.concatenate(rows))
 
     def _cuts(self, start: int, stop: int, fan: int) -> list[int]:
         """Return the borders of the parts that a leaf is split into: start and end included, as grid indices.
@@ -251,25 +203,114 @@ class ColumnTree:
         return OneWay(fine, weights, axis, self.counts, self.stddev, self.misfits)
 
 
-def _estimated(axis: Axis, counts: FloatArray, stddev: float, *, total: float) -> FloatArray:
-    """Estimate the rows, (bins,), in a first histogram from its noisy counts.
+def first_trees(
+    axes: Sequence[Axis],
+    counts: Sequence[FloatArray],
+    stddev: float,
+    *,
+    total: float,
+    steps: Sequence[tuple[IntArray, ...]] | None = None,
+) -> list[ColumnTree]:
+    """Return for each column the tree whose leaves are the bins of its first histogram.
+
+    Parameters
+    ----------
+    axes
+        The bins of all columns that are measured together: noise is to pass for a misfit in hardly any of them.
+    counts
+        (bins,) noisy counts of each.
+    stddev
+        Standard deviation of the noise on each count, in rows.
+    total
+        Estimated number of rows.
+    steps
+        For each column the groups of its declared hierarchy, as `ColumnTree` has them; the bins are those of the first.
+    """
+    misfits = [float(one[~axis.releasable].sum()) for axis, one in zip(axes, counts, strict=True)]
+    misfits = [many if many > beyond_noise(stddev, len(axes)) else 0.0 for many in misfits]
+    totals = [max(total - many, 1.0) for many in misfits]
+    found = _estimated_each(axes, counts, [stddev] * len(axes), totals)
+    trees = []
+    for axis, one, estimate, many, step in zip(axes, counts, found, misfits, steps or [()] * len(axes), strict=True):
+        grid = axis.grid
+        regular = axis.starts < grid.regular
+        starts = axis.starts[regular]
+        rows, rest = estimate[: len(starts)], estimate[axis.size - int((~regular).sum()) :]
+        stops = np.append(starts[1:], grid.regular)
+        trees.append(ColumnTree(axis, one, stddev, rest, starts, stops, rows, many, step))
+    return trees
+
+
+def pooled_each(
+    columns: Sequence[OneWay], counts: Sequence[FloatArray], stddev: float, *, total: float
+) -> list[OneWay]:
+    """Return the estimates after the first histograms were measured a second time: both are averaged by precision.
+
+    Parameters
+    ----------
+    columns
+        What the first time said.
+    counts
+        (first.size,) second noisy counts of each.
+    stddev
+        Standard deviation of their noise, in rows.
+    total
+        Estimated number of rows.
+    """
+    precisions = [one.stddev**-2 + stddev**-2 for one in columns]
+    both = [
+        (one.counts / one.stddev**2 + again / stddev**2) / precision
+        for one, again, precision in zip(columns, counts, precisions, strict=True)
+    ]
+    misfits = [
+        float(max(pooled[~one.first.releasable].sum(), 0.0)) if one.misfits > 0 else 0.0
+        for one, pooled in zip(columns, both, strict=True)
+    ]
+    stddevs = [precision**-0.5 for precision in precisions]
+    mass = _estimated_each([one.first for one in columns], both, stddevs, [max(total - many, 1.0) for many in misfits])
+    return [
+        replace(one, weights=one.divided(rows), counts=pooled, stddev=noise, misfits=many)
+        for one, rows, pooled, noise, many in zip(columns, mass, both, stddevs, misfits, strict=True)
+    ]
+
+
+def _estimated_each(
+    axes: Sequence[Axis], counts: Sequence[FloatArray], stddevs: Sequence[float], totals: Sequence[float]
+) -> list[FloatArray]:
+    """Estimate the rows, (bins,), in the first histogram of each column from its noisy counts.
 
     0 in bins that are never released or seem empty.
+    """
+    filled = [_filled(*one) for one in zip(axes, counts, stddevs, strict=True)]
+    neighbours = [
+        int((some & (axis.starts < axis.grid.regular)).sum()) if axis.grid.ordered else 0
+        for axis, some in zip(axes, filled, strict=True)
+    ]
+    histograms = [
+        NoisyHistogram(one[some], noise, total)
+        for one, some, noise, total in zip(counts, filled, stddevs, totals, strict=True)
+    ]
+    found = []
+    for some, rows in zip(filled, estimated_each(histograms, neighbours), strict=True):
+        found.append(np.zeros(len(some)))
+        found[-1][some] = rows
+    return found
+
+
+def _filled(axis: Axis, counts: FloatArray, stddev: float) -> BoolArray:
+    """Return which bins of a first histogram, (bins,), may hold rows.
 
     Empty ends of a discovered range, and of the classes of a survey weight, are cut off: far above the largest weight,
     a few rows of noise would stand for many people.
     """
-    filled, neighbours = axis.releasable.copy(), 0
+    filled = axis.releasable.copy()
     if axis.grid.ordered:
         values = axis.starts < axis.grid.regular
         if axis.column.source == DISCOVERED or axis.column.class_ends():
             filled[values] &= ~_empty_ends(counts[values], stddev)
         else:
             filled &= ~far_beyond(axis, counts, stddev)
-        neighbours = int((filled & values).sum())
-    rows = np.zeros(axis.size)
-    rows[filled] = estimated(counts[filled], stddev, total=total, neighbours=neighbours)
-    return rows
+    return filled
 
 
 def _empty_ends(counts: FloatArray, stddev: float) -> BoolArray:

@@ -13,6 +13,7 @@ from synthdp.curator import Curator
 from synthdp.domain.domain import Domain
 from synthdp.fit.graphical.consistency import centred
 from synthdp.fit.out_of_domain import merged_tables, pooled_repeats
+from synthdp.mechanisms.adaptive.column_tree import pooled_each
 from synthdp.mechanisms.adaptive.knowledge import Knowledge
 from synthdp.mechanisms.adaptive.optimum import Optimum
 from synthdp.mechanisms.adaptive.selection import Batch, Candidate
@@ -209,10 +210,8 @@ def measure_one_ways_again(known: Knowledge, account: Curator) -> Knowledge:
     queries = one_ways(Domain(tuple(column.first for column in known.columns)))
     part, left = known.left.take(known.left.share)
     found = account.measure(queries, spend=part.loss, step="one-way marginals, again")
-    columns = tuple(
-        column.pooled(np.asarray(counts, np.float64), found.stddev, total=known.total)
-        for column, counts in zip(known.columns, queries.split(found.answers), strict=True)
-    )
+    counts = [np.asarray(one, np.float64) for one in queries.split(found.answers)]
+    columns = tuple(pooled_each(known.columns, counts, found.stddev, total=known.total))
     refinements = tuple(
         refinement.reweighted(column.weights) for refinement, column in zip(known.refinements, columns, strict=True)
     )

@@ -22,7 +22,7 @@ from synthdp.domain.axis import Axis
 from synthdp.domain.domain import Domain, axis_of
 from synthdp.domain.grid import grid_of
 from synthdp.measurements import Measurements
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
+from synthdp.mechanisms.adaptive.column_tree import OneWay, first_trees
 from synthdp.mechanisms.adaptive.sizes import cut_by_size
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import ROUNDING
@@ -158,13 +158,9 @@ class OneWayTree:
         answers = [first]
         if stddev > 0:
             total = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
-        trees = [
-            ColumnTree.of(
-                axis, np.asarray(counts, np.float64), first.stddev, total=total, columns=len(schema),
-                steps=self.steps(axis.column),
-            )
-            for axis, counts in zip(domain.axes, queries.split(first.answers), strict=True)
-        ]  # fmt: skip
+        counts = [np.asarray(one, np.float64) for one in queries.split(first.answers)]
+        steps = [self.steps(column) for column in schema.values()]
+        trees = first_trees(domain.axes, counts, first.stddev, total=total, steps=steps)
         deep_stddev = budget.table_stddev(deeper) if self.levels > 1 else math.inf
         thresholds = [deep_stddev * self.least_heavy(column) for column in schema.values()]
         for level in range(2, self.levels + 1):

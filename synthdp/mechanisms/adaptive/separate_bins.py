@@ -9,16 +9,15 @@ this would be the projection on the simplex.  Post-processing of noisy answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
-from scipy.optimize import brentq
+from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtr
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import BoolArray, FloatArray, IntArray
 from synthdp.queries.contingency import project_to_simplex
 
 STEPS = 40
@@ -44,6 +43,9 @@ MOST_ODDS, NEAR = 20.0, 1e-12
 Numerical tolerances.
 """
 
+UNLIKELY = 1e-14
+"""A component of the prior is left out of a bin's posterior if its probability there is smaller.  A tolerance."""
+
 RARE = -600.0
 """Log of a probability below which a truncated normal tail is computed in logs, since dividing would underflow.  A
 numerical tolerance.
@@ -53,6 +55,29 @@ MOST_BINS, FINENESS = 256, 64
 """With more bins than MOST_BINS, bins share one posterior if asinh(count / stddev) agrees to 1 / FINENESS. A safety
 limit of time, and a tolerance.
 """
+
+MOST_AT_ONCE = 1 << 22
+"""Histograms are estimated together as long as their posteriors have fewer numbers than this: 32 MB.  A safety limit of
+memory.
+"""
+
+
+class NoisyHistogram(NamedTuple):
+    """Noisy counts of the bins of one column.
+
+    Parameters
+    ----------
+    counts
+        (k,) noisy counts.
+    stddev
+        Standard deviation of their noise, > 0.
+    total
+        Number of rows, > 0.
+    """
+
+    counts: FloatArray
+    stddev: float
+    total: float
 
 
 class SeparateBins(NamedTuple):
@@ -70,129 +95,61 @@ class SeparateBins(NamedTuple):
     evidence: FloatArray
 
 
-def separate_bins(counts: FloatArray, stddev: float, *, total: float) -> SeparateBins:
-    """Estimate counts of unrelated bins (levels, or values far apart) by empirical Bayes with a sparse prior.
+def separate_and_heaped_bins(histograms: Sequence[NoisyHistogram]) -> list[tuple[SeparateBins, SeparateBins]]:
+    """Estimate the counts of unrelated bins (levels, or values far apart) twice, by empirical Bayes with sparse priors.
+
+    The first prior has exponential laws; the second has normal laws, too, for filled bins that hold about as much as
+    each other.  Histograms are independent of each other: many at once only take less time than one by one.
+    """
+    classed = [_Classes.of(one) for one in histograms]
+    batches = _batches(classed)
+    found = {
+        i: both for places in batches for i, both in zip(places, _estimates([classed[i] for i in places]), strict=True)
+    }
+    return [found[i] for i in range(len(histograms))]
+
+
+class _Classes(NamedTuple):
+    """A histogram in standard deviations of its noise, its bins in classes that share a posterior.
 
     Parameters
     ----------
-    counts
-        (k,) noisy counts.
-    stddev
-        Standard deviation of their noise, > 0.
-    total
-        Number of rows, > 0.
-    """
-    return _Posteriors.of(counts, stddev, total=total, heaps=False).estimates()[0]
-
-
-def separate_and_heaped_bins(counts: FloatArray, stddev: float, *, total: float) -> tuple[SeparateBins, SeparateBins]:
-    """Estimate the counts of bins twice: as `separate_bins` does, and with a prior that suits bins of similar size.
-
-    The second adds normal laws to the prior, for filled bins that hold about as much as each other.  Parameters as
-    above.
-    """
-    posteriors = _Posteriors.of(counts, stddev, total=total, heaps=True)
-    separate, heaped = posteriors.estimates(len(posteriors.tails) // 2, len(posteriors.tails))
-    return separate, heaped
-
-
-class _Posteriors(NamedTuple):
-    """Posterior of every bin's count under each component of the prior, in standard deviations of the noise.
-
-    Parameters
-    ----------
-    counts, total
+    histogram
         As given.
-    noisy, rows
-        The same in stddevs.
+    noisy
+        (k,) its noisy counts, in standard deviations.
+    rows
+        Number of rows, in standard deviations.
     y, which, held
         (c,) counts that stand for all, (k,) which of them stands for each, and (c,) how many bins each stands for.
-    density
-        (laws + 1, c) logarithm of the density of each count against its density in an empty bin; empty ones come first.
-    places
-        (c, places) counts, increasing.
-    tails
-        (laws, c, places) the chance that a bin's count is larger, under each law but the first.
     """
 
-    counts: FloatArray
-    total: float
+    histogram: NoisyHistogram
     noisy: FloatArray
     rows: float
     y: FloatArray
     which: IntArray
     held: FloatArray
-    density: FloatArray
-    places: FloatArray
-    tails: FloatArray
 
     @classmethod
-    def of(cls, counts: FloatArray, stddev: float, *, total: float, heaps: bool) -> _Posteriors:
-        """Compute the posteriors under exponential components, and, if ``heaps``, under normal ones, too."""
-        noisy, rows = counts / stddev, total / stddev
+    def of(cls, histogram: NoisyHistogram) -> _Classes:
+        """Divide by the noise, and form classes if there are many bins."""
+        noisy, rows = histogram.counts / histogram.stddev, histogram.total / histogram.stddev
         y, which = _classes(noisy)
-        held = np.bincount(which, minlength=len(y)).astype(np.float64)
-        sizes = np.asarray(0.5 * 2.0 ** np.arange(2 + max(0, math.ceil(math.log2(rows)))), np.float64)
-        density, centre, spread = _exponential(y, sizes)
-        if heaps:
-            others = _normal(y, sizes)
-            density, centre, spread = (np.vstack(both) for both in zip((density, centre, spread), others, strict=True))
-        cut = log_ndtr(centre / spread)
-        density = np.vstack([np.zeros(len(y)), density + cut])
-        start = np.maximum(y - REACH, 0.0)
-        places = start[:, None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[:, None]
-        tails = (centre[:, :, None] - places) / spread[:, :, None]
-        rare = cut < RARE
-        some = log_ndtr(tails[rare]) - cut[rare][:, None]
-        ndtr(tails, out=tails)  # takes half of the time of its logarithm
-        tails /= np.exp(np.maximum(cut, RARE))[:, :, None]
-        tails[rare] = np.exp(some)
-        np.minimum(tails, 1.0, out=tails)
-        return cls(counts, total, noisy, rows, y, which, held, density, places, tails)
+        return cls(histogram, noisy, rows, y, which, np.bincount(which, minlength=len(y)).astype(np.float64))
 
-    def estimates(self, *laws: int) -> list[SeparateBins]:
-        """Estimate the counts once for each number in ``laws``, with a prior of that many first components.
+    @property
+    def laws(self) -> int:
+        """How many exponential laws the prior has: their means are 1/2, 1, 2, ... up to the number of rows."""
+        return 2 + max(0, math.ceil(math.log2(self.rows)))
 
-        Default: all.
-        """
-        densities = [self.density[: many + 1] for many in laws or (len(self.tails),)]
-        tops = [density.max(axis=0) for density in densities]
-        priors = _priors([np.exp(one - top) for one, top in zip(densities, tops, strict=True)], self.held)
-        return [self._estimate(*prior, top) for prior, top in zip(priors, tops, strict=True)]
-
-    def _estimate(self, chances: FloatArray, likelihood: FloatArray, top: FloatArray) -> SeparateBins:
-        """Estimate the counts from each component's probability, (laws, c), and each class's likelihood, (c,).
-
-        Likelihoods are relative to e^top.
-        """
-        beyond = np.einsum("lc,lcp->cp", chances[1:], self.tails[: len(chances) - 1])
-        found = _common_quantile(self.places, beyond, self.held, self.rows)[self.which]
+    def estimate(self, quantiles: FloatArray, evidence: FloatArray) -> SeparateBins:
+        """Return the estimate from each class's posterior quantile and evidence, both (c,)."""
+        found = quantiles[self.which]
         moved = np.where(found > 0, np.maximum(found + self.noisy - self.y[self.which], 0.0), 0.0)
-        held_now = float(moved.sum())
-        some = held_now > 0
-        estimate = moved * (self.total / held_now) if some else project_to_simplex(self.counts, self.total)
-        return SeparateBins(estimate, (top + np.log(likelihood))[self.which])
-
-
-def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the likelihood and posterior of counts under exponential laws of these means, in stddevs of the noise.
-
-    Returns
-    -------
-    The logarithm of their density against the one in empty bins, before the posterior is cut off at 0, (laws, k); and the
-    posterior, a normal law so cut off: its centre, (laws, k), and its standard deviation, (laws, 1).
-    """
-    centre = y - 1 / means[:, None]
-    density = 0.5 * (centre**2 + math.log(2 * math.pi)) - np.log(means)[:, None]
-    return density, centre, np.ones((len(means), 1))
-
-
-def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them."""
-    mean = means[:, None]
-    variance = (HEAP * mean) ** 2
-    density = 0.5 * (y**2 - (y - mean) ** 2 / (1 + variance) - np.log1p(variance))
-    return density, (y * variance + mean) / (1 + variance), np.sqrt(variance / (1 + variance))
+        held_now, (counts, _, total) = float(moved.sum()), self.histogram
+        rows = moved * (total / held_now) if held_now > 0 else project_to_simplex(counts, total)
+        return SeparateBins(rows, evidence[self.which])
 
 
 def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -206,72 +163,203 @@ def _classes(noisy: FloatArray) -> tuple[FloatArray, IntArray]:
     return np.sinh(code / FINENESS), which
 
 
-def _priors(likelihoods: Sequence[FloatArray], held: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Fit the component weights of several mixture priors at once, by expectation-maximization.
+def _batches(classed: Sequence[_Classes]) -> Iterator[list[int]]:
+    """Yield the numbers of histograms that are estimated together: of as many laws, and about as many classes."""
+    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for i, one in enumerate(classed):
+        alike[one.laws, (len(one.y) - 1).bit_length()].append(i)
+    for (laws, bits), members in alike.items():
+        most = max(1, MOST_AT_ONCE // (2 * laws * 2**bits * PLACES))
+        yield from (members[first : first + most] for first in range(0, len(members), most))
+
+
+def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, SeparateBins]]:
+    """Yield the two estimates of each of m histograms that have as many laws."""
+    m, c, laws = len(classed), max(len(one.y) for one in classed), classed[0].laws
+    y, held = np.zeros((2, m, c))  # classes that are missing hold no bins
+    for i, one in enumerate(classed):
+        y[i, : len(one.y)], held[i, : len(one.y)] = one.y, one.held
+    sizes = 0.5 * 2.0 ** np.arange(laws)
+    both = zip(_exponential(y, sizes), _normal(y, sizes), strict=True)
+    density, centre, spread = (np.concatenate(pair, axis=1) for pair in both)
+    cut = log_ndtr(centre / spread)
+    density = np.concatenate([np.zeros((m, 1, c)), density + cut], axis=1)
+    used = np.ones((2, m, 2 * laws + 1), np.bool_)
+    used[0, :, laws + 1 :] = False  # the first prior has no normal laws
+    each = np.where(used[..., None], density, -np.inf)
+    top = each.max(axis=2)
+    chances, likelihood = _priors(np.exp(each - top[:, :, None]), held, used)
+    start = np.maximum(y - REACH, 0.0)
+    places = start[..., None] + np.linspace(0, 1, PLACES) * (np.maximum(y, 0.0) + REACH - start)[..., None]
+    beyond = _chances_beyond(places, chances[:, :, 1:], centre, spread, cut)
+    rows = np.array([one.rows for one in classed])
+    found = _common_quantiles(np.broadcast_to(places, beyond.shape), beyond, held, rows)
+    evidence = top + np.log(likelihood)
+    for i, one in enumerate(classed):
+        size = len(one.y)
+        separate, heaped = (one.estimate(found[k, i, :size], evidence[k, i, :size]) for k in range(2))
+        yield separate, heaped
+
+
+def _exponential(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the likelihood and posterior of counts under exponential laws of these means, in stddevs of the noise.
+
+    Parameters
+    ----------
+    y
+        (m, c) counts.
+    means
+        (laws,).
+
+    Returns
+    -------
+    The logarithm of their density against the one in empty bins, before the posterior is cut off at 0, (m, laws, c); and
+    the posterior, a normal law so cut off: its centre and its standard deviation, (m, laws, c) each.
+    """
+    centre = y[:, None] - 1 / means[:, None]
+    density = 0.5 * (centre**2 + math.log(2 * math.pi)) - np.log(means)[:, None]
+    return density, centre, np.ones_like(centre)
+
+
+def _normal(y: FloatArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what `_exponential` does, under normal laws of these means and standard deviations `HEAP` times them."""
+    mean, y = means[:, None], y[:, None]
+    variance = (HEAP * mean) ** 2
+    density = 0.5 * (y**2 - (y - mean) ** 2 / (1 + variance) - np.log1p(variance))
+    centre = (y * variance + mean) / (1 + variance)
+    return density, centre, np.broadcast_to(np.sqrt(variance / (1 + variance)), centre.shape)
+
+
+def _priors(likelihoods: FloatArray, held: FloatArray, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Fit the component weights of many mixture priors at once, by expectation-maximization.
 
     Parameters
     ----------
     likelihoods
-        For each mixture, (laws, k) of each class of bins under each law, relative to the largest.
+        (..., laws, c) of each class of bins under each law, relative to the largest; 0 under laws that are not used.
     held
-        (k,) bins of each class.
+        (m, c) bins of each class.
+    used
+        (..., laws) whether a mixture has the law.
 
     Returns
     -------
-    For each, (laws, k) the chance of each law for each class of bins, and (k,) their likelihood.
+    (..., laws, c) the chance of each law for each class of bins, and (..., c) their likelihood.
     """
-    together, every = block_diag(*likelihoods), np.tile(held, len(likelihoods))
-    ends = np.cumsum([0, *map(len, likelihoods)])
-    bins = held.sum() + PSEUDO * np.diff(ends)  # what the shares of a mixture add up to before they are divided by it
-    sums = np.repeat(bins, np.diff(ends))
-    shares = 1 / np.repeat(np.diff(ends), np.diff(ends))
+    pseudo = PSEUDO * used
+    bins = held.sum(axis=-1)[:, None] + pseudo.sum(axis=-1, keepdims=True)  # so many there are with the pseudo-counts
+    shares = used / used.sum(axis=-1, keepdims=True)
     for _ in range(STEPS):
-        shares = (shares * (together @ (every / (shares @ together))) + PSEUDO) / sums
-    found = []
-    for mine, likelihood in zip(np.split(shares, ends[1:-1]), likelihoods, strict=True):
-        joint = (mine / mine.sum())[:, None] * likelihood
-        whole = joint.sum(axis=0)
-        found.append((joint / whole, whole))
-    return found
+        mixed = (shares[..., None, :] @ likelihoods)[..., 0, :]
+        shares = (shares * (likelihoods @ (held / mixed)[..., None])[..., 0] + pseudo) / bins
+    joint = shares[..., None] * likelihoods
+    whole = joint.sum(axis=-2)
+    return joint / whole[..., None, :], whole
 
 
-def _common_quantile(places: FloatArray, beyond: FloatArray, held: FloatArray, rows: float) -> FloatArray:
-    """Return each class's posterior quantile at one common level, chosen so that they sum to the number of rows, (k,).
-
-    These estimates have the least expected total variation distance.
+def _chances_beyond(
+    places: FloatArray, chances: FloatArray, centre: FloatArray, spread: FloatArray, cut: FloatArray
+) -> FloatArray:
+    """Return the chance that a bin's count is larger than each of some places, (mixtures, m, c, places).
 
     Parameters
     ----------
     places
-        (k, places) counts, increasing in even steps.
-    beyond
-        (k, places) the chance that a bin's count is larger, decreasing.
-    held
-        (k,) bins of each class.
-    rows
-        What they hold together.
+        (m, c, places) counts.
+    chances
+        (mixtures, m, laws, c) the chance of each law but that of empty bins.
+    centre, spread
+        (m, laws, c) of the posterior under each law, a normal law cut off at 0.
+    cut
+        (m, laws, c) logarithm of the part of it that is not cut off.
     """
-    last = places.shape[1] - 1
-    start, step = places[:, 0], (places[:, -1] - places[:, 0]) / last
-    chances, first = beyond.ravel(), np.arange(len(places)) * (last + 1)
-    ends = np.hstack([beyond, np.full((len(places), 1), -1.0)])  # no level is below the end
+    m, c, points = places.shape
+    likely = np.swapaxes((chances > UNLIKELY).any(axis=0), 1, 2)  # most laws are out of the question for most counts
+    i, k, law = np.nonzero(likely)
+    tails = (centre[i, law, k][:, None] - places[i, k]) / spread[i, law, k][:, None]
+    whole = cut[i, law, k]
+    rare = whole < RARE
+    some = log_ndtr(tails[rare]) - whole[rare][:, None]
+    ndtr(tails, out=tails)  # takes half of the time of its logarithm
+    tails /= np.exp(np.maximum(whole, RARE))[:, None]
+    tails[rare] = np.exp(some)
+    np.minimum(tails, 1.0, out=tails)
+    ends = np.append(0, np.cumsum(likely.sum(axis=2)))
+    size = (m * c, len(tails))
+    sums = [csr_array((one[i, law, k], np.arange(len(tails)), ends), shape=size) @ tails for one in chances]
+    return np.stack(sums).reshape(-1, m, c, points)
 
-    @cache  # both ends are looked at twice, and so is what is returned
-    def quantiles(log_odds: float) -> FloatArray:
-        """Return the quantile of this level of each class of bins, (k,)."""
-        level = 1 / (1 + math.exp(-log_odds))
-        after = (ends <= level).argmax(axis=1)
-        at = np.minimum(np.maximum(after, 1), last)
-        above, under = chances.take(first + at - 1), chances.take(first + at)
+
+def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return each class's posterior quantile at one common level of its histogram, (..., m, c).
+
+    The level is chosen so that the quantiles sum to the number of rows.  Such estimates have the least expected total
+    variation distance.
+
+    Parameters
+    ----------
+    places
+        (..., m, c, places) counts, increasing in even steps.
+    beyond
+        (..., m, c, places) the chance that a bin's count is larger, decreasing.
+    held
+        (m, c) bins of each class.
+    rows
+        (m,) what they hold together.
+    """
+    last = places.shape[-1] - 1
+    start, step = places[..., 0], (places[..., -1] - places[..., 0]) / last
+    ends = np.concatenate([beyond, np.full((*beyond.shape[:-1], 1), -1.0)], axis=-1)  # no level is below the end
+    chances, first = ends.ravel(), np.arange(start.size).reshape(start.shape) * (last + 2)
+
+    def quantiles(log_odds: FloatArray) -> FloatArray:
+        """Return the quantile of each class of bins at the level of its histogram, (..., m, c)."""
+        level = (1 / (1 + np.exp(-log_odds)))[..., None]
+        after = (ends <= level[..., None]).argmax(axis=-1)
+        at = first + np.minimum(np.maximum(after, 1), last)
+        above, under = chances.take(at - 1), chances.take(at)
         part = np.minimum(np.maximum((above - level) / np.maximum(above - under, 1e-300), 0.0), 1.0)
-        return np.where(after == 0, start, start + (at - 1 + part) * step)
+        return np.where(after == 0, start, start + (at - first - 1 + part) * step)
 
-    def too_many(log_odds: float) -> float:
-        """Return by how many rows the quantiles of this level are too many."""
-        return float(quantiles(log_odds) @ held) - rows
+    def too_many(log_odds: FloatArray) -> FloatArray:
+        """Return by how many rows the quantiles are too many, (..., m): the lower the level, the larger they are."""
+        return (quantiles(log_odds) * held).sum(axis=-1) - rows
 
-    if too_many(MOST_ODDS) >= 0:  # the lower the chance beyond a quantile, the larger it is
-        return quantiles(MOST_ODDS)
-    if too_many(-MOST_ODDS) <= 0:
-        return quantiles(-MOST_ODDS)
-    return quantiles(brentq(too_many, -MOST_ODDS, MOST_ODDS, xtol=NEAR))
+    return quantiles(_roots(too_many, np.full(start.shape[:-1], MOST_ODDS)))
+
+
+def _roots(function: Callable[[FloatArray], FloatArray], end: FloatArray) -> FloatArray:
+    """Return a root of each of many decreasing functions between -end and end, or the end that is nearer to one.
+
+    Chandrupatla (1997): inverse quadratic interpolation where that is safe, else bisection, of all at once.
+
+    Parameters
+    ----------
+    function
+        Takes an argument of each function and returns the values of all.
+    end
+        One for each function, > 0.
+    """
+    newest, other = -end, end.copy()
+    high, low = function(newest), function(other)
+    newest, other = np.where(low >= 0, other, newest), np.where(high <= 0, newest, other)
+    before, value = other.copy(), low.copy()
+    part = np.full(end.shape, 0.5)
+    while True:
+        at = newest + part * (other - newest)
+        found = function(at)
+        same = np.sign(found) == np.sign(high)
+        before, value = np.where(same, newest, other), np.where(same, high, low)
+        other, low = np.where(same, other, newest), np.where(same, low, high)
+        newest, high = at, found
+        other = np.where(high == 0, newest, other)
+        least = 0.5 * NEAR / np.maximum(np.abs(other - newest), NEAR)
+        if np.all(least >= 0.5):
+            return newest
+        with np.errstate(all="ignore"):  # where interpolation is not safe, its result is not taken
+            apart, share = (newest - other) / (before - other), (high - low) / (value - low)
+            inverse = high / (low - high) * value / (low - value) + (before - newest) / (other - newest) * high / (
+                value - high
+            ) * low / (value - low)
+            safe = (share**2 < apart) & ((1 - share) ** 2 < 1 - apart)
+        part = np.clip(np.where(safe, inverse, 0.5), least, 1 - least)

@@ -9,13 +9,14 @@ counts hardly change.  Post-processing of noisy answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
 from synthdp.arrays import FloatArray
-from synthdp.mechanisms.adaptive.separate_bins import separate_and_heaped_bins
+from synthdp.mechanisms.adaptive.separate_bins import NoisyHistogram, SeparateBins, separate_and_heaped_bins
 from synthdp.queries.contingency import project_to_simplex
 
 SPREADS = 2.0 ** np.arange(-1, 6)
@@ -82,9 +83,26 @@ def estimated(counts: FloatArray, stddev: float, *, total: float, neighbours: in
     -------
     (k,) estimated rows, >= 0, with sum ``total``.
     """
-    if len(counts) < LEAST_BINS or stddev < LEAST_NOISE * total:
-        return project_to_simplex(counts, total)
-    separate, heaps = separate_and_heaped_bins(counts, stddev, total=total)
+    return estimated_each([NoisyHistogram(counts, stddev, total)], [neighbours])[0]
+
+
+def estimated_each(histograms: Sequence[NoisyHistogram], neighbours: Sequence[int]) -> list[FloatArray]:
+    """Estimate many histograms as `estimated` does each; together they take less time."""
+    noisy = [
+        i for i, one in enumerate(histograms) if len(one.counts) >= LEAST_BINS and one.stddev >= LEAST_NOISE * one.total
+    ]
+    found = dict(zip(noisy, separate_and_heaped_bins([histograms[i] for i in noisy]), strict=True))
+    return [
+        _mean_of_all(one, *found[i], neighbours=many) if i in found else project_to_simplex(one.counts, one.total)
+        for i, (one, many) in enumerate(zip(histograms, neighbours, strict=True))
+    ]
+
+
+def _mean_of_all(
+    histogram: NoisyHistogram, separate: SeparateBins, heaps: SeparateBins, *, neighbours: int
+) -> FloatArray:
+    """Return the mean of the three estimates of a histogram, weighted by how likely its counts are under each."""
+    counts, stddev, total = histogram
     rows = [separate.rows, heaps.rows]
     evidence = [float(separate.evidence.sum()) + math.log(ODDS), float(heaps.evidence.sum())]
     if neighbours > LEAST_BINS:

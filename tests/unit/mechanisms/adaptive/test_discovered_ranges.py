@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from synthdp.domain.domain import axis_of
 from synthdp.mechanisms.adaptive.coarsening import coarsen
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree, OneWay
+from synthdp.mechanisms.adaptive.column_tree import OneWay, first_trees
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.privacy.loss import GaussianDP
@@ -25,7 +25,7 @@ def weights(column, filled, *, stddev=10.0):
     counts = np.zeros(axis.size)
     for bin_, rows in filled.items():
         counts[bin_] = rows
-    return ColumnTree.of(axis, counts, stddev, total=counts.sum(), columns=1).rows
+    return first_trees([axis], [counts], stddev, total=counts.sum())[0].rows
 
 
 def test_the_ends_of_a_discovered_range_that_noise_explains_hold_no_rows():
@@ -87,7 +87,7 @@ def test_a_discovered_range_has_finer_first_bins_only_where_an_average_one_would
         tree = suited(float(rows))
         noise = BudgetAllocation(GaussianDP(1.0), Adjacency()).table_stddev(0.01 / tree.deep**2)
         axis = axis_of("x", Integer(0, 32 * 32 - 1, source=DISCOVERED), bins=32)
-        flat = ColumnTree.of(axis, np.where(axis.releasable, rows / 32, 0), 1e-3, total=rows, columns=1)
+        flat = first_trees([axis], [np.where(axis.releasable, rows / 32, 0)], 1e-3, total=rows)[0]
         split = flat.heavy(noise * tree.least_heavy(FOUND)).any()
         assert first_bins(tree) == {True: 32, False: 128}[bool(split)]
     assert {first_bins(suited(100.0)), first_bins(suited(1e6))} == {32, 128}

@@ -18,7 +18,7 @@ from synthdp import (
     SyntheticRelease,
 )
 from synthdp.domain.domain import Domain
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree
+from synthdp.mechanisms.adaptive.column_tree import ColumnTree, first_trees
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.allocation import BudgetAllocation
 from synthdp.queries.marginals import one_ways as histogram
@@ -43,7 +43,7 @@ def measured(values: list[str], column: Categorical, *, tree: OneWayTree, budget
 def trees_of_tiny():
     """Every tree that some noise can make of the tiny column, and the leaves to be split: at least one, at both steps."""
     axis = LOUD.first_axis("x", TINY)
-    first = ColumnTree.of(axis, np.zeros(axis.size), 1.0, total=9.0, columns=1, steps=LOUD.steps(TINY))
+    first = first_trees([axis], [np.zeros(axis.size)], 1.0, total=9.0, steps=[LOUD.steps(TINY)])[0]
     for split in splits(first):
         yield first, split
         second = first.grown(split, np.zeros(first.parts(split, fan=LOUD.fan).size), 1.0, fan=LOUD.fan)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import synthdp as sd
 from synthdp.domain.domain import axis_of
-from synthdp.mechanisms.adaptive.column_tree import ColumnTree
+from synthdp.mechanisms.adaptive.column_tree import first_trees
 from synthdp.mechanisms.adaptive.one_ways import OneWayTree
 from synthdp.mechanisms.adaptive.sizes import far_beyond
 from synthdp.schema.columns import DISCOVERED
@@ -92,5 +92,5 @@ def test_all_rows_stay_where_bins_are_left_out(seed, upper):
     counts[
         int(axis.cells_of(axis.grid.points_of(np.array([axis.grid.steps // 4], np.uint64)).astype(np.uint32))[0])
     ] += 3000
-    tree = ColumnTree.of(axis, counts, STDDEV, total=3000.0, columns=1)
+    tree = first_trees([axis], [counts], STDDEV, total=3000.0)[0]
     assert tree.rows.sum() + tree.rest.sum() + tree.misfits == pytest.approx(3000)
