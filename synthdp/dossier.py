@@ -223,4 +223,6 @@ def _sign(key: Path, sums: Path) -> None:
     """Sign the checksums with a key; raise DataError, which quotes no key, if that fails."""
     done = subprocess.run(_signing(key, sums), check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603
     if done.returncode:
-        raise DataError(f"the checksums could not be signed with '{key}'")
+        raise DataError(
+            f"the checksums could not be signed with '{key}': give a private key of OpenSSH that ssh-keygen can read"
+        )

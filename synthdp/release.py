@@ -106,7 +106,7 @@ class Release(Generic[OutputT_co]):
         """
         found = self.output if isinstance(self.output, SyntheticModel) else getattr(self.output, "model", None)
         if not isinstance(found, SyntheticModel):
-            raise ParameterError(f"a release by {self.mechanism} holds no synthetic table")
+            raise ParameterError(f"a release by {self.mechanism} holds no synthetic table: ask it with answer()")
         return found
 
     @property

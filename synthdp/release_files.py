@@ -210,22 +210,29 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         if (folder / SERIES).is_file():
             raise FormatError(f"'{folder}' is a series of releases: open it with ReleaseSeries(path=...)") from None
-        raise FormatError(f"'{folder}' is not a readable release: {error.strerror or error}") from None
+        raise FormatError(
+            f"'{folder}' is not a readable release ({error.strerror or error}): give the path that save() wrote"
+        ) from None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise FormatError(f"'{folder / DOCUMENT}' is not valid JSON") from None
+        raise FormatError(f"'{folder / DOCUMENT}' is not valid JSON: load another copy") from None
     if not isinstance(document, dict) or "synthdp_release" not in document:
-        raise FormatError(f"'{folder / DOCUMENT}' is not a synthdp release")
+        raise FormatError(f"'{folder / DOCUMENT}' is not a synthdp release: give the path that save() wrote")
     version = document["synthdp_release"]
     if version not in VERSIONS or type(version) is not int:
         raise FormatError(
-            f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and {FORMS_VERSION}"
+            f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and "
+            f"{FORMS_VERSION}: install the synthdp that wrote it, or a newer one"
         )
     if document.get("arrays_sha256") != hashlib.sha256(content).hexdigest():
-        raise FormatError(f"'{folder / ARRAYS}' does not belong to its {DOCUMENT}: its checksum differs")
+        raise FormatError(
+            f"'{folder / ARRAYS}' is not the file that {DOCUMENT} was written with (another checksum): load another copy"
+        )
     if version == FORMS_VERSION and document.pop("content_sha256", None) != _content(document):
-        raise FormatError(f"'{folder / DOCUMENT}' was changed: its checksum differs")
+        raise FormatError(
+            f"'{folder / DOCUMENT}' was changed after it was written (another checksum): load another copy"
+        )
     try:
         return from_document(document, _unpack(content))
     except FormatError:
@@ -270,7 +277,9 @@ def _read(path: Path, most: int) -> bytes:
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
     """Raise FormatError if something is larger than ``most`` bytes."""
     if size > most:
-        raise FormatError(f"'{name}' is larger than the limit for a release ({most} bytes)")
+        raise FormatError(
+            f"'{name}' has more than {most:,} bytes, the limit of a release: it may be damaged, so load another copy"
+        )
 
 
 def _unpack(content: bytes) -> dict[str, AnyArray]:
@@ -284,7 +293,7 @@ def _unpack(content: bytes) -> dict[str, AnyArray]:
     except FormatError:
         raise
     except NO_ARRAYS:
-        raise FormatError(f"{ARRAYS} is not a valid array file") from None
+        raise FormatError(f"the file is damaged, so load another copy: {ARRAYS} is not a file of arrays") from None
 
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:

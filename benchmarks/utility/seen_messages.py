@@ -76,8 +76,8 @@ def call_of(frame: FrameType) -> str:
     return f"{_name_of(frame)}({', '.join(shown)})"
 
 
-def note(kind: str, message: str) -> list[tuple[str, int]]:
-    """Note where a message comes from and which call of the package led to it; return the places.
+def note(kind: str, message: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Note where a message comes from and which call of the package led to it; return the new places, and the innermost.
 
     A function that makes an error for several others is noted with the lines that call it, too.
     """
@@ -86,7 +86,7 @@ def note(kind: str, message: str) -> list[tuple[str, int]]:
         frame = frame.f_back
     package = str(ROOT / "synthdp")
     if frame is None or not frame.f_code.co_filename.startswith(package):
-        return []  # a test's own, or another package's
+        return [], []  # a test's own, or another package's
     places, outermost, typed, step = [], frame, "", ""
     while frame is not None:
         name, module = frame.f_code.co_name, str(frame.f_globals.get("__name__", ""))
@@ -109,21 +109,34 @@ def note(kind: str, message: str) -> list[tuple[str, int]]:
     fresh = [place for place in places if place not in SEEN]
     for depth, place in enumerate(fresh):
         SEEN[place] = {"kind": kind, **shown, "depth": depth + places.index(fresh[0])}
-    return fresh
+    return fresh, places[:1]
 
 
 def pytest_configure() -> None:
     """Listen to every error of the package and to every warning."""
     from synthdp.errors import SynthDPError
+    from synthdp.tables.refusals import _InsteadOf
 
     def noted(self: SynthDPError, *parts: Any) -> None:
         super(SynthDPError, self).__init__(*parts)
         kind, message, inner = type(self).__name__, str(parts[0]) if parts else "", sys.exc_info()[1]
-        self.noted_at = note(kind, message)  # type: ignore[attr-defined]
-        for place in getattr(inner, "noted_at", ()):  # an error whose text became a part of this one
-            if SEEN[place]["message"] in message:
+        self.new_at, self.noted_at = note(kind, message)  # type: ignore[attr-defined]
+        if self.noted_at and str(inner) and str(inner) in message:  # an error whose text became a part of this one
+            for place in getattr(inner, "noted_at", ()):
                 SEEN[place] |= {"kind": kind, "message": message}
 
+    begin, end = _InsteadOf.__init__, _InsteadOf.__exit__
+
+    def begun(self: Any, kinds: Any, say: Any) -> None:
+        begin(self, kinds, say)  # an error that was made and may never be raised is not seen yet
+        self.waiting = {place: SEEN.pop(place, None) for place in getattr(say, "new_at", ())}
+
+    def ended(self: Any, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, self._kinds):
+            SEEN.update({place: one for place, one in self.waiting.items() if one and place not in SEEN})
+        end(self, kind, error, trace)
+
+    _InsteadOf.__init__, _InsteadOf.__exit__ = begun, ended  # type: ignore[method-assign]
     warn = warnings.warn
 
     def warned(message: Any, category: Any = None, stacklevel: int = 1, **others: Any) -> None:

@@ -464,14 +464,18 @@ class AnswerEngine:
             raise ParameterError(f"column {name!r} has levels, which have no {what}: name a column of numbers")
         lengths = column.quantity == "length"
         if column.temporal and not (what == "mean" or (what == "sum" and lengths)):
-            raise ParameterError(f"column {name!r} holds {column.holds}, which have no {what}")
+            raise ParameterError(
+                f"column {name!r} holds {column.holds}, which have no {what}: name a column of numbers"
+            )
         return j, column
 
     def _quantile(self, question: Quantile) -> Answers:
         """Answer quantiles of a column with an order."""
         j, column = modelled_column(self.model, question.column)
         if has_labels(column) and not column.ordered:
-            raise ParameterError(f"column {question.column!r} has levels without order, which have no quantiles")
+            raise ParameterError(
+                f"column {question.column!r} has levels without order, which have no quantiles: name an ordered column"
+            )
         shares = np.array(question.q)
         _, there = numbers_of(column)
         own = None if question.by else self._own_condition(question.where, question.column)

@@ -471,7 +471,7 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
         allowed[name] = Allowed(mask & allowed[name].mask if name in allowed else mask)
     empty = [name for name, one in allowed.items() if not one.mask.any()]
     if empty:
-        raise ParameterError(f"no value of column {empty[0]!r} meets the condition")
+        raise ParameterError(f"no value of column {empty[0]!r} meets the condition: change the condition")
     return allowed
 
 

@@ -679,7 +679,9 @@ class Curator:
         """
         if self._ends is None:
             raise PrivacyError(
-                "give_up() needs an account that was opened from another account, to which the budget can return"
+                "give_up() returns the rest of a budget to the account that this one was opened from, "
+                "and it was opened from none: "
+                "call it on an account that Curator.account() opened"
             )
         early, ledger, entry = self._ends
         with self._vault.turn():

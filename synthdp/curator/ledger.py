@@ -330,7 +330,7 @@ class Ledger:
         held, text = self._held.get(int(number), (None, ""))
         if row is None or held is not number or row[1] != text:
             why = (
-                "the ledger has no such entry"
+                "the ledger has no such entry, so look up its number with entries()"
                 if row is None
                 else "only the account that reserved the entry may do so, and once"
             )
@@ -434,8 +434,9 @@ class Ledger:
     def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
         """Return the error for a spend that the cap's currency cannot state."""
         return LedgerError(
-            f"ledger '{self.path}' counts data set {dataset!r} in {type(cap).__name__}, in which {spend} cannot be "
-            "stated: state each spend in it, or use another data set name"
+            f"the cap of data set {dataset!r} in ledger '{self.path}' is a {type(cap).__name__}, and "
+            f"{spend} cannot be converted "
+            f"to one: give every loss as a {type(cap).__name__}, or use another data set name"
         )
 
     def _loss(self, text: str) -> PrivacyLoss:

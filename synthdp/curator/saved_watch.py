@@ -70,7 +70,9 @@ class SavedDraft:
         except FileExistsError:
             raise FormatError(f"'{self._folder}' holds a saved session already: choose another folder") from None
         except OSError as error:
-            raise FormatError(f"the session cannot be written to '{self._folder}' ({error.strerror})") from None
+            raise FormatError(
+                f"the session cannot be written to '{self._folder}' ({error.strerror}): choose another folder"
+            ) from None
         _sync_folder(self._folder)
 
     def discard(self) -> bool:
@@ -134,10 +136,13 @@ class SavedSession:
         if (folder / CONTINUED).exists():  # asked after reading: another process may take it while this one looks
             raise _continued(folder)
         if text is None or arrays is None:
-            raise FormatError(f"'{folder}' is not a saved session")
+            raise FormatError(f"'{folder}' is not a saved session: give the folder that save() wrote")
         document = _parsed(text)
         if document is None:  # said here, where no caught error remembers the text
-            raise FormatError(f"'{folder}' is not a saved session of version {VERSION}")
+            raise FormatError(
+                f"'{folder}' is not a saved session that this synthdp reads (version {VERSION}): continue "
+                "it with the synthdp that saved it, or open a new session"
+            )
         return cls(folder=folder, text=text, document=document, arrays=arrays)
 
     def claim(self) -> None:
@@ -157,7 +162,9 @@ class SavedSession:
         except (FileNotFoundError, FileExistsError):
             raise _continued(self.folder) from None
         except OSError as error:
-            raise FormatError(f"the session in '{self.folder}' cannot be continued ({error.strerror})") from None
+            raise FormatError(
+                f"the session in '{self.folder}' cannot be continued ({error.strerror}): make its folder writable"
+            ) from None
         if found != self.text:  # continued, deleted, and another saved there since it was read
             raise _continued(self.folder)
 

@@ -105,7 +105,9 @@ class PeriodRows(PrivateTable):
     def open(self) -> Source:
         """Say that there are rows, unless the table was closed."""
         if not self._open:
-            raise RoomClosedError("this period was added already, and its rows can no longer be read")
+            raise RoomClosedError(
+                "this period was added already, and its rows can no longer be read: add the next period"
+            )
         return _NO_SOURCE
 
     def rows(self) -> int:

@@ -104,7 +104,10 @@ class PrivateState:
             part.replace(path)
             sync_folder(self.folder)
         except OSError as error:
-            raise DataError(f"the private state of the series cannot be written ({error.strerror})") from None
+            raise DataError(
+                f"the private state of the series cannot be written ({error.strerror}): check the "
+                "permissions of the series' folder"
+            ) from None
 
     def drop(self, name: str) -> None:
         """Delete a record that is not needed any more."""
@@ -132,7 +135,10 @@ class PrivateState:
             self._make()
             handle = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DataError(f"the private state of the series cannot be written ({error.strerror})") from None
+            raise DataError(
+                f"the private state of the series cannot be written ({error.strerror}): check the "
+                "permissions of the series' folder"
+            ) from None
         try:
             _lock(handle)
             yield

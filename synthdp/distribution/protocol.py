@@ -84,7 +84,7 @@ def check_evidence(given: Evidence | None, shape: Sequence[int]) -> dict[int, Fl
     likelihoods: dict[int, FloatArray] = {}
     for column, weights in (given or {}).items():
         if not 0 <= column < len(shape):
-            raise ParameterError(f"given: column ({column}) must lie within the {len(shape)} columns")
+            raise ParameterError(f"given names column {column}, and the columns have the numbers 0 to {len(shape) - 1}")
         found = np.asarray(weights)
         if found.dtype.kind not in "bf" or found.shape != (shape[column],):
             raise ParameterError(f"given: evidence on column {column} must hold {shape[column]} booleans or numbers")
@@ -110,7 +110,7 @@ def impossible(given: Evidence) -> ImpossibleEvidenceError:
     """Return the error for evidence of probability 0; it names columns, never codes."""
     columns = ", ".join(str(column) for column in sorted(given))
     return ImpossibleEvidenceError(
-        f"given (columns {columns}) must have positive probability; it contradicts the distribution"
+        f"what is given for columns {columns} has probability 0 in the distribution: give other values"
     )
 
 

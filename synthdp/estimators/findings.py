@@ -104,10 +104,10 @@ def _undiscovered(found: Discovered) -> str | None:
 
 def _coarse(found: Discovered) -> str:
     """Return what a note says where noise hides most values."""
-    held = f"about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
+    held = f"only about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
     return (
-        f"values held by fewer than about {found.least:,.0f} rows are lost in the noise, and {held}; independent columns "
-        "with declared bounds and levels may be more accurate: declare them, or use more rows or a larger budget"
+        f"noise hides values that fewer than about {found.least:,.0f} rows hold, and {held}: declare bounds and levels, "
+        "or use more rows or a larger budget"
     )
 
 

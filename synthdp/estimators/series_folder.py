@@ -80,7 +80,10 @@ class SeriesFolder:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (self._format, VERSION):
-            raise FormatError(f"'{self._settings}' is not the settings file of a {self.kind} of version {VERSION}")
+            raise FormatError(
+                f"'{self._settings}' is not a settings file of a {self.kind} that this synthdp reads "
+                f"(version {VERSION}): restore the folder from a copy, or use the synthdp that wrote it"
+            )
         return found
 
     def begin(self, settings: Mapping[str, Any]) -> None:

@@ -306,7 +306,8 @@ class Draft:
         """
         if self.unreviewed:
             raise SchemaError(
-                f"column {self.unreviewed[0]!r} of {self._where} is a draft taken from the table: check it against public "
+                f"column {self.unreviewed[0]!r} of {self._where} was taken from the table and is not "
+                "reviewed: check it against public "
                 f"knowledge, then accept or change it, by draft.review({self.unreviewed[0]!r}) or `synthdp schema review`"
             )
         return self.schema

@@ -281,7 +281,10 @@ def number_of(text: str, *, whole: bool = False) -> int | float:
         bare = bare.replace(grouped[1], "")
     bare = bare.replace(" ", "").replace(",", ".")
     if _THOUSANDS.fullmatch(bare):
-        raise SchemaError(f"{text.strip()} can be read in two ways: write {bare.replace('.', '')}, or {bare}0.")
+        raise SchemaError(
+            f"{text.strip()} can be read in two ways: write {bare.replace('.', '')}, or {bare}0 if the "
+            "sign is a decimal point."
+        )
     if (found_whole := whole_number(bare)) is not None:
         return found_whole
     try:

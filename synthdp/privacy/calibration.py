@@ -171,7 +171,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
         )
     if norms.linf >= LARGEST_WHOLE:
         raise SensitivityError(
-            f"one unit can change an integer sum by {norms.linf}, which must be below {LARGEST_WHOLE}: lower "
+            f"one unit can change an integer sum by {norms.linf:.4g}, which must be below {LARGEST_WHOLE:.4g}: lower "
             "the resolution (whole steps per unit) or max_rows_per_unit"
         )
     if isinstance(loss, ApproxDP) and loss.delta > 0 and law is NoiseLaw.LAPLACE:
@@ -192,7 +192,9 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
                 better = NoiseLaw.LINF.distribution.stddev(norms.linf, k) < math.sqrt(2) * norms.l1  # at epsilon 1
                 law = NoiseLaw.LINF if better else NoiseLaw.LAPLACE
             if law not in plans:
-                raise ParameterError(f"{law} noise does not give pure epsilon-DP")
+                raise ParameterError(
+                    f"{law} noise gives no pure epsilon-DP: give a delta above 0, or take Laplace noise"
+                )
             return plans[law]()
         case ZCDP(rho):
             _only_gaussian(law)

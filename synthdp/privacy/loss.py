@@ -279,7 +279,7 @@ def from_document(document: dict[str, Any]) -> PrivacyLoss:
     try:
         return kinds[document["kind"]](**fields)
     except (KeyError, TypeError):
-        raise ParameterError("a saved privacy loss must have a known kind and the numbers of this kind") from None
+        raise ParameterError("the file is damaged, so load another copy: a privacy loss in it cannot be read") from None
 
 
 def _share(share: float) -> float:

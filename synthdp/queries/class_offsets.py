@@ -116,7 +116,7 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
     """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
-        raise ParameterError("only a column of numbers between two bounds has rounding classes")
+        raise ParameterError("only a column of numbers between two bounds can be divided into classes of round numbers")
     ends = edges_of(support, np.append(classes, grid_of(column).regular))
     return (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
 

@@ -232,8 +232,8 @@ class SparseConjunction:
         """
         if self.sparsity > MAX_SUPPORT:
             raise ParameterError(
-                f"the conjunction matches {self.sparsity} records, and at most {MAX_SUPPORT} can be listed: add "
-                "literals"
+                f"the conjunction matches {self.sparsity:.3g} records, and at most {MAX_SUPPORT} can be listed: add "
+                "literals, which are conditions on further columns"
             )
         keys = [BETWEEN.join(parts) for parts in itertools.product(*self.parts)]
         return Support(keys=keys, values=np.full(len(keys), DENOMINATOR, np.int64))

@@ -452,7 +452,8 @@ class DatabaseModel:
         axis = axis_at(self.layout, (table, column))
         if column == relation.order and axis.width.max() > 1:
             raise ParameterError(
-                f"given names {name!r}, the order of {table!r}, whose values are drawn in bins: name other columns"
+                f"given names {name!r}, the column that orders the rows of {table!r}, whose values are "
+                "drawn in bins: name other columns"
             )
         return i, column, place - 1
 

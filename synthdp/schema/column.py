@@ -204,7 +204,7 @@ class Column(ABC):
 
     def with_bounds(self, lower: float, upper: float) -> Column:
         """Return the column with bounds at or around two numbers, if they are open."""
-        raise SchemaError(f"a column of type {type(self).__name__} has no bounds ({lower}, {upper})")
+        raise SchemaError(f"a column of type {type(self).__name__} has no bounds: leave {lower} and {upper} out")
 
     def as_object(self, value: Any) -> object:
         """Return the number that stands for a value as Python's own object, as a column of objects has it."""
@@ -225,7 +225,7 @@ class Column(ABC):
 
     def with_spacing(self, spacing: Fraction) -> Column:
         """Return the column with one of `spacings` declared."""
-        raise SchemaError(f"a column of type {type(self).__name__} has no spacing ({spacing})")
+        raise SchemaError(f"a column of type {type(self).__name__} has no spacing: leave {spacing} out")
 
     def shown(self, value: Any) -> object:
         """Return the number that stands for a value as users know the value."""
@@ -319,7 +319,7 @@ def check_column(name: str, column: object) -> None:
     where = f"column {name!r}"
     if not isinstance(column, Column):
         known = ", ".join(kind.__name__ for kind in COLUMN_TYPES.values())
-        hint = f", and not a class: write {column.__name__}(...)" if isinstance(column, type) else ""
+        hint = ", such as Integer(0, 120)" if isinstance(column, type) else ""
         raise SchemaError(f"{where}: the type must be one of {known}{hint}")
     column.check(where)
     if not isinstance(column.nullable, bool):

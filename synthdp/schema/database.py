@@ -269,7 +269,8 @@ class DatabaseSchema:
             raise FormatError(f"{source} is not a database schema: it has no 'synthdp_database' version")
         if document["synthdp_database"] != VERSION:
             raise FormatError(
-                f"{source} has database version {document['synthdp_database']!r}; this synthdp reads {VERSION}"
+                f"{source} has database version {document['synthdp_database']!r}; this synthdp reads "
+                f"{VERSION}: install a newer one"
             )
         tables, relations, rules = document.get("tables"), document.get("relations", []), document.get("rules", [])
         if not isinstance(tables, dict) or not isinstance(relations, list) or not isinstance(rules, list):

@@ -307,7 +307,7 @@ def schema_text(path: str | PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise FormatError(f"schema file '{path}' is not UTF-8 text") from None
+        raise FormatError(f"schema file '{path}' is not UTF-8 text: save it in UTF-8") from None
     except OSError as error:
         raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
 

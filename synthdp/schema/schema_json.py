@@ -94,7 +94,9 @@ def read_document(document: object, *, source: str) -> tuple[dict[str, Column], 
         raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
     if document["synthdp_schema"] not in range(1, VERSION + 1):
         known = f"1 to {VERSION}"
-        raise FormatError(f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {known}")
+        raise FormatError(
+            f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {known}: install a newer one"
+        )
     entries = document.get("columns")
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise FormatError(f"{source} must list its columns under 'columns'")

@@ -56,7 +56,7 @@ class Datetime(Known):
     """
 
     quantity: ClassVar[Quantity] = "moment"
-    holds: ClassVar[str] = "moments, written as '2026-01-31T12:00'"
+    holds: ClassVar[str] = "points in time, written as '2026-01-31T12:00'"
     lower: Moment | None = None
     upper: Moment | None = None
     nullable: bool = False
@@ -364,7 +364,7 @@ class Duration(Known):
     def steps(self) -> tuple[int, int]:
         """First and last step, in multiples of the resolution."""
         if not isinstance(self.lower, int) or not isinstance(self.upper, int):
-            raise SchemaError("a Duration has no grid of values before its bounds are declared")
+            raise SchemaError("declare the bounds of this Duration first: without bounds its values cannot be listed")
         return self.lower, self.upper
 
     def support(self) -> Steps:

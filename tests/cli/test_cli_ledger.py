@@ -100,9 +100,9 @@ def test_spends_that_the_caps_currency_cannot_state_do_not_hide_the_others(folde
     with contextlib.closing(__import__("sqlite3").connect(folder / "l.sqlite", isolation_level=None)) as db:
         db.execute('UPDATE datasets SET cap = \'{"kind": "PureDP", "epsilon": 1.0}\' WHERE name = \'visits\'')
     shown = synthdp(folder, "ledger l.sqlite")
-    assert (shown.exit_code, shown.stdout.count("cannot be stated")) == (0, 1)
+    assert (shown.exit_code, shown.stdout.count("cannot be converted")) == (0, 1)
     told = json.loads(synthdp(folder, "ledger l.sqlite --json").stdout)
-    assert "cannot be stated" in told["visits"]["left"]
+    assert "cannot be converted" in told["visits"]["left"]
 
 
 @pytest.mark.parametrize(

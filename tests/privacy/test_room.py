@@ -155,7 +155,7 @@ def test_pure_spends_count_in_a_ledger_capped_in_zcdp(tmp_path: Path) -> None:
     ledger.reserve("t", PureDP(0.6), what="x")
     with pytest.raises(BudgetExceededError, match=r"ρ = 0\.32 of 0\.5"):
         ledger.reserve("t", ZCDP(0.4), what="y")
-    with pytest.raises(LedgerError, match="cannot be stated"):
+    with pytest.raises(LedgerError, match="cannot be converted"):
         ledger.reserve("t", ApproxDP(0.1, 1e-9), what="z")
 
 

@@ -133,7 +133,7 @@ def test_nothing_in_the_arrays_is_unpickled(folder):
     packed = io.BytesIO()
     np.savez(packed, a0=np.array([Bomb()], dtype=object), allow_pickle=True)
     pack(folder, packed.getvalue())
-    with pytest.raises(FormatError, match="not a valid array file"):
+    with pytest.raises(FormatError, match="not a file of arrays"):
         load(folder)
     with zipfile.ZipFile(packed := io.BytesIO(), "w") as archive:
         archive.writestr("a0.npy", pickle.dumps(Bomb()))
@@ -149,7 +149,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(folder, monkeypatch):
     pack(folder, packed.getvalue())
     monkeypatch.setattr(release_files, "_check_size", lambda size, name, most=10**5: original(size, name, most))
     monkeypatch.setattr(np, "load", None)
-    with pytest.raises(FormatError, match=r"'arrays.npz' is larger than the limit for a release"):
+    with pytest.raises(FormatError, match=r"'arrays.npz' has more than"):
         load(folder)
 
 
@@ -162,13 +162,13 @@ def test_an_array_that_says_it_is_huge_is_refused(folder):
     with zipfile.ZipFile(packed := io.BytesIO(), "w") as archive:
         archive.writestr("a0.npy", header.getvalue())
     pack(folder, packed.getvalue())
-    with pytest.raises(FormatError, match="not a valid array file"):
+    with pytest.raises(FormatError, match="not a file of arrays"):
         load(folder)
 
 
 def test_a_document_beyond_the_limit_is_refused_unread(folder, monkeypatch):
     monkeypatch.setattr(release_files, "MOST_DOCUMENT_BYTES", 100)
-    with pytest.raises(FormatError, match=r"release.json' is larger than the limit for a release \(100 bytes\)"):
+    with pytest.raises(FormatError, match=r"release.json' has more than 100 bytes"):
         load(folder)
 
 
@@ -185,7 +185,7 @@ def test_a_bit_that_flipped_is_noticed(folder):
     content = bytearray((folder / "arrays.npz").read_bytes())
     content[len(content) // 2] ^= 1
     (folder / "arrays.npz").write_bytes(bytes(content))
-    with pytest.raises(FormatError, match="its checksum differs"):
+    with pytest.raises(FormatError, match="another checksum"):
         load(folder)
 
 

@@ -104,7 +104,7 @@ def minimise(
             warnings.simplefilter("ignore", UserWarning)  # CVXPY's "may be inaccurate": `finished` says it better
             program.solve(solver=cp.HIGHS, ignore_dpp=True, highs_options=dict(options or {}))
     except (cp.error.SolverError, ValueError) as error:  # ValueError: HiGHS 1.16 takes no coefficients of 1e15 and more
-        status = "HiGHS ended without a solution."
+        status = "HiGHS ended without a solution; use fewer columns or another mechanism."
         raise SolverFailedError(f"the linear program failed: {status}", status=status) from error
     if program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
         return None

@@ -69,7 +69,9 @@ class Sifting:
             If the problem has a pull or insensitive answers.
         """
         if not problem.plain:
-            raise ParameterError("sifting needs pull and insensitive of 0, because it minimises the data loss alone")
+            raise ParameterError(
+                "solver 'sifting' does not support pull and insensitive: leave both out, or take another solver"
+            )
         dual = L1Dual(b=problem.b, r=problem.row_weights, scale=problem.magnitude)
         active = _first_rows(problem)
         weights, objective, bound = None, math.inf, 0.0  # y = 0 proves 0

@@ -171,7 +171,7 @@ class PersonTable:
         """The same table with its axes exchanged."""
         if self.other_grouping is None:
             raise ParameterError(
-                "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
+                "a table of two columns needs other_grouping, the groups of the second column's values"
             )
         return replace(
             self, attribute=self.other, grouping=self.other_grouping, other=self.attribute, other_grouping=self.grouping
@@ -293,7 +293,7 @@ class PersonTable:
         """The grouping of the first axis's attribute; raises ParameterError if there is none."""
         if self.other_grouping is None:
             raise ParameterError(
-                "a marginal of two attributes needs other_grouping, the grouping of the second attribute"
+                "a table of two columns needs other_grouping, the groups of the second column's values"
             )
         return self.other_grouping
 

@@ -260,7 +260,9 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
     """Write dataframes of the same columns as one CSV file, one after the other; see `write_csv`."""
     path = Path(path)
     opener = gzip.open if path.name.endswith(".gz") else open
-    no_text = FormatError(f"a text of the table cannot be written to '{path}' as UTF-8")
+    no_text = FormatError(
+        f"a text cannot be written to '{path}' as UTF-8: correct the levels and formats of the schema"
+    )
     with (
         instead_of(UnicodeError, say=no_text),
         instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),

@@ -89,7 +89,7 @@ def library_named(name: str) -> Library:
     if name not in _MODULES:
         raise FormatError(f"library ({name!r}) must be one of {', '.join(_MODULES)}")
     with instead_of(
-        ImportError, say=FormatError(f"{name} is not installed: pip install 'synthdp[{_EXTRAS.get(name)}]'")
+        ImportError, say=FormatError(f"{name} is not installed: pip install 'synthdp[{_EXTRAS.get(name, 'arrow')}]'")
     ):
         return cast("Library", importlib.import_module(f"synthdp.tables.columns.{_MODULES[name]}"))
 
@@ -144,7 +144,7 @@ class FrameSource:
         """The public name of each column's Arrow type; of pandas, whose types need not have any, none."""
         if self.library == "pandas":
             return {}
-        with instead_of(ImportError, say=DataError("Arrow types need pyarrow")):
+        with instead_of(ImportError, say=DataError("Arrow types need pyarrow: pip install 'synthdp[arrow]'")):
             from synthdp.tables.columns.arrow import type_names
         if not self.library.startswith("polars"):
             return type_names(self._native)
@@ -196,12 +196,19 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
     elif type(table).__module__.split(".")[0] == "pyarrow" and hasattr(table, "column_names"):
         _check_names(list(table.column_names))
     hint = ": give CsvSource(path) or ParquetSource(path)" if isinstance(table, (str, PathLike)) else ""
-    with instead_of(TypeError, say=DataError(f"the table must be a dataframe, not {type(table).__name__}{hint}")):
+    with instead_of(
+        TypeError,
+        say=DataError(
+            f"the table must be a dataframe of pandas, polars, pyarrow or DuckDB, not of type {type(table).__name__}{hint}"
+        ),
+    ):
         frame = nw.from_native(table)  # type: ignore[call-overload]
     if isinstance(frame, nw.LazyFrame):
         frame = _collected(frame)
     if not isinstance(frame, nw.DataFrame):
-        raise DataError(f"the table must be a dataframe, not {type(table).__name__}")
+        raise DataError(
+            f"the table must be a dataframe of pandas, polars, pyarrow or DuckDB, not of type {type(table).__name__}"
+        )
     return frame
 
 

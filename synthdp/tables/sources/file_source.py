@@ -97,7 +97,10 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
         instead_of(
             OSError, say=lambda error: FormatError(f"{source} cannot be read: {getattr(error, 'strerror', None)}")
         ),
-        instead_of(UnicodeError, say=FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text")),
+        instead_of(
+            UnicodeError,
+            say=FormatError(f"{source} is not {encoding.removesuffix('-sig').upper()} text: save it in this encoding"),
+        ),
     ):
         return path.read_text(encoding=encoding)
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(text: str, message: str)
         ("city == 'b'", "has no level 'b'; it has: 'a'"),
         ("city < 'b'", "have no order"),
         ("member == 1", "has no level 1; it has: true and false"),
-        ("seen > 'yesterday'", "holds moments"),
+        ("seen > 'yesterday'", "holds points in time"),
         ("age > null", "`age is null`"),
         ("id == 'x'", "identifier"),
     ],

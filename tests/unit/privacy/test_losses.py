@@ -106,7 +106,7 @@ def test_a_loss_reads_back_from_its_document(loss):
     "document", [{}, {"kind": "FreeDP"}, {"kind": "PureDP"}, {"kind": "PureDP", "epsilon": 1.0, "delta": 0.1}]
 )
 def test_a_document_of_no_loss_is_refused(document):
-    with pytest.raises(ParameterError, match="a known kind and the numbers"):
+    with pytest.raises(ParameterError, match="a privacy loss in it"):
         from_document(document)
 
 

@@ -117,7 +117,7 @@ BAD = {
     "no mapping": (lambda: Schema([("a", Boolean())]), "columns must map names to columns, not be of type list"),
     "name": (lambda: Schema({1: Boolean()}), "column names must be texts, not int"),
     "class": (lambda: Schema({"a": Boolean}),
-              f"column 'a': the type must be one of {', '.join(TYPES)}, and not a class: write Boolean(...)"),
+              f"column 'a': the type must be one of {', '.join(TYPES)}, such as Integer(0, 120)"),
     "order": (lambda: Schema({"age": Integer(5, 2)}), "column 'age': lower (5) must be below upper (2)"),
     "equal": (lambda: Schema({"x": Continuous(5.0, 5.0)}), "column 'x': lower (5.0) must be below upper (5.0)"),
     "one bound": (lambda: Schema({"a": Continuous(None, 1)}), "column 'a': lower and upper must be given together"),
@@ -200,7 +200,9 @@ BAD_JSON = {
     "broken": ("[1", FormatError, "the schema is not valid JSON (line 1)"),
     "deep": ("[" * 100_000, FormatError, "the schema is not valid JSON (line ?)"),
     "list": ("[]", FormatError, "the schema is not a synthdp schema: it has no 'synthdp_schema' version"),
-    "version": ('{"synthdp_schema": 99}', FormatError, "the schema has schema version 99; this synthdp reads 1 to 5"),
+    "version": ('{"synthdp_schema": 99}', FormatError,
+                ("the schema has schema version 99; this synthdp reads 1 to 5: "
+                 "install a newer one")),
     "no columns": ('{"synthdp_schema": 1}', FormatError, "the schema must list its columns under 'columns'"),
     "no name": ('{"synthdp_schema": 1, "columns": [{}]}', FormatError, "the schema has a column without a 'name'"),
     "twice": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}, {"name": "a", "type": "boolean"}]}',
@@ -272,5 +274,5 @@ def test_a_missing_file_is_refused(tmp_path):
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "s.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FormatError, match=r"is not UTF-8 text$"):
+    with pytest.raises(FormatError, match=r"is not UTF-8 text"):
         Schema.read(tmp_path / "s.json")
