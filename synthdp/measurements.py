@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
 
 from synthdp.arrays import Answers, IntArray, frozen
@@ -95,6 +94,8 @@ class _Linf:
 
     def quantile(self, miss: float, k: int) -> float:
         """P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, Q the upper regularised gamma function, in multiples of the scale."""
+        from scipy.optimize import brentq  # takes a tenth of a second, which most releases need not
+
         farthest = float(gammainccinv(k + 1, miss))
         width = brentq(lambda x: float(gammaincc(k + 1, x) - x * gammaincc(k, x) / k) - miss, 0.0, farthest)
         return float(width) / self.stddev(1.0, k)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from synthdp.checks import check_integral, check_number, check_one_of, check_share
@@ -104,6 +103,8 @@ def rdp(epsilon: float, k: int, *, delta: float) -> float:
         down = math.log(excess / (2 * alpha - 1)) - alpha * epsilon
         renyi = float(np.logaddexp(up, down)) / excess
         return k * renyi - (log_delta + math.log(alpha)) / excess + math.log1p(-1 / alpha)
+
+    from scipy.optimize import minimize_scalar  # takes a tenth of a second, which most releases need not
 
     found = minimize_scalar(total, bounds=(math.log(1e-3), math.log(1e7)), method="bounded")
     return max(0.0, float(found.fun)) * (1 + _SLACK)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -276,6 +276,7 @@ def arrow_types(source: Source) -> Mapping[str, str]:
         return {}
 
 
+@lru_cache(maxsize=1 << 10)  # a loop of releases asks the same of the same columns
 def why_not(library: str, column: Column, dtype: str) -> str | None:
     """Return why a type cannot hold what a column may release, or ``None`` if it can."""
     try:

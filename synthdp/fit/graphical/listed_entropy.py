@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray, Weights
 from synthdp.checks import check_number, check_whole
@@ -310,6 +309,8 @@ class _Problem:
             pull = self.ridges * potentials
             gradient = self.basis.features(weights / mass)[self.at] + pull - self.means
             return top + math.log(mass) + float(potentials @ (0.5 * pull - self.means)), gradient * scale
+
+        from scipy.optimize import minimize  # takes a tenth of a second, which most releases need not
 
         found = minimize(
             evaluate, start / scale, jac=True, method="L-BFGS-B",

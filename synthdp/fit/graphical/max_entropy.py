@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy.optimize import minimize
 
 from synthdp.arrays import BoolArray, Clique, FloatArray, IntArray
 from synthdp.checks import check_number, check_whole
@@ -129,6 +128,8 @@ def polish(dual: Dual, potentials: Mapping[Clique, FloatArray], *, steps: int) -
         value, gradients = dual.value_and_gradient(unpacked(x))
         packed = np.concatenate([g[p] for g, p in zip(gradients, dual.possible, strict=True)]) / scale
         return (value - base) / dual.total, packed / dual.total
+
+    from scipy.optimize import minimize  # takes a tenth of a second, which most releases need not
 
     base = dual.value_and_gradient(potentials)[0]
     start = np.concatenate([potentials[c][p] for c, p in zip(cliques, dual.possible, strict=True)]) * scale

@@ -143,9 +143,9 @@ def optimum(
     weights = np.array(list(workload.values()), np.float64)
     costs = np.array([sensitivity[s] for s in effects])
     before = np.array([known.get(s, 0.0) for s in effects])
-    slopes = weights.copy()
+    slopes, transposed = weights.copy(), spread.T
     for _ in range(ROUNDS):
-        added = _precisions(costs, np.asarray(spread.T @ slopes), before, mu**2)
+        added = _precisions(costs, np.asarray(transposed @ slopes), before, mu**2)
         variances = np.asarray(spread @ (1 / (before + added)))
         slopes = weights * np.sqrt(cells / np.maximum(variances, 1e-300))
     distances = 0.5 * MEAN_ABS * np.sqrt(cells * variances) / max(total, 1.0)
