@@ -149,7 +149,8 @@ def readme_block(records: Runs) -> str:
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
     lines += [
-        "The page about the comparison says what is measured and how fair it is: [docs/benchmarks/field.md](docs/benchmarks/field.md)."
+        "The page about the comparison says what is measured and how fair it is: "
+        "[docs/benchmarks/field.md](docs/benchmarks/field.md)."
     ]
     return "\n".join(lines)
 
