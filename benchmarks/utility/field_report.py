@@ -148,10 +148,8 @@ def readme_block(records: Runs) -> str:
     lines += [*table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
-    lines += [
-        "The page about the comparison says what is measured and how fair it is: "
-        "[docs/benchmarks/field.md](docs/benchmarks/field.md)."
-    ]
+    page = "[docs/benchmarks/field.md](docs/benchmarks/field.md)"
+    lines += [f"What is measured, and how fair the comparison is, can be read in {page}."]
     return "\n".join(lines)
 
 

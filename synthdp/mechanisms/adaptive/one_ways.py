@@ -158,9 +158,9 @@ class OneWayTree:
         answers = [first]
         if stddev > 0:
             total = _pooled_total(total, stddev, queries.split(first.answers), first.stddev)
-        counts = [np.asarray(one, np.float64) for one in queries.split(first.answers)]
+        histograms = [np.asarray(one, np.float64) for one in queries.split(first.answers)]
         steps = [self.steps(column) for column in schema.values()]
-        trees = first_trees(domain.axes, counts, first.stddev, total=total, steps=steps)
+        trees = first_trees(domain.axes, histograms, first.stddev, total=total, steps=steps)
         deep_stddev = budget.table_stddev(deeper) if self.levels > 1 else math.inf
         thresholds = [deep_stddev * self.least_heavy(column) for column in schema.values()]
         for level in range(2, self.levels + 1):

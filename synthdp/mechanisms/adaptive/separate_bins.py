@@ -179,7 +179,7 @@ def _estimates(classed: Sequence[_Classes]) -> Iterator[tuple[SeparateBins, Sepa
     y, held = np.zeros((2, m, c))  # classes that are missing hold no bins
     for i, one in enumerate(classed):
         y[i, : len(one.y)], held[i, : len(one.y)] = one.y, one.held
-    sizes = 0.5 * 2.0 ** np.arange(laws)
+    sizes = np.asarray(0.5 * 2.0 ** np.arange(laws), np.float64)
     both = zip(_exponential(y, sizes), _normal(y, sizes), strict=True)
     density, centre, spread = (np.concatenate(pair, axis=1) for pair in both)
     cut = log_ndtr(centre / spread)
@@ -323,7 +323,7 @@ def _common_quantiles(places: FloatArray, beyond: FloatArray, held: FloatArray, 
 
     def too_many(log_odds: FloatArray) -> FloatArray:
         """Return by how many rows the quantiles are too many, (..., m): the lower the level, the larger they are."""
-        return (quantiles(log_odds) * held).sum(axis=-1) - rows
+        return np.asarray((quantiles(log_odds) * held).sum(axis=-1) - rows, np.float64)
 
     return quantiles(_roots(too_many, np.full(start.shape[:-1], MOST_ODDS)))
 
