@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from synthdp.mechanisms.adaptive.separate_bins import NoisyHistogram, separate_and_heaped_bins
+from synthdp.mechanisms.adaptive.separate_bins import MOST_ODDS, NEAR, NoisyHistogram, _roots, separate_and_heaped_bins
 from synthdp.mechanisms.adaptive.smoothing import estimated, smoothed
 from synthdp.queries.contingency import project_to_simplex
 
@@ -164,3 +165,37 @@ def test_many_levels_are_estimated_as_few_are():
     found = separate_bins(noisy, 30.0, truth.sum())
     assert np.abs(found - truth).sum() < 0.6 * np.abs(project_to_simplex(noisy, truth.sum()) - truth).sum()
     assert len(np.unique(np.round(found[:250], 6))) > 150
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 40) | st.integers(257, 600), min_size=1, max_size=7),
+    stddev=st.sampled_from([1e-3, 1.0, 40.0, 1e4]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_histograms_are_estimated_together_as_each_is_alone(sizes, stddev, seed):
+    rng = np.random.default_rng(seed)
+    truth = [rng.exponential(rng.choice([3.0, 300.0]), size) * (rng.random(size) < 0.6) for size in sizes]
+    noisy = [NoisyHistogram(one + rng.normal(0, stddev, len(one)), stddev, max(float(one.sum()), 1.0)) for one in truth]
+    for one, together in zip(noisy, separate_and_heaped_bins(noisy), strict=True):
+        for alone, found in zip(separate_and_heaped_bins([one])[0], together, strict=True):
+            np.testing.assert_allclose(found.rows, alone.rows, rtol=1e-7, atol=1e-7 * one.total)
+            np.testing.assert_allclose(found.evidence, alone.evidence, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    roots=st.lists(st.floats(-30, 30), min_size=1, max_size=6),
+    powers=st.lists(st.sampled_from([1, 3, 9]), min_size=6, max_size=6),
+    flat=st.booleans(),
+)
+def test_roots_of_all_functions_are_found_at_once_or_the_nearer_end(roots, powers, flat):
+    """Falling powers and steps, the oracle being the roots that they were made with."""
+    at, power = np.array(roots), np.array(powers[: len(roots)])
+
+    def function(x):
+        return np.sign(at - x) * (1.0 if flat else np.abs(at - x) ** power)
+
+    found = _roots(function, np.full(len(roots), MOST_ODDS))
+    wanted = np.clip(at, -MOST_ODDS, MOST_ODDS)
+    near = NEAR if flat else 1e-9  # the ninth power of what is nearer is no number
+    np.testing.assert_allclose(found, wanted, atol=2 * near)
