@@ -140,7 +140,9 @@ def write_folder(
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
         raise ParameterError(
-            f"a release by {release.mechanism} is not one synthetic table: it has no folder to publish"
+            f"a release by {release.mechanism} is not one synthetic table, which a folder to publish is "
+            "made from: use a mechanism "
+            "that yields a table"
         )
     name, model = f"synthetic{ending}", release.output
     count = int(model.rows if rows is None else rows)

@@ -460,8 +460,8 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
         names = sorted(columns_of(part))
         if len(names) != 1:
             raise ParameterError(
-                "a condition on rows to draw must join columns by 'and' only, but one part of it names "
-                f"{' and '.join(names)}"
+                "a condition on rows to draw must not join different columns by 'or', but one part names columns "
+                f"{' and '.join(map(repr, names))}: join these by 'and'"
             )
         (name,) = names
         found = {comparison: points_where(comparison, schema) for comparison in comparisons_of(part)}

@@ -319,8 +319,8 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
     low, high = _ends(axis, of_point.astype(np.float64))
     if (low[axis.releasable] != high[axis.releasable]).any():
         raise ParameterError(
-            f"column {axis.name!r} was counted in {int(axis.releasable.sum())} bins, and the question cuts a bin in two: "
-            "ask about whole bins"
+            f"column {axis.name!r} was counted in {int(axis.releasable.sum())} bins, and the condition cuts a bin in two: "
+            "compare with the end of a bin, as answers to sd.marginal list them"
         )
     return np.asarray(np.where(axis.releasable, low, -1)).astype(np.int64)
 

@@ -395,7 +395,10 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
         The d columns; default: all of numbers, in order.
     """
     if not callable(function):
-        raise ParameterError("a smooth question needs a function of (m, d) points")
+        raise ParameterError(
+            "function must be a function that takes an array of points, one row a point and one column "
+            "for each column of the question"
+        )
     return Smooth(function, None if columns is None else tuple(columns))
 
 

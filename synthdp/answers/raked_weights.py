@@ -99,10 +99,19 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
     try:
         place = np.array([place_of[row] for row in zip(*columns, strict=True)], np.int64)
     except KeyError as missing:
-        raise ParameterError(f"totals of {names} have no number for {missing.args[0]}") from None
+        raise ParameterError(
+            f"totals of {_listed(names)} have no number for {_listed(missing.args[0])}, which rows of the table have: add it"
+        ) from None
     empty = np.flatnonzero((np.bincount(place, minlength=len(known)) == 0) & (wanted > 0))
     if len(place_of) < len(known):
-        raise ParameterError(f"totals of {names} list a value twice")
+        raise ParameterError(f"totals of {_listed(names)} list a value twice")
     if len(empty):
-        raise ParameterError(f"no row has {known[int(empty[0])][0]} in {names}: draw more rows, or merge groups")
+        raise ParameterError(
+            f"no row has {_listed(known[int(empty[0])][0])} in {_listed(names)}: draw more rows, or merge groups"
+        )
     return place, wanted
+
+
+def _listed(values: Any) -> str:
+    """Return a tuple of names or values as an English list."""
+    return ", ".join(map(repr, values)) if isinstance(values, tuple) else repr(values)

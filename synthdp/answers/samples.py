@@ -159,7 +159,9 @@ def combine(
     """
     values, within = (_numbers(name, given) for name, given in (("estimates", estimates), ("variances", variances)))
     if values.shape != within.shape:
-        raise ParameterError(f"variances must have the shape of estimates, {values.shape}, not {within.shape}")
+        raise ParameterError(
+            f"variances hold {within.size} numbers and estimates {values.size}: give one variance for each estimate"
+        )
     if (within < 0).any():
         raise ParameterError("variances must not be negative")
     if not 0 < level < 1:
@@ -220,7 +222,9 @@ def _numbers(name: str, given: Any) -> FloatArray:
     except (TypeError, ValueError):
         raise ParameterError(f"{name} must be numbers, one per table") from None
     if found.ndim not in (1, 2) or len(found) < FEWEST or not np.isfinite(found).all():
-        raise ParameterError(f"{name} must be (m,) or (m, q) finite numbers of {FEWEST} or more tables")
+        raise ParameterError(
+            f"{name} must hold finite numbers for {FEWEST} or more tables: one number a table, or one row a table"
+        )
     return found.reshape(len(found), -1)
 
 
@@ -367,7 +371,7 @@ def analysed(
     found, others = ([estimates_of(function(table)) for table in some] for some in (likely, [released, *fitted]))
     if len({one.names for one in (*found, *others)}) > 1:
         raise ParameterError(
-            "function must return estimates with the same names for every table: give every category in each table"
+            "function must return estimates with the same names for every table, even where a category has no row"
         )
     values, (shown, *refitted) = np.stack([one.values for one in found]), [one.values for one in others]
     if not np.isfinite([*values, shown, *refitted]).all():
@@ -378,8 +382,8 @@ def analysed(
     within = [one.variances for one in found]
     if missing != 0.0 and any(one is None for one in within):
         raise ParameterError(
-            "function must return a pair (estimates, variances): without variances, only population=True with "
-            "rows=None gives intervals"
+            "function must return variances, too, as a pair (estimates, variances); to do without them, leave rows out and "
+            "set population=True"
         )
     known = np.stack([np.zeros_like(v) if one is None else one for one, v in zip(within, values, strict=True)])
     if not np.isfinite(known).all() or (known < 0).any():

@@ -77,9 +77,13 @@ def doctor(folder: Path | None, as_json: bool) -> None:
             for check in checks:
                 click.echo(f"{title}: {'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}")
     if not all(check.passed for check in noise):
-        raise DataError("the noise of this installation does not follow its law: do not release with it")
+        raise DataError(
+            "the noise of this installation has a wrong distribution: do not release with it, install "
+            "the packages anew, and run "
+            "synthdp doctor again"
+        )
     if failed := [check.name for check in security if not check.passed]:
-        raise DataError(f"this installation fails the checks of: {', '.join(failed)}")
+        raise DataError(f"this installation fails these checks: {', '.join(failed)}; the lines above say why")
 
 
 @click.command()

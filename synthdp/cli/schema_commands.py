@@ -96,7 +96,7 @@ def draft(
     if len(given) != 1:
         raise ParameterError("give exactly one of: a table, --from-json-schema, --from-data-dictionary")
     if out is not None and out.exists():
-        raise ParameterError(f"'{out}' exists already, perhaps with somebody's review in it: give another --out")
+        raise ParameterError(f"'{out}' exists already and may hold reviewed columns: give another --out")
     if out is not None and not out.parent.is_dir():
         raise FormatError(f"'{out}' cannot be written: there is no folder '{out.parent}'")
     if table is not None:
@@ -160,5 +160,5 @@ def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict
     names = [column["name"] for column in columns]
     for name in without:
         if name not in names:
-            raise ParameterError(f"the document has no column {name!r} to leave out")
+            raise ParameterError(f"--without names column {name!r}, which the document does not have: leave it out")
     return [column for column in columns if column["name"] not in without]

@@ -146,7 +146,8 @@ def add(
     for number, path in history_corrections:
         if not 1 <= number <= len(earlier):
             raise DataError(
-                f"--history-corrections {number} must be the number of one of the {len(earlier)} tables of --history"
+                f"--history-corrections names table {number} of --history, which has {len(earlier)}: give "
+                f"a number from 1 to {len(earlier)}"
             )
         earlier[number - 1] = (earlier[number - 1], table_at(path, told, known.csv))
     release = made.add(

@@ -387,9 +387,10 @@ class Ledger:
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
-                f"ledger '{self.path}' counts data set {dataset!r} for neighbours that {counted.relation}, and "
-                f"losses for neighbours that {asked.relation} do not add up with the counted ones: use the same "
-                "neighbors and privacy_unit, or another data set name with a cap of its own"
+                f"the spends on data set {dataset!r} in ledger '{self.path}' are for neighbours that "
+                f"{counted.relation}, and this one "
+                f"is for neighbours that {asked.relation}, so that they do not add up: use the same neighbors and "
+                "privacy_unit, or another data set name with a cap of its own"
             )
 
     def _warn_uncapped(self, db: sqlite3.Connection, dataset: str, *, new: bool) -> None:

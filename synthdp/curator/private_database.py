@@ -179,7 +179,7 @@ def private_database(
         for key in schema.keys_of(name):
             if key not in source.names:
                 raise DataError(
-                    f"table {name!r} has no column {key!r}: every table needs the person's key and those of its relations"
+                    f"table {name!r} has no column {key!r}, a key that joins it to another table: add the column"
                 )
         found = check_columns(source, schema.tables[name])
         known = {*schema.keys_of(name), *schema.computed_in(name)}

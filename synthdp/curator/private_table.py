@@ -369,7 +369,9 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
     source = table.open()
     missing = [name for name in columns if name not in source.names]
     if missing:
-        raise DataError(f"the table has no column {missing[0]!r}; the key is made of: {', '.join(columns)}")
+        raise DataError(
+            f"the table has no column {missing[0]!r}, one of those that the mechanism counts together: {', '.join(columns)}"
+        )
     if isinstance(source, CheckedSource):
         source.check_values()
 

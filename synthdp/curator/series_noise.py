@@ -96,8 +96,8 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
     sigma = max(float(LEAST_SIGMA), discrete_gaussian_sigma(resolution * l2, mu=mu))
     if sigma > noise.LARGEST_SCALE:
         raise ParameterError(
-            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution (whole "
-            "steps per unit)"
+            f"a loss of mu = {mu:.3g} needs more noise than can be drawn (a scale above 2**53): spend more budget, or lower "
+            "max_rows_per_unit or the resolution of the query"
         )
     return RepeatedNoise(Noise(law=NoiseLaw.GAUSSIAN, scale=sigma, k=k), resolution, l2)
 

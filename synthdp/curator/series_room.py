@@ -288,7 +288,8 @@ class SeriesRoom:
             start = int(plan["start"])
             if self._period == start:
                 raise PrivacyError(
-                    "the first period of a plan was answered when the plan was made: ask again from the next period on"
+                    "a new plan came with the answers of its first period: take those, and call "
+                    "answers() from the next period on"
                 )
             kept = self._kept(plan)
             row = plan["factor"][self._period - start]

@@ -351,7 +351,7 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         adjacency = None
     if adjacency is None:  # said here, where no caught error remembers the noise
-        raise FormatError("a saved session must hold a plan, a threshold, a state and a receipt")
+        raise FormatError("the saved session is damaged: restore its folder from a copy, or open a new session")
     if adjacency != table.adjacency:
         raise PrivacyError(
             f"the session was opened for neighbours that {adjacency}, but this table has neighbours that "

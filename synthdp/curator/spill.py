@@ -102,7 +102,10 @@ class SpillBuffer:
             self._file.flush()
         except OSError as error:
             self.close()
-            raise DataError(f"encoded rows cannot be kept in '{tempfile.gettempdir()}': {error.strerror}") from None
+            raise DataError(
+                f"temporary files cannot be written to '{tempfile.gettempdir()}' ({error.strerror}): free "
+                "space, or set TMPDIR"
+            ) from None
         piece = _Piece(self._end, array.dtype, array.shape)
         self._end += array.nbytes
         return piece

@@ -98,7 +98,9 @@ class Graphical:
             _check_potential(tree, clique, theta)
         result = calibrate_tree(tree, copies)
         if result.log_partition == -np.inf:
-            raise ParameterError("potentials must leave at least one combination of codes possible")
+            raise ParameterError(
+                "no combination of codes is possible: the potentials, or the rules of the schema, exclude all"
+            )
         return cls(
             tree=tree,
             potentials=MappingProxyType({clique: frozen(theta) for clique, theta in copies.items()}),

@@ -174,8 +174,8 @@ class Layout:
         if self.schema.undeclared:
             name, column = self.schema.undeclared[0]
             raise SchemaError(
-                f"column {column!r} of table {name!r} must have declared bounds or levels here: only a release discovers "
-                "what is open"
+                f"column {column!r} of table {name!r} has no declared bounds or levels: declare them, because only a "
+                "release discovers what was left out"
             )
         differences = differences_of(self.schema) if self.with_differences else {}
         tables = tuple(_table(self.schema, name, self.cells, differences) for name in self.schema.names)

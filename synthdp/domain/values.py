@@ -141,12 +141,18 @@ def _range(column: Column, grid: Grid, ends: tuple[Any, Any], name: str) -> tupl
         first = 0 if low is None else _index_of(column, grid, low, name)
         last = grid.regular - 1 if high is None else _index_of(column, grid, high, name)
         if first > last:
-            raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
+            raise ParameterError(
+                f"given of column {name!r} is a range whose lower end ({low!r}) is above its upper end "
+                f"({high!r}): exchange them, or give a list for single values"
+            )
         return first, last
     lower = _number(column, low, name) if low is not None else np.array([_lowest(column)])
     upper = _number(column, high, name) if high is not None else np.array([_highest(column)])
     if not lower[0] <= upper[0]:
-        raise ParameterError(f"the lower end of a range ({low!r}) must not be above the upper ({high!r})")
+        raise ParameterError(
+            f"given of column {name!r} is a range whose lower end ({low!r}) is above its upper end "
+            f"({high!r}): exchange them, or give a list for single values"
+        )
     if upper[0] < _lowest(column) or lower[0] > _highest(column):
         raise ParameterError(f"column {name!r} has no value between {low!r} and {high!r}")
     first, last = (_regular_index(column, grid, end) for end in (lower, upper))

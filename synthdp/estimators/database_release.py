@@ -366,7 +366,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._one is not None:
             if of not in (None, self.schema_.root):
-                raise ParameterError(f"of ({of!r}) must be {self.schema_.root!r}, the only table")
+                raise ParameterError(
+                    f"of={of!r} names no table of this release: leave of out, or give of={self.schema_.root!r}"
+                )
             return self._one.answer(question)
         return self.release_.answer(question, of=of)
 
@@ -466,7 +468,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             raise ParameterError("on_progress must be a function of one Progress")
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
+                "receipt says how well an attacker may guess: take a smaller epsilon",
                 UserWarning,
                 stacklevel=4,
             )

@@ -190,7 +190,7 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
     loud = f"most values did not fit in column {_some(lost)}; {MEANS_NOTHING}. Also, " if lost else ""
     warnings.warn(
         f"{loud}the model leaves out values that do not fit the schema: column {_some(named)}. To release them, declare "
-        "their levels, nullable=True or other='...'; all shares: misfits_",
+        "their levels, nullable=True or other='...'; the attribute misfits_ has the shares of all columns",
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
@@ -220,8 +220,8 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: a row is not used if it has no parent row of the same person, exceeds "
-            "at_most, or repeats the row of a person",
+            f"{'; '.join(clear)}: a row is not used if it has no parent row of the same person, is "
+            "one more than at_most, or repeats the row of a person; correct the tables, or raise at_most",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )

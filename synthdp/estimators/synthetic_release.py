@@ -84,15 +84,13 @@ PAIRED = (
 """What a receipt says where labels were passed."""
 
 UNPAIRED = (
-    "fit_transform() does not change y: a pipeline pairs the synthetic rows with these REAL labels, which belong to other "
-    "rows and are not protected; use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
+    "fit_transform() returns synthetic rows and leaves y as it is, so that a pipeline trains on REAL labels of other rows, "
+    "which are not protected: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
     "and labels together"
 )
 """What a warning says where labels were passed to ``fit_transform``."""
 
-RESTATED = (
-    "; y makes the number of rows public, so the promise is for replacing one row, not for adding or removing one"
-)
+RESTATED = "; the length of y makes the number of rows public, so that the promise is for tables of as many rows"
 """What it adds where the number of rows becomes public."""
 
 UNCOUNTABLE = (
@@ -732,7 +730,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         generator(self.random_state)
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak; see the receipt's odds",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
+                "receipt says how well an attacker may guess: take a smaller epsilon",
                 UserWarning,
                 stacklevel=5,
             )

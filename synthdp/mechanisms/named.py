@@ -354,7 +354,7 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
         raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(
-            f"epsilon and delta of the release set the loss of {kind.__name__}: leave its option spend out"
+            f"epsilon and delta of the release set the budget of {kind.__name__}: make it without spend="
         )
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []

@@ -242,7 +242,10 @@ def draft_schema(
         else:
             left_out[name] = why or "no bounds or levels can be declared for its values"
     if not entries:
-        reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        by_reason: dict[str, list[str]] = {}
+        for name, why in left_out.items():
+            by_reason.setdefault(why, []).append(repr(name))
+        reasons = "; ".join(f"{', '.join(some)}: {why}" for why, some in by_reason.items())
         raise DataError(f"no column can be described: {reasons}")
     document = document_of(entries, comment=ABOUT, csv=csv)
     columns, _, _ = read_document(document, source="the draft")

@@ -258,7 +258,8 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
         return {**saved, "how": "list", "levels": text}
     if (ends := _RANGE.fullmatch(bare)) is None:
         raise SchemaError(
-            f"Write limits such as 0 to 120, values such as yes | no, or one of: {', '.join(SHORT.values())}."
+            "Write limits such as 0 to 120, values such as yes | no, or one of: "
+            f"{', '.join(f'*{one}*' for one in SHORT.values())}."
         )
     return {**saved, "how": "limits", "lower": ends[1], "upper": ends[2]}
 

@@ -98,7 +98,7 @@ def numbered(things: Sequence[T], number: str, what: str) -> T:
     """
     places = {str(place): thing for place, thing in enumerate(things)}
     if number not in places:
-        raise DataError(f"There is no such {what}.")
+        raise DataError(f"This page shows a {what} that is not there any more: reload it and choose again.")
     return places[number]
 
 

@@ -167,7 +167,7 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
     if not 0 < norms.l1**2 <= k * norms.l2_squared:
         raise SensitivityError(
             f"no vector of {k} whole numbers has an l1 norm of {norms.l1} and a squared l2 norm of {norms.l2_squared}: "
-            "correct the sensitivities of the query"
+            "the query states its sensitivities wrongly; if it is not a query class of your own, report this as a bug"
         )
     if norms.linf >= LARGEST_WHOLE:
         raise SensitivityError(
@@ -218,7 +218,9 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
     match loss:
         case ZCDP(_) if law is SelectionLaw.PERMUTE_AND_FLIP:
             raise ParameterError(
-                "permute-and-flip satisfies pure differential privacy only: under zCDP use the exponential mechanism"
+                "permute-and-flip satisfies pure differential privacy only: give a PureDP budget, or "
+                "SelectionLaw.EXPONENTIAL, the "
+                "exponential mechanism"
             )
         case ZCDP(rho):
             return _exponential(linf, noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False))
@@ -290,8 +292,8 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(
-            f"a loss of mu = {mu} needs a noise scale above 2**53: spend more budget, or lower the resolution (whole "
-            "steps per unit)"
+            f"a loss of mu = {mu:.3g} needs more noise than can be drawn (a scale above 2**53): spend more budget, or lower "
+            "max_rows_per_unit or the resolution of the query"
         )
     resolution = 2 ** math.ceil(math.log2(min(max(LEAST_SIGMA * mu / l2, 1.0), FINEST)))
     sigma = max(float(LEAST_SIGMA), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))

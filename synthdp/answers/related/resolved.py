@@ -104,7 +104,7 @@ class Asked:
                 below, above = self.layout.schema.names[terms[name].table], self.layout.schema.names[self.of]
                 raise ParameterError(
                     f"{name!r} has several values for one row of {above!r}, which has several rows of {below!r}: name "
-                    f"a summary, such as '{below}.rows' or '{below}.column.mean'"
+                    f"a summary, such as '{below}.rows' or '{name if '.' in name else f'{below}.{name}'}.mean'"
                 )
         if isinstance(self.question, Variance | Correlation | Quantile) or _values(self.question):
             self._check_numbers()

@@ -113,8 +113,9 @@ def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
         if i != lowest and i not in layout.ancestors(lowest):
             one, two = layout.schema.names[i], layout.schema.names[lowest]
             raise ParameterError(
-                f"neither table {one!r} nor table {two!r} lies above the other, so their rows cannot be joined: ask about "
-                f"one and use a summary of the other, such as '{one}.rows' or '{one}.column.mean'"
+                f"a row of {one!r} belongs to no row of {two!r}, nor the other way round, so they cannot "
+                "be joined: ask about "
+                f"one table and use a summary of the other, such as '{one}.rows'"
             )
     return lowest
 

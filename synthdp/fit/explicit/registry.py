@@ -90,6 +90,6 @@ def fallback(problem: FitProblem, name: str, error: Exception) -> FitResult:
 
     So a release is made in any case.
     """
-    reason = f"Solver {name!r} failed {told(error)}; the weights of multiplicative weights are released."
+    reason = f"Solver {name!r} failed {told(error)}; solver 'mw', which may be less accurate, made the fit instead."
     _warn(reason)
     return replace(SOLVERS["mw"].solve(problem), status=FitStatus.FAILED, reason=reason)
