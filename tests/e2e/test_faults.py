@@ -282,7 +282,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="open files cann
 
 def test_a_disk_that_is_full_while_encoded_rows_are_kept_is_one_clear_error_and_frees_what_it_took(disk, tmp_path):
     ledger = Ledger(tmp_path / "l.sqlite")
-    with full_disk(100_000), pytest.raises(DataError, match="encoded rows cannot be kept in") as caught:
+    with full_disk(100_000), pytest.raises(DataError, match="temporary files cannot be written to") as caught:
         ask(table_of(200_000), ledger)
     assert_clear(caught.value)
     assert [spend.state for spend in ledger.entries()] == ["returned"]

@@ -239,5 +239,5 @@ def _reason(failure: str, objective_mw: float, objective_lp: float) -> str:
     by_program = objective_lp < objective_mw
     least, most = sorted((objective_lp, objective_mw))
     against = f" against {most:.4g}" if math.isfinite(most) else ""
-    whose = "the best of its weights are" if by_program else "the weights of multiplicative weights are"
-    return f"The linear program {failure}; {whose} released: objective {least:.4g}{against}."
+    whose = "the best of its weights are released" if by_program else "solver 'mw' made the fit instead"
+    return f"The linear program {failure}; {whose}, with an objective of {least:.4g}{against}."

@@ -226,7 +226,7 @@ def test_a_question_without_an_answer_is_refused(noisy: sd.SyntheticRelease, que
         (lambda: sd.marginal("a", bins={"a": [3, 2]}), "ends of bins|increasing ends"),
         (lambda: sd.quantile("a", 1.0), "above 0 and below 1"),
         (lambda: sd.mean(3), "by name"),
-        (lambda: sd.smooth(3), "needs a function"),
+        (lambda: sd.smooth(3), "takes an array of points"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_when_it_is_made(make, message: str) -> None:

@@ -142,7 +142,7 @@ def test_several_estimates_are_combined_one_by_one() -> None:
     [
         ([1.0], [1.0], {}, "2 or more tables"),
         ([1.0, 2.0], [1.0], {}, "2 or more tables"),
-        ([1.0, 2.0], [1.0, 1.0, 1.0], {}, "shape"),
+        ([1.0, 2.0], [1.0, 1.0, 1.0], {}, "one variance for each estimate"),
         ([1.0, np.nan], [1.0, 1.0], {}, "finite"),
         ([1.0, 2.0], [1.0, -1.0], {}, "negative"),
         (["a", "b"], [1.0, 1.0], {}, "must be numbers"),

@@ -60,7 +60,7 @@ class Unreadable:
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=str)
 def test_an_adversary_who_mixes_relations_is_refused_before_anything_is_spent_or_read(first, second, tmp_path):
     ask(first, tmp_path / "l.sqlite")
-    with pytest.raises(LedgerError, match=r"l\.sqlite' counts data set 't' for neighbours that .* do not add up"):
+    with pytest.raises(LedgerError, match=r"do not add up"):
         ask(second, tmp_path / "l.sqlite", table=Unreadable())
     assert spends(tmp_path / "l.sqlite") == [("t", PureDP(0.5), "committed")]
 

@@ -203,7 +203,7 @@ def test_a_damaged_watch_is_refused(missing, tmp_path):
     file = tmp_path / "s" / "session.json"
     document = json.loads(file.read_text())
     file.write_text(json.dumps({**document, missing: {"columns": ["p"]}}))
-    with pytest.raises(FormatError, match="a plan, a threshold, a state and a receipt"):
+    with pytest.raises(FormatError, match="the saved session is damaged"):
         continued(Curator(TABLE, budget=PureDP(1.0)), tmp_path / "s")
 
 

@@ -98,7 +98,7 @@ def test_a_full_disk_is_one_clear_error(monkeypatch):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: FullDisk())
-    with pytest.raises(DataError, match=r"encoded rows cannot be kept in .*: No space left on device"):
+    with pytest.raises(DataError, match=r"temporary files cannot be written to .*No space left on device"):
         SpillBuffer(memory=0).add([np.arange(3, dtype=np.uint8)])
 
 

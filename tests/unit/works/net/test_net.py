@@ -145,7 +145,7 @@ def test_an_accuracy_is_promised_for_queries_in_the_unit_interval_only():
 
 def test_a_selection_that_a_loss_does_not_pay_for_is_refused_before_the_spend():
     curator = curator_of(TABLE, SCHEMA, ZCDP(0.5))
-    with pytest.raises(ParameterError, match="under zCDP use the exponential mechanism"):
+    with pytest.raises(ParameterError, match=r"SelectionLaw\.EXPONENTIAL"):
         NetMechanism(QUERIES, size=2, selection="permute_and_flip").release(curator)
     assert curator.remaining == ZCDP(0.5)
 
