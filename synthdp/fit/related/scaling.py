@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synthdp.arrays import FloatArray, IntArray
+from synthdp.arrays import FloatArray
 from synthdp.distribution.history_model import Expectations, Factor, Histories
 from synthdp.queries.related.person_tables import Kind
 from synthdp.randomness import Generator
@@ -54,7 +54,6 @@ def fit_histories(
     ones: Mapping[Key, FloatArray],
     targets: Mapping[Key, Sequence[Target]],
     *,
-    bins: Mapping[Key, IntArray],
     persons: int,
     total: float,
     sweeps: int,
@@ -76,9 +75,6 @@ def fit_histories(
         By table and attribute the one-way table, in persons.
     targets
         By table and attribute, for each factor its table.
-    bins
-        By table and attribute, the bin of each cell, (cells,): the one-way tables tell groups of periods apart by bin,
-        and cells of a bin for all periods together.  Left out where every cell is a bin.
     persons
         How many are drawn in each of the last sweeps; in those before, which are far from the end, at most `FEW`.
     total
@@ -103,33 +99,20 @@ def fit_histories(
             factors = zip(one.factors, targets.get(key, ()), expected.factors[key], strict=True)
             moved[key] = replace(
                 one,
-                base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], bins.get(key), step=step),
+                base=one.base + _move_of_base(ones[key] * scale, expected.ones[key], step=step),
                 factors=tuple(_moved(f, _move(f, target, now, scale=scale, step=step)) for f, target, now in factors),
             )
         model = Histories(model.layout, moved)
     return model
 
 
-def _move_of_base(wanted: FloatArray, now: FloatArray, bins: IntArray | None, *, step: float) -> FloatArray:
+def _move_of_base(wanted: FloatArray, now: FloatArray, *, step: float) -> FloatArray:
     """Return the change of an attribute's base logarithms that moves counts ``now`` towards ``wanted``.
 
-    Both are (groups of periods, cells), as is the change: what each group of periods has in a bin, and what all of them
-    together have in a cell of the bin.
+    All alike in shape.
     """
     now = now * (wanted.sum(axis=1) / np.maximum(now.sum(axis=1), 1e-9))[:, None]
-    if bins is None or len(wanted) == 1:
-        return step * _logarithms(wanted, now)
-    holds = np.equal.outer(bins, np.arange(bins.max() + 1)).astype(np.float64)
-    of_all, all_now = wanted.sum(axis=0), now.sum(axis=0)
-    inside = (
-        all_now * ((of_all @ holds) / np.maximum(all_now @ holds, 1e-9))[bins]
-    )  # with as many as wanted in each bin
-    return step * (_logarithms(wanted @ holds, now @ holds)[:, bins] + _logarithms(of_all, inside))
-
-
-def _logarithms(wanted: FloatArray, now: FloatArray) -> FloatArray:
-    """Return the logarithm of how many times too few there are; one more in each, so that none is infinite."""
-    return np.asarray(np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
+    return np.asarray(step * np.clip(np.log((wanted + 1) / (now + 1)), -MOST_STEP, MOST_STEP))
 
 
 def _move(factor: Factor, target: Target, now: FloatArray, *, scale: float, step: float) -> FloatArray:

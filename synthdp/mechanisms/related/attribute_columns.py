@@ -99,17 +99,10 @@ class AttributeColumn:
         known = self.known
         return Refinement(known.axis, model_cells(known, stddev), known.weights, known.rounding)
 
-    def standard_bins(self, refinement: Refinement) -> IntArray:
-        """Return the standard bin that holds each of the model's cells, (cells,)."""
-        standard = np.zeros(refinement.groups, np.int64)
-        standard[refinement.coarse_cell] = self.known.first_bin
-        return standard
-
     def by_cell(self, refinement: Refinement) -> FloatArray:
         """Return the estimated persons in the model's cells, (1 or groups of periods, cells).
 
         Standard cells are divided in proportion to the weights of their leaves; where nobody is, to the leaves' widths.
-        Leaves are not counted by period: in each group of periods the proportions are those of all.
         """
         weights, cell, first = self.known.weights, refinement.coarse_cell, self.known.first_bin
         of_first = np.bincount(first, weights=weights, minlength=self.counts.shape[1])
@@ -117,7 +110,9 @@ class AttributeColumn:
         weights = np.where(nobody, refinement.weights, weights)
         of_first += np.bincount(first, weights=weights * nobody, minlength=self.counts.shape[1])
         share = np.bincount(cell, weights=weights / np.maximum(of_first, 1e-300)[first], minlength=refinement.groups)
-        return np.asarray(self.counts[:, self.standard_bins(refinement)] * share, np.float64)
+        standard = np.zeros(refinement.groups, np.int64)
+        standard[cell] = first
+        return np.asarray(self.counts[:, standard] * share, np.float64)
 
 
 def model_cells(known: OneWay, stddev: float) -> IntArray:

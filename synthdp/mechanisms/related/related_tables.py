@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from synthdp.arrays import BoolArray, FloatArray, IntArray
+from synthdp.arrays import BoolArray, FloatArray
 from synthdp.checks import whole
 from synthdp.curator import Curator
 from synthdp.distribution.history_model import IMPOSSIBLE, Conditional, Factor, Histories
@@ -261,7 +261,7 @@ class RelatedTables(HasPrivacyCost):
             ones[one.table, one.name] = counts
             if one.counts < 0:
                 columns.append(first_column(one, axis, counts, stddev, share, total=rows[one.table]))
-        known = _Known(layout, {}, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, (found,), ())
+        known = _Known(layout, {}, {}, {}, {}, Histories(layout, {}), {}, total, left, (found,), ())
         return known.with_ones(ones, columns), tuple(columns)
 
     def _persons(self, known: _Known, rng: Generator) -> Persons:
@@ -327,7 +327,6 @@ class RelatedTables(HasPrivacyCost):
             known.model,
             known.ones,
             known.targets,
-            bins=known.bins,
             persons=self._drawn(known),
             total=known.total,
             sweeps=sweeps,
@@ -351,8 +350,6 @@ class _Known:
         The record of a person, with the cells of the model.
     ones
         By table and attribute the one-way table that the model is fitted to, in persons.
-    bins
-        By table and column the standard bin of each cell: within one, groups of periods were not told apart.
     stddevs
         By table and column the noise in a standard cell.
     groupings
@@ -375,7 +372,6 @@ class _Known:
 
     layout: Layout
     ones: Mapping[Key, FloatArray]
-    bins: Mapping[Key, IntArray]
     stddevs: Mapping[Key, float]
     groupings: Mapping[Key, Mapping[str, Grouping]]
     refinements: Mapping[Key, Refinement]
@@ -413,7 +409,6 @@ class _Known:
         """
         layout, refinements = cells_and_refinements(self.layout, columns)
         found = dict(ones) | {one.key: one.by_cell(refinements[one.key]) for one in columns}
-        bins = {one.key: one.standard_bins(refinements[one.key]) for one in columns}
         groupings: dict[Key, Mapping[str, Grouping]] = {}
         groups = fineness(self.total, self.left.table_stddev(min(CHOSEN, self.left.share) / MANY))
         stddevs = {one.key: one.stddev for one in columns}
@@ -432,7 +427,7 @@ class _Known:
             }
             groupings[key] = {str(name): made[many] for name, many in groups.items()}
         return replace(
-            self, layout=layout, ones=found, bins=bins, stddevs=stddevs, groupings=groupings, refinements=refinements,
+            self, layout=layout, ones=found, stddevs=stddevs, groupings=groupings, refinements=refinements,
             model=Histories(layout, conditionals),
         )  # fmt: skip
 
