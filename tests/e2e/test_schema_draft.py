@@ -87,7 +87,7 @@ BAD = {
     "a file that exists": (["t.csv", "--out", "book.csv"], "'book.csv' exists already"),
     "a folder that does not": (["t.csv", "--out", "no/s.json"], "cannot be written"),
     "a strange column": (["t.csv", "--without", "nobody"], "no column 'nobody'"),
-    "a strange column of a document": (["--from-json-schema", "j.json", "--without", "x"], "no column 'x'"),
+    "a strange column of a document": (["--from-json-schema", "j.json", "--without", "x"], "names column 'x'"),
     "free text": (["notes.csv"], "'note': it holds free text"),
     "an empty table": (["empty.csv"], "no rows"),
 }

@@ -692,7 +692,7 @@ def test_the_people_of_an_earlier_spend_are_protected_as_they_were_then_and_stay
     visitor = Visitor(Path(shutil.copytree(walked.folder, tmp_path / "f")))
     answer = visitor.post("people", protects="person", unit="0", rows="2")
     assert "protect each row" in visitor.said(answer)
-    assert "stay with the people" in visitor.said(visitor.post("people", protects="row", same="new"))
+    assert "cannot change" in visitor.said(visitor.post("people", protects="row", same="new"))
     assert visitor.project.people == "wards.csv"
 
 
@@ -751,7 +751,7 @@ def test_the_answers_of_last_year_answer_the_columns_that_both_tables_have(tmp_p
     assert visitor.project.state["rules"] == before["rules"]
     assert visitor.project.state["missing"] == ["-999"]
     assert [visitor.project.columns[i]["name"] for i in visitor.project.open_columns] == ["new"]
-    assert "no such table" in visitor.said(visitor.post("recall", table="9"))
+    assert "table that is not there" in visitor.said(visitor.post("recall", table="9"))
 
 
 def test_a_code_that_means_missing_is_no_value(tmp_path):
