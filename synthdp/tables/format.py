@@ -126,7 +126,7 @@ class TableFormat:
         return replace(self, dtypes=tuple((name, dtypes[name]) for name in names))
 
     def without_impossible_nulls(self, schema: Schema) -> Schema:
-        """Return a schema in which columns whose types cannot hold missing values are not nullable; it saves noise."""
+        """Return a schema in which columns whose types cannot hold missing values are not nullable, so none is released."""
         can_be_null = library_named(self.library).can_be_null
         named = [(name, dtype) for name, dtype in self.dtypes if name in schema]
         full = {name for name, dtype in named if schema[name].nullable and not can_be_null(dtype)}

@@ -172,7 +172,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 
 
 def kind(column: Column) -> str:
-    """Return what a column's values are: as the column says, or flag, text or mixed of levels."""
+    """Return how a column's values are stored: the column's own kind, such as "whole", or text, flag or mixed for labels."""
     if column.cells is not None:
         return "text"
     match column.example().support():
