@@ -57,6 +57,7 @@ LEVEL = 1
 """Compression level of deflate.  Tuned: the usual level 6 takes three times as long for files that are 3 % smaller."""
 
 A = TypeVar("A", bound=AnyArray)
+"""The type of an array that a function returns unchanged in type."""
 
 
 def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:

@@ -55,7 +55,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
 
 
 def _index(value: Any) -> int | None:
-    """Return a value as an int if it is a whole number, else None; truth values are none."""
+    """Return an integer of any type as a Python int, ``None`` for anything else, booleans included."""
     if type(value) is int:
         return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(type(value), "__index__"):

@@ -385,7 +385,7 @@ class DocumentSource:
         return kind(**{name: self.read(document[name], hints[name]) for name in kept})
 
     def _choice(self, document: Any, parts: tuple[Any, ...]) -> Any:
-        """Read a value as the first type of several that fits; raise FormatError if none does."""
+        """Return a value read as the first type that fits, of several; raise FormatError if none does."""
         refusal = FormatError(_WRONG_TYPE)
         for part in parts:
             try:
@@ -456,7 +456,7 @@ def check_saved(value: object) -> None:
 
 
 def read_schema(document: Any) -> Schema:
-    """Return the schema of a document."""
+    """Return the schema that a release's document holds."""
     return Schema.from_json(json.dumps(document), source="the release's schema")
 
 

@@ -132,10 +132,10 @@ def write_folder(
     saved: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Write the folder of a release that was made before, from it alone; free, see `publish_folder`.
+    """Write the folder to publish of an existing release, from the release alone and at no cost; see `publish_folder`.
 
-    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before, and a folder ``saved`` holds
-    the release itself: both are copied.
+    It returns the number of synthetic rows.  ``table`` is a file of rows that were drawn from the release before, and
+    ``saved`` its saved folder; both are copied if given.
     """
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):

@@ -53,7 +53,7 @@ class ParameterError(SynthDPError, ValueError):
 
 
 class FormatError(SynthDPError, ValueError):
-    """A file is not what it should be."""
+    """A file has another format than expected, or is damaged."""
 
 
 class PrivacyError(SynthDPError):
@@ -109,9 +109,10 @@ class MechanismFailure(SynthDPError):  # noqa: N818 - the papers call the outcom
 
 
 class DiscoveryError(SynthDPError):
-    """Noise hid a range or levels of a column that nobody declared, or what many rows hold: no release was made.
+    """Noise hid the range or levels of an undeclared column, or values that many rows hold: no release was made.
 
-    Raised only where it was asked for.  A part of the budget is spent; the message and the ledger say which.
+    It is raised only if the user asked to stop in this case.  A part of the budget is spent; the message and the ledger
+    state it.
     """
 
 
@@ -123,11 +124,11 @@ class InternalError(SynthDPError):
 
 
 class FitWarning(UserWarning):
-    """A fit failed and another one was released, or its weights may be far from the best ones."""
+    """A fit failed and a simpler one was released, or a fit ended before its weights converged."""
 
 
 class DiscoveryWarning(UserWarning):
-    """No range or no level of an undeclared column could be told from noise: its synthetic values mean nothing."""
+    """No range or level of an undeclared column stands out of the noise: its synthetic values carry no information."""
 
 
 class MisfitWarning(UserWarning):

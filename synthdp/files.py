@@ -46,7 +46,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text that tells of private rows: only the owner may read the file, from its first byte on.
+    """Write a text that reveals private rows into a file that only its owner may read, from its first byte on.
 
     Raises
     ------

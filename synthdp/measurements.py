@@ -39,7 +39,7 @@ class NoiseDistribution(Protocol):
     """Standard deviation, quantiles and tails of one noise law; ``scale`` is that in `Noise`, ``k`` the vector's length."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the standard deviation of one coordinate."""
+        """Return the standard deviation of one coordinate, in integer steps."""
         ...
 
     def quantile(self, miss: float, k: int) -> float:

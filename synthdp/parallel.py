@@ -13,7 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+"""The type of a block of work."""
 R = TypeVar("R")
+"""The type of the result of one block."""
 
 WORKERS = min(4, os.cpu_count() or 1)
 """Most threads; each holds a block of its own.  A safety limit of memory."""

@@ -69,7 +69,10 @@ def _smallest(owner: IntArray, digest: AnyArray, columns: Sequence[GridIndices],
 
 
 def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
-    """Return the first 128 bits of each row's SHA-256, (n, 2); every part is written as eight hexadecimal digits."""
+    """Return the first 128 bits of each row's SHA-256, (n, 2) uint64; each part is hashed as eight hexadecimal digits.
+
+    A SQL database can compute the same.
+    """
     written = np.column_stack(parts).astype(">u4").tobytes().hex().encode()
     width = len(written) // len(parts[0])
     hashes = [hashlib.sha256(written[i : i + width]).digest()[:16] for i in range(0, len(written), width)]
@@ -78,7 +81,7 @@ def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
-    """The rule that limits the number of rows of each unit; it can be sent to where the rows are.
+    """The rule that limits the number of rows of each unit; a picklable object that can be sent to where the rows are.
 
     Removing one unit changes at most ``rows`` rows of what is kept.
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.schema.database import DatabaseSchema
 
 T = TypeVar("T")
+"""The type of a noisy answer."""
 
 
 @final
@@ -202,7 +203,7 @@ class Curator:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows, which is public where all neighbours have the same.
+        """The exact number of rows, which is public where all neighbours have the same number.
 
         Raises
         ------
@@ -350,7 +351,7 @@ class Curator:
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
     ) -> KeyCounts:
-        """Count the records that occur often, from a universe that nobody has to list (the stability histogram).
+        """Return noisy counts of the record keys that occur often, without a list of possible keys (stability histogram).
 
         Costs ``spend``, an (epsilon, delta) with delta above 0, for this curator's neighbours.
 

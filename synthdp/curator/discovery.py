@@ -98,6 +98,7 @@ COARSE = 0.085
 times worse than independent columns with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
 
 T = TypeVar("T")
+"""The type of a noisy answer."""
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 

@@ -42,7 +42,7 @@ class Answering:
     def plan(
         self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
     ) -> Calibration:
-        """Return the least noise for which the answer to a question costs no more than ``loss``."""
+        """Return the noise for a query: the least for which its answer costs no more than ``loss``."""
         return calibrate(adjacency.sensitivity(queries), loss, k=queries.k, law=law)
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:

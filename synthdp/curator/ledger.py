@@ -26,7 +26,7 @@ _ONE_ROW = Adjacency()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spend in a ledger.
+    """One spend recorded in a ledger: whose data, which loss, and whether it still counts.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class Ledger:
             self._declare(db, dataset, neighbors, privacy_unit)
 
     def cap(self, dataset: str) -> PrivacyLoss | None:
-        """Return the cap of a data set, if it has one."""
+        """Return the largest total loss that is allowed for a data set, ``None`` if it has no cap."""
         _check_text("dataset", dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[1]
@@ -455,14 +455,17 @@ class Ledger:
         )
 
     def _loss(self, text: str) -> PrivacyLoss:
-        """Return the loss of a JSON text; raise LedgerError if it is damaged."""
+        """Return the privacy loss in a JSON text of the ledger's file; raise LedgerError if it is damaged."""
         try:
             return from_document(json.loads(text))
         except (ValueError, TypeError, AttributeError):
             raise LedgerError(f"ledger '{self.path}' is damaged: a loss in it cannot be read: restore a copy") from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
-        """Return the neighbours of a JSON text, or None; raise LedgerError if it is damaged."""
+        """Return the neighbouring relation in a JSON text of the ledger's file, ``None`` for none.
+
+        Raise LedgerError if damaged.
+        """
         if text is None:
             return None
         try:
@@ -475,7 +478,7 @@ class Ledger:
 
 
 def _text(adjacency: Adjacency) -> str:
-    """Return neighbours as the JSON text that the ledger's file holds."""
+    """Return a neighbouring relation as JSON text for the ledger's file."""
     return json.dumps(
         {
             "neighbors": adjacency.neighbors.value,

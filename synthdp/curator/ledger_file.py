@@ -14,21 +14,21 @@ from synthdp.files import sync_folder
 VERSION = 4
 """Version of the tables in a ledger's file.  A convention: each change adds one, and upgrade statements below."""
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
-"""The table of data sets, with their neighbours and caps."""
+"""SQL that makes the table of data sets, with their neighbouring relations and caps."""
 
 _SPENDS = """
 CREATE TABLE spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'returned')), moment TEXT NOT NULL, adjacency TEXT,
     key TEXT)"""
-"""The table of spends."""
+"""SQL that makes the table of spends: loss, state, time and neighbouring relation of each."""
 
 _ONE_SPEND_A_KEY = (  # those without a key are not compared; one that was returned may be made again
     "CREATE UNIQUE INDEX one_spend_a_key ON spends (key) WHERE state != 'returned'"
 )
 """SQL index that lets each key have one counting spend: a release that is started twice is paid for once."""
 _FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS, _ONE_SPEND_A_KEY)
-"""Statements that make a new file."""
+"""SQL statements that make a new file."""
 
 _FROM_VERSION_3 = (  # in which no spend was ever returned
     "ALTER TABLE spends RENAME TO spends_3",
@@ -65,7 +65,7 @@ _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFile:
-    """Where a ledger lies, and how it is read and written.
+    """Access to a ledger's SQLite file, which is opened, upgraded and closed for each use, so that processes can share it.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class LedgerFile:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
-    """Change the tables of an older file, or of a new one, to `VERSION`."""
+    """Upgrade the tables of an older or empty file to `VERSION`."""
     if version != VERSION:
         for statement in _STEPS[version]:
             db.execute(statement)

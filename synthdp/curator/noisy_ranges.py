@@ -66,8 +66,8 @@ FEW_PARTS, MUCH = 2, 0.2
 at most `FEW_PARTS` bins, and then with more neighbours kept.  Tuned; not measured."""
 
 HIDING = 4.0
-"""A range is not clipped if the noisy count outside of it exceeds this many standard deviations of its noise and the
-fraction `HIDDEN` of the numbers.  Tuned; not measured."""
+"""Noise stddevs: a range is not clipped if the noisy count outside exceeds this many and the fraction `HIDDEN` of the
+numbers.  It is also the threshold of the careful test for a point mass.  Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
 """Numbers of adjacent bins whose counts are also tested as a sum, because values spread over bins may be significant

@@ -98,7 +98,7 @@ class PrivateDatabase(PrivateTable):
     def rows(self) -> int:
         """Return the exact number of persons.
 
-        It may leave only where it is public.
+        It may leave only where the number of persons is public, that is under ``replace_one``.
         """
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
@@ -284,7 +284,7 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chosen:
-    """Which rows of a table are used.
+    """The rows of one table that enter the persons' records, and where each is placed.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ FORMAT = "synthdp private session"
 """The name of this file format, written in its files so that other files are refused."""
 
 VERSION = 1
-"""Version of the file of a saved watch.  A convention: each change adds one."""
+"""Version of the files of a saved session.  A convention: each change adds one."""
 SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
 """Names of the files of a saved session: its state, the state's new name once it was continued, and its arrays."""
 
@@ -196,6 +196,6 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let a renaming reach the disk, where the system can be told to."""
+    """Sync a folder to disk after a renaming, where the system supports it."""
     with contextlib.suppress(OSError):
         sync_folder(folder)

@@ -140,7 +140,7 @@ class SeriesRoom:
 
     @property
     def rows(self) -> int:
-        """The number of the period's rows, where neighbours share it.
+        """The exact number of the period's rows, which is public where all neighbours have the same number.
 
         Raises
         ------

@@ -51,7 +51,7 @@ class EncodedPeriod:
     mark: int
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Forget the rows, and free their place on disk."""
         for store in (self.rows, self.taken_back):
             if store is not None:
                 store.close()
@@ -122,7 +122,7 @@ class PeriodRows(PrivateTable):
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> SpillBuffer:
-        """Return the rows of all periods in one store; joined once."""
+        """Return the rows of all periods as one buffer of grid indices, joined once."""
         if self._stored is None:
             joined = SpillBuffer()
             for store in self.stores:

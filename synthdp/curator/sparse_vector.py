@@ -108,7 +108,7 @@ class SparseVector:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values make up a record's key."""
+        """Names of the columns whose values make up a record's key, by which queries of keys count rows."""
         return self._columns
 
     @property

@@ -63,7 +63,7 @@ class SpillBuffer:
         return not self._blocks
 
     def add(self, arrays: Sequence[AnyArray]) -> None:
-        """Append a block.
+        """Append a block (a tuple of arrays): in memory while the limit allows, else on disk.
 
         Raises
         ------
@@ -90,9 +90,9 @@ class SpillBuffer:
             self._file = None
 
     def _write(self, array: AnyArray) -> _Piece:
-        """Append an array to the file on disk, and return where it lies.
+        """Append an array to the temporary file, column by column, and return where it lies.
 
-        Raise DataError if the disk does not take it.
+        Raise DataError on a full disk.
         """
         try:
             if self._file is None:
@@ -108,7 +108,7 @@ class SpillBuffer:
         return piece
 
     def _read(self, piece: _Piece) -> AnyArray:
-        """Return an array of the file, mapped into memory."""
+        """Return an array of the temporary file, mapped into memory, so that only used parts are read."""
         if self._file is None:
             raise DataError(
                 "the curator was closed while its rows were read: keep the curator open until the release is made"

@@ -164,6 +164,6 @@ def _check(epsilon: float, k: int) -> None:
 
 
 def _log_inverse(delta: float) -> float:
-    """Return ln(1/δ) of a δ between 0 and 1."""
+    """Return ln(1/δ); raise ParameterError unless 0 < δ < 1."""
     check_share("delta", delta)
     return -math.log(delta)

@@ -183,6 +183,7 @@ class GaussianDP:
 
 PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
 L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
+"""A type variable for the kinds of privacy loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
 
 
 def to_document(loss: PrivacyLoss) -> dict[str, Any]:
-    """Return the loss as a JSON document."""
+    """Return the loss as a JSON document, to be saved with a receipt or in a ledger."""
     match loss:
         case PureDP(epsilon):
             return {"kind": "PureDP", "epsilon": epsilon}
@@ -276,7 +277,7 @@ def to_document(loss: PrivacyLoss) -> dict[str, Any]:
 
 
 def from_document(document: dict[str, Any]) -> PrivacyLoss:
-    """Read a loss from its JSON document."""
+    """Return the privacy loss that a JSON document describes; raise ParameterError for an unknown kind."""
     kinds: dict[str, type[PrivacyLoss]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GaussianDP)}
     fields = {key: value for key, value in document.items() if key != "kind"}
     try:

@@ -313,7 +313,7 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
 
 
 def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
-    """Return the ε of `discrete_laplace`, from OpenDP's own map."""
+    """Return the ε that `discrete_laplace` costs at a scale, computed by OpenDP for its own sampler."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l1_sensitivity, name="l1_sensitivity")
@@ -321,7 +321,7 @@ def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
 
 
 def gaussian_rho(l2_squared: int, *, scale: float) -> float:
-    """Return the zCDP ρ of `discrete_gaussian` for a squared L2 sensitivity, from OpenDP's own map."""
+    """Return the zCDP ρ that `discrete_gaussian` costs for a squared L2 sensitivity, computed by OpenDP."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l2_squared, name="l2_squared", below=_SQUARES)
@@ -330,7 +330,7 @@ def gaussian_rho(l2_squared: int, *, scale: float) -> float:
 
 
 def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the ε of `noisy_max`, from OpenDP's own map.
+    """Return the ε that `noisy_max` costs at a scale, computed by OpenDP.
 
     ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
     """
@@ -339,7 +339,7 @@ def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -
 
 
 def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the zCDP ρ of `exponential_mechanism`, from OpenDP's own map."""
+    """Return the zCDP ρ that `exponential_mechanism` costs at a scale, computed by OpenDP."""
     dp = _opendp()
     return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
 
@@ -577,7 +577,7 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
 
 
 def _threshold(scale: float, threshold: int) -> Any:
-    """Return OpenDP's measurement of noisy counts by key above a threshold."""
+    """Return OpenDP's mechanism that releases the keys whose noisy counts reach a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
 
@@ -599,7 +599,7 @@ def _saturated(value: int) -> int:
 
 
 def _finite(cost: float) -> float:
-    """Refuse OpenDP's answer "infinite loss", which it gives instead of an error when the scale is 0."""
+    """Return a loss by OpenDP as a float; raise an error if it is infinite, as OpenDP gives it for a scale of 0."""
     if not math.isfinite(cost):
         raise ParameterError("scale must be large enough for a finite privacy loss")
     return float(cost)

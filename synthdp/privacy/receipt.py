@@ -244,7 +244,7 @@ class CuratorTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The account of one release: every step that read private rows, its cost, its noise, and what the promise assumes.
+    """The receipt of one release: every step that read private rows, its cost and noise, and the guarantee's assumptions.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ class Receipt:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Receipt:
-        """Read a receipt from its JSON document."""
+        """Return the receipt that a JSON document, saved with a release, describes."""
         adjacency = Adjacency(
             neighbors=Neighbors(document["neighbors"]),
             unit=document["privacy_unit"],

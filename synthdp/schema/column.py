@@ -174,7 +174,7 @@ class Column(ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what the column holds in a few words, for receipts and lists of columns."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
         """Return the grid index of each group's first level, for each step of a declared hierarchy, the coarsest first."""

@@ -75,6 +75,7 @@ RULE_KINDS: dict[str, type[Constraint]] = {}
 """All kinds of rules by their names in schema files."""
 
 C = TypeVar("C", bound=type[Constraint])
+"""The class of a rule, which a decorator returns unchanged."""
 
 
 def register(kind: C) -> C:
@@ -112,7 +113,7 @@ class LessEqual(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The two columns."""
+        """The names of the two columns."""
         return self.left, self.right
 
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -130,7 +131,7 @@ class LessEqual(Constraint):
         return ()
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{self.left} is at most {self.right}"
 
 
@@ -176,7 +177,7 @@ class Forbidden(Constraint):
         return list(self.values.items())
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"never {_conditions(self.values)}"
 
 
@@ -209,7 +210,7 @@ class Implies(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of both sides."""
+        """The names of the columns of both sides."""
         return (*self.when, *self.then)
 
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -221,7 +222,7 @@ class Implies(Constraint):
         return [*self.when.items(), *self.then.items()]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"where {_conditions(self.when)}: {_conditions(self.then)}"
 
 
@@ -260,7 +261,7 @@ class Iff(Constraint):
         _check_sides("an Iff", self.left, self.right, columns)
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{_conditions(self.left)} exactly where {_conditions(self.right)}"
 
 
@@ -321,7 +322,7 @@ class Combinations(Constraint):
         return [(name, list({repr(value): value for value in given}.values())) for name, given in every]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{' and '.join(self.columns)} are one of {len(self.combinations)} declared combinations"
 
 
@@ -378,7 +379,7 @@ class CalendarDate(Constraint):
         return [(name, _within(columns[name], numbers)) for name, numbers in special.items()]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{', '.join(self.names)} are a day of the calendar"
 
 

@@ -105,7 +105,7 @@ class Derived(Constraint):
         return ()
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         made = f"looked up by {self.of}" if self.expression is None else self.expression
         return f"{self.column} is {made}"
 

@@ -23,15 +23,18 @@ LAST_YEAR = 2068
 """The last year that two digits stand for, as in C and Python; the first is 99 years before."""
 
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
-"""Microseconds of one hour, minute, second and microsecond, by the letter of a format."""
+"""Microseconds in one hour, minute, second and microsecond, by strptime code."""
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
 """The moment from which stored microseconds are counted."""
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
+"""English month names, which formats read and write whatever the system's language is."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""English weekday names, from Monday, which formats read and write whatever the system's language is."""
 _SPACES = " \u00a0\u202f"
 """Spaces that may separate thousands: plain, non-breaking and narrow non-breaking."""
 
@@ -455,7 +458,7 @@ class TruthFormat:
         return True if word == self.true.casefold() else False if word == self.false.casefold() else None
 
     def write(self, value: Any) -> str:
-        """Return the word of a truth value."""
+        """Return the word for a truth value."""
         return self.true if value else self.false
 
 

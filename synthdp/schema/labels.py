@@ -248,7 +248,7 @@ class Ordinal(Known):
         return self
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is a level."""
+        """Return whether a value is one of the levels."""
         return value in self.levels
 
     def in_words(self) -> str:
@@ -299,7 +299,7 @@ class Boolean(Known):
         return self
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is false or true."""
+        """Return whether a value is a boolean."""
         return isinstance(value, bool)
 
     def in_words(self) -> str:

@@ -91,7 +91,7 @@ def _exact(number: float) -> Fraction:
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Continuous(Known):
-    """A real number with lower <= x <= upper; values beyond are clipped.
+    """A column of real numbers between two bounds; values beyond are clipped.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class Decimal(Continuous):
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Integer(Known):
-    """A whole number with lower <= x <= upper; values beyond are clipped.
+    """A column of integers between two bounds; values beyond are clipped.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC withou
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Datetime(Known):
-    """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
+    """A column of moments between two bounds, at a resolution; zone-aware tables are compared in UTC.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Date(Datetime):
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Time(Known):
-    """A time of day with lower <= t <= upper, in whole steps of a resolution.
+    """A column of times of day between two bounds, at a resolution.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ class Time(Known):
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Duration(Known):
-    """A length of time with lower <= t <= upper, in whole steps of a resolution.
+    """A column of durations between two bounds, at a resolution.
 
     Parameters
     ----------

@@ -196,7 +196,7 @@ class TableFormat:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TableFormat:
-        """Read a format from its JSON document.
+        """Return the format that a JSON document, saved with a release, describes.
 
         Raises
         ------

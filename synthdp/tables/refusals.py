@@ -53,6 +53,8 @@ def reading(name: str) -> AbstractContextManager[None]:
 
 
 class _InsteadOf(AbstractContextManager[None]):
+    """The context manager of `instead_of`, which cuts the new error's links to the old one."""
+
     def __init__(self, kinds: tuple[type[BaseException], ...], say: Said) -> None:
         self._kinds, self._say = kinds, say
 
@@ -70,9 +72,13 @@ class _InsteadOf(AbstractContextManager[None]):
 
 
 WHY = "the database could not read the table: run the query in the database itself to see why"
+"""The error message for a failed read of a database."""
 NOT_WRITTEN = "the database refused the rows: insert one of them in the database itself to see why"
+"""The error message for a failed write to a database."""
 LOST = "the connection to the database was lost or refused"
+"""The error message for a lost connection."""
 NONE_THERE = "none of the rows is there, and drawing them again costs no budget"
+"""The end of the error message for a failed write: what became of the rows."""
 
 _STATES = {
     "28": "the database refuses the user or the password",

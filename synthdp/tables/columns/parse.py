@@ -31,6 +31,7 @@ _EPOCH = dt.date(1970, 1, 1)
 """The day from which days are counted."""
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
                 "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
 """Attoseconds in each NumPy time unit; with the smallest unit all ratios are integers."""

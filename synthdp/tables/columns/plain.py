@@ -21,6 +21,7 @@ from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.schema.times import EPOCH
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
 """Types whose comparison and hashing run no foreign code, so that their values are kept as they are."""
 

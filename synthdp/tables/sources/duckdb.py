@@ -102,7 +102,7 @@ class DuckDBSource:
             return len(self._relation.limit(1).fetchall()) == 0
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`."""
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         empty = True
         with _asking():

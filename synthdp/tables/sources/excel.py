@@ -88,7 +88,7 @@ class ExcelSource:
         return other
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield the whole sheet as one block."""
+        """Yield the whole sheet as one block: a dict of raw values (labels or numbers) by column."""
         wanted = [*columns, *(name for name in extra if name not in columns)]
         places = [*map(self._header.index, wanted)]
         rows = len(self._lines)

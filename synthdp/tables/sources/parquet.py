@@ -86,7 +86,7 @@ class ParquetSource:
         return FrameSource(self._schema.empty_table()).kind(name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`.
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`.
 
         Raises
         ------
@@ -220,7 +220,7 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
 
 
 def _slices(batch: Any) -> Iterator[Any]:
-    """Yield a batch in parts of at most `BLOCK_ROWS` rows."""
+    """Yield a record batch in slices of at most `BLOCK_ROWS` rows, so that memory is bounded."""
     for start in range(0, batch.num_rows, BLOCK_ROWS):
         yield batch.slice(start, BLOCK_ROWS)
 

@@ -490,6 +490,7 @@ _CHECKED: WeakSet[Any] = WeakSet()
 """Spark sessions whose executors were found to have all packages, so that each is checked once."""
 
 _OTHER_PYTHON = "the executors run another version of Python than this one: set PYSPARK_PYTHON"
+"""The error message for executors that run another version of Python."""
 
 _LACKS = (
     ("No module named 'synthdp'", "synthdp is missing in the executors' Python: install the same version there"),
@@ -538,7 +539,7 @@ class _Version:
 
 
 def _version() -> str:
-    """Return this package's version."""
+    """Return the version of synthdp, which must be the same on the executors."""
     return str(sys.modules["synthdp"].__version__)
 
 

@@ -136,7 +136,7 @@ class SqlSource:
         return FrameSource(pa.schema([(name, suits)]).empty_table()).kind(name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`."""
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         self.check_values()
         wanted = [self._asked_as(name, column.names_rows) for name, column in kinds.items()]

@@ -88,7 +88,7 @@ class AdbcLink:
             self.run(_watched())
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             schema = cursor.fetch_record_batch().schema
@@ -97,7 +97,7 @@ class AdbcLink:
         return [SelectedColumn(field.name, str(field.type), shown=field.type) for field in schema]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the cells of each column; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             self._running = cursor
             cursor.execute(query)
@@ -115,7 +115,7 @@ class AdbcLink:
             cursor.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table; see `Link.ingest`."""
+        """Append Arrow batches to an existing table, by way of a temporary table that casts their types."""
         names = [quoted(name, self.dialect) for name in rows.schema.names]
         shown = dict(zip(names, names, strict=True))
         with contextlib.closing(self._connection.cursor()) as cursor:
@@ -189,7 +189,7 @@ class DbapiLink:
             self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             found = [(str(column[0]), column[1]) for column in cursor.description]
@@ -201,7 +201,7 @@ class DbapiLink:
         return [SelectedColumn(name, "") for name, _ in found]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the cells of each column; see `Link`."""
         self._running = True
         with _surrogates_for_bad_text(self._connection), contextlib.closing(self._connection.cursor()) as cursor:
             for rows in self._fetched(cursor, query):
@@ -215,7 +215,7 @@ class DbapiLink:
             cursor.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table, as rows of Python objects; see `Link.ingest`."""
+        """Append Arrow batches to an existing table, as rows of Python objects, which DBAPI drivers take."""
         mark = "?" if self.dialect == "sqlite" else "%s"
         names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
         if mark == "%s":  # which drivers tell from a name by its percent sign alone
@@ -279,14 +279,14 @@ class DuckDBLink:
             connection.execute("BEGIN TRANSACTION")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, with their types; see `Link`."""
         relation = self._connection.sql(rows)
         schema = relation.to_arrow_table().schema
         kinds = zip(relation.columns, relation.types, schema, strict=True)
         return [SelectedColumn(name, str(kind), shown=field.type) for name, kind, field in kinds]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:  # noqa: ARG002 - types are DuckDB's
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the Arrow array of each column; see `Link`."""
         reader = self._connection.sql(query).to_arrow_reader(BLOCK_ROWS)
         for batch in reader:
             yield batch.columns
@@ -297,7 +297,7 @@ class DuckDBLink:
         self._connection.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table; see `Link.ingest`."""
+        """Append Arrow batches to an existing table."""
         names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
         self._connection.register("synthdp_written", rows)
         try:
@@ -312,7 +312,7 @@ class DuckDBLink:
             self._began = False
 
     def close(self) -> None:
-        """End the transaction that was begun here."""
+        """Roll back the transaction if it was begun here, and close the connection if it was opened here."""
         if self._began:
             with contextlib.suppress(Exception):
                 self._connection.execute("ROLLBACK")
