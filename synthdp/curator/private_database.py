@@ -474,7 +474,7 @@ def _differences(
 
 
 def _blank(persons: int, column: object) -> GridIndices:
-    """Return the last grid index for every person, (persons,): it marks an empty slot and is never released."""
+    """Return the last grid index, which marks an empty slot and is never released, for every person, (persons,)."""
     size = grid_of(column).size  # type: ignore[arg-type]
     return narrow(np.full(persons, size - 1), size)
 

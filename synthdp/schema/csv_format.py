@@ -70,7 +70,7 @@ def check_delimiter(delimiter: object) -> None:
 
 
 def check_encoding(encoding: object) -> None:
-    """Raise ParameterError unless Python knows a text encoding of this name."""
+    """Raise ParameterError unless Python knows a text encoding of this name, before a file is opened with it."""
     if not isinstance(encoding, str):
         raise ParameterError("encoding must be the name of a text encoding")
     try:

@@ -392,7 +392,7 @@ def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
 
 
 def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
-    """Return the (rows,) grid indices of each column of a batch."""
+    """Return a batch's columns as (rows,) grid indices (numbers of values on a column's finest grid), by name."""
     found = {name: batch.column(str(j)).to_numpy() for j, name in enumerate(names)}
     return {name: indices.view(indices.dtype.str.replace("i", "u")) for name, indices in found.items()}
 
@@ -442,7 +442,7 @@ def _parts(table: Any) -> int:
 
 
 def _cores(session: Any) -> int:
-    """Return how many tasks the cluster runs at once, or 1 if it does not say."""
+    """Return how many tasks the cluster runs at once, or 1 if it does not say; rows are divided into so many parts."""
     with contextlib.suppress(Exception):
         return int(session.sparkContext.defaultParallelism)
     return 1

@@ -43,13 +43,19 @@ class _Words:
 
 
 def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
-    """Return PostgreSQL's SQL for the hash that orders a unit's rows, from the unit's hash and some integers."""
+    """Return PostgreSQL's SQL for the hash that orders a unit's rows; the first rows are kept.
+
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` are those of the row's integers.
+    """
     digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
     return f"sha256(convert_to({digits}, 'UTF8'))"
 
 
 def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
-    """Return DuckDB's SQL for the hash that orders a unit's rows, from the unit's hash and some integers."""
+    """Return DuckDB's SQL for the hash that orders a unit's rows; the first rows are kept.
+
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` are those of the row's integers.
+    """
     return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
 
 
