@@ -228,8 +228,8 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
 
     mu-Gaussian DP, up to a probability delta, promises P(event) - delta <= Phi(mu + Phi^-1(Q(event))) (Dong, Roth, Su
     2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  The bound is much sharper than
-    `epsilon_bound`, whose parameters it has.  It contradicts the claim of Gaussian DP, not that of (epsilon, delta)
-    alone (Nasr et al. 2023).
+    `epsilon_bound`, whose parameters it has.  It contradicts the claim of Gaussian DP, not the claim of (epsilon,
+    delta) alone (Nasr et al. 2023).
     """
     likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
     mu = float(ndtri(likely - delta) - ndtri(rare)) if likely > delta and rare < 1 else 0.0

@@ -245,7 +245,7 @@ def form_of(kind: type[Any]) -> Form:
 
 
 def constructor_fields(kind: type[Any]) -> list[str]:
-    """Return the names of the dataclass fields that a class is constructed from, which are those that files hold."""
+    """Return the names of the dataclass fields that a class is constructed from; files hold these fields."""
     return [one.name for one in fields(kind) if one.init]
 
 

@@ -250,8 +250,8 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
 def findings(chances: Sequence[float]) -> int:
     """Return how many of the smallest p-values are significant, at the false discovery rate `UNLIKELY`.
 
-    By the step-up procedure of Benjamini and Hochberg (1995), with the number of true nulls estimated from the p-values
-    above `MIDDLE` (Storey, Taylor and Siegmund 2004, theorem 3).  If nothing is there, anything is found with
+    It is the step-up procedure of Benjamini and Hochberg (1995).  The number of true nulls is estimated from the
+    p-values above `MIDDLE` (Storey, Taylor and Siegmund 2004, theorem 3).  If nothing is there, anything is found with
     probability `UNLIKELY`, or at most 1.2 times that, because the estimate is capped.  A p-value above `ONE_SIDED` is
     never significant.
 

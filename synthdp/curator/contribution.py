@@ -124,9 +124,9 @@ def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolAr
 def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[object, int]) -> BoolArray:
     """Return an (n,) mask that selects one row of each unit, so that a query of those rows has sensitivity 1.
 
-    The row is at a position that a hash of the unit chooses among its ``many`` rows, so late rows are as likely as
-    early ones.  ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  Removing one unit
-    changes at most one row, even if ``many`` is wrong.
+    A hash of the unit chooses the position among its ``many`` rows.  So late rows are as likely as early ones.
+    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  Removing one unit changes at most
+    one row, even if ``many`` is wrong.
     """
     position: dict[str, int] = {}
     owner, place = _places(unit, position, seen)

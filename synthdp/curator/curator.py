@@ -677,9 +677,9 @@ class Curator:
     def give_up(self) -> PrivacyLoss | None:
         """End this account early: forget the rows, and record and return its real cost, ``None`` if it is nothing.
 
-        The cost is nothing, and the ledger's entry is returned, if the account answered nothing.  The cost is less than
-        was reserved if spending stopped at one of the shares ``ends`` of `open_account`, and nothing was reserved for
-        the data set since (docs/proofs/early-ends.md).  The budget in memory stays spent.
+        The cost is nothing, and the ledger's entry is returned, if the account answered nothing.  It is less than was
+        reserved on two conditions: spending stopped at one of the shares ``ends`` of `open_account`, and nothing was
+        reserved for the data set since (docs/proofs/early-ends.md).  The budget in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -841,7 +841,7 @@ class Curator:
             return result
 
     def _settle(self, entries: Sequence[int]) -> None:
-        """Commit the ledger entries of an answer, and those of the accounts that pay for it: they are spent for good."""
+        """Commit the ledger entries of an answer, and the entries of the accounts that pay for it: they are spent."""
         if self._ledger is not None:
             for entry in entries:
                 self._ledger.commit(entry)

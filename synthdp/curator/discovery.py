@@ -71,8 +71,8 @@ LOOKS = 2
 """
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a numeric column's budget: for the histogram of powers of two, for each of up to two histograms of
-equal-width bins that narrow the range, and for the histogram of decimal digits.  Tuned; not measured."""
+"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
+bins that narrow the range (each), and one of decimal digits.  Tuned; not measured."""
 
 LEVELS_WEIGHT = 2.0
 """Budget of a column of labels, relative to a numeric column: each label must pass a threshold of its own, but of

@@ -31,12 +31,12 @@ ZERO = 2 * EXPONENTS
 """The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR_BELOW = 16.0
-"""A negative sentinel is separate from the true numbers if their range is at least this many times its size, or the gap
-to them at least twice their range: -1 beside 0 to 64, -9 beside 1 to 3.  Tuned; not measured."""
+"""A negative sentinel is separate from the true numbers if their range is at least this many times its size: -1 beside
+0 to 64. So it is if the gap to them is at least twice their range: -9 beside 1 to 3.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
-"""Zero is a separate value, not part of the range, if the other numbers have one sign, at least this size, and sizes
-within a factor of four.  Tuned; not measured."""
+"""Zero is a separate value, not part of the range, if all other numbers have one sign and at least this size.  Their
+sizes must also lie within a factor of four.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:

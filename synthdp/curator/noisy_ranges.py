@@ -34,8 +34,8 @@ BESIDE = 3e-6
 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip so many
-numbers costs more than a range that is too wide.  Tuned; not measured."""
+"""`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
+fraction costs more than a range that is too wide.  Tuned; not measured."""
 
 LIKELY = 2.0
 """Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow.
@@ -62,8 +62,8 @@ OUTSIDE = 5.2
 exceeds it once in 60 000 histograms.  Tuned; not measured."""
 
 FEW_PARTS, MUCH = 2, 0.2
-"""If noise in eight bins may hide more than the fraction `MUCH` of the numbers, a range is cut only to a point mass of
-at most `FEW_PARTS` bins, and then with more neighbours kept.  Tuned; not measured."""
+"""Most bins of a point mass to which a range is cut if noise in eight bins may hide more than the fraction `MUCH` of
+the numbers.  More neighbours are then kept.  Tuned; not measured."""
 
 HIDING = 4.0
 """Noise stddevs: a range is not clipped if the noisy count outside exceeds this many and the fraction `HIDDEN` of the
@@ -74,8 +74,8 @@ WINDOWS = (1, 2, 4, 8)
 only together.  Tuned; not measured."""
 
 OFF_DIGITS = 0.1
-"""Largest fraction of the numbers that may be rounded to a coarse spacing (one that is wide for the range), since
-coarse rounding moves them far.  Tuned; not measured."""
+"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range: such rounding moves them
+far. Tuned; not measured."""
 
 MOST_VALUES = 32**4
 """Most grid points of a range at a spacing of digits that noise merely does not exclude: 32^4 is the resolution of the
@@ -266,10 +266,10 @@ def narrowed(
 ) -> tuple[float, float]:
     """Return a range without the outer bins that surely hold hardly any numbers.
 
-    If the range may be more than `NARROW` times as wide as its numbers, and bins outside the filled ones are not
-    significant, it is cut to the filled bins and some neighbours: as many as are filled, or fewer if no histogram
-    follows.  Else only ends that surely hold hardly any numbers are cut off.  To clip numbers costs more than to keep
-    empty bins, which the one-way marginal, with less noise, finds.
+    A range that may be more than `NARROW` times as wide as its numbers is cut to its filled bins and some neighbours:
+    as many as are filled, or fewer if no histogram follows.  This needs bins outside that are not significant.  Else
+    only ends that surely hold hardly any numbers are cut off.  To clip numbers costs more than to keep empty bins,
+    which the one-way marginal, with less noise, finds.
 
     Parameters
     ----------

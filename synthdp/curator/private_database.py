@@ -57,7 +57,7 @@ class PrivateDatabase(PrivateTable):
         self.sources = {}
 
     def open_table(self, name: str) -> PrivateTable:
-        """Return one table with undeclared columns, of which at most one row of each person is read.
+        """Return one table with undeclared columns; at most one row of each person is read from it.
 
         Only a statistic of its values may leave that is noised for `Adjacency.of_one_row`.
         """
@@ -131,7 +131,7 @@ class PrivateDatabase(PrivateTable):
 
 @dataclass(slots=True, repr=False)
 class _OneRowEach(PrivateTable):
-    """One of several tables, of which one row of each person is read.
+    """One of several tables; a single row of each person is read from it.
 
     With more rows the noise would grow by their number, and discovery would find less.
     """

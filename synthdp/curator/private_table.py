@@ -212,7 +212,7 @@ class PrivateTable:
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _coded_as(self, domain: Domain) -> _Coded:
-        """Return all rows as bin codes over the axes of a domain; those of the last `CACHED_DOMAINS` domains are kept."""
+        """Return all rows as bin codes over the axes of a domain; codes of the last `CACHED_DOMAINS` domains are kept."""
         self.open()
         for coded in self._coded:
             if coded.domain is domain:

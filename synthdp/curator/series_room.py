@@ -315,8 +315,7 @@ class SeriesRoom:
     def costs(self, *, before: int) -> FloatArray:
         """Return the (periods, periods) matrix K of costs, in mu squared, of all plans begun before a period.
 
-        A unit with rows in the set P of periods costs at most the sum of K over P x P, so that the worst P bounds the
-        loss.
+        A unit with rows in the set P of periods costs at most the sum of K over P x P.  The worst P bounds the loss.
         """
         total = np.zeros((self.terms.periods,) * 2)
         for name in self._state.names(PLAN):

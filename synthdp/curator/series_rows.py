@@ -89,7 +89,10 @@ class PeriodRows(PrivateTable):
         return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
 
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
-        """Return a statistic's exact sums, (k,), without noise, less those of taken-back rows; see `PrivateTable.exact`."""
+        """Return a statistic's exact sums, (k,), without noise, less the sums of taken-back rows.
+
+        See `PrivateTable.exact`.
+        """
         found = PrivateTable.exact(self, statistic)
         if self.taken_back and isinstance(statistic, LinearQueries):
             back = PeriodRows(None, self.schema, self.adjacency, stores=self.taken_back, weight=self.weight)

@@ -123,7 +123,7 @@ class SparseVector:
 
     @property
     def alarms(self) -> int:
-        """The number of guesses found wrong so far, each of which used up one of ``max_alarms`` answers."""
+        """The number of guesses found wrong so far; each used up one of ``max_alarms`` answers."""
         return self._state.alarms
 
     @property

@@ -31,8 +31,8 @@ class _Piece:
 class SpillBuffer:
     """A list of blocks (tuples of arrays) that is kept in memory up to a limit and beyond it in a temporary file.
 
-    The file has no name (or, where the system cannot, is deleted when it is closed) and is readable by its owner alone,
-    so that no private rows are left behind however the process ends.
+    The file has no name (or, where the system cannot, is deleted when it is closed) and is readable by its owner alone.
+    So no private rows are left behind however the process ends.
 
     Parameters
     ----------

@@ -78,8 +78,8 @@ class Account:
     def charge(self, spend: PrivacyLoss) -> None:
         """Take a loss from the budget, or raise BudgetExceededError and take nothing.
 
-        The loss is recorded before it is compared with the budget, so that code that runs in between, such as a
-        signal's handler, already sees it.
+        The loss is recorded before it is compared with the budget.  So code that runs in between, such as a signal's
+        handler, already sees it.
 
         Costs ``spend``, booked before any row is read.
 

@@ -402,7 +402,10 @@ def _as_value(given: object) -> object:
 
 
 def _as_list(given: object) -> list[Any]:
-    """Return the values of a rule as a list in which a pair is a range (a tuple, or a list within a list as in JSON)."""
+    """Return the values of a rule as a list, in which a pair is a range.
+
+    A pair is a tuple, or a list within a list as in JSON.
+    """
     if isinstance(given, (list, set, frozenset)):
         return [
             tuple(_plain(end) for end in value) if isinstance(value, (tuple, list)) else _plain(value)

@@ -139,7 +139,7 @@ def column_document(name: str, column: Column) -> dict[str, Any]:
 
 
 def _type_of(column: Column) -> str:
-    """Return a column type's name in schema files, that of a registered base class for derived classes."""
+    """Return a column type's name in schema files; derived classes have the name of their registered base class."""
     kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
     return next((kinds[kind] for kind in type(column).__mro__ if kind in kinds), type(column).__name__.lower())
 

@@ -16,7 +16,7 @@ CLASSES = 16
 """Number of bins of a survey weight, by default.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
 
 MOST_CLASSES = 64
-"""Most bins of a survey weight, because every marginal with it has so many more cells.  A safety limit."""
+"""Most bins of a survey weight: every marginal with it has that many times as many cells.  A safety limit."""
 
 
 @register

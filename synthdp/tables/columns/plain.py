@@ -87,7 +87,7 @@ def labels_of_texts(cells: list[Any]) -> Labels:
 
 
 def without_misfits(raw: RawColumn) -> RawColumn:
-    """Return raw values in which those that no column can hold are missing, for a released table."""
+    """Return raw values for a released table: values that no column can hold become missing."""
     if not isinstance(raw, Labels) or not any(isinstance(level, Opaque) for level in raw.levels):
         return raw
     kept = np.array([*(not isinstance(level, Opaque) for level in raw.levels), False])

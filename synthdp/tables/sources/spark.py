@@ -442,7 +442,7 @@ def _parts(table: Any) -> int:
 
 
 def _cores(session: Any) -> int:
-    """Return how many tasks the cluster runs at once, or 1 if it does not say; rows are divided into so many parts."""
+    """Return how many tasks the cluster runs at once, or 1 if it does not say; rows are divided into that many parts."""
     with contextlib.suppress(Exception):
         return int(session.sparkContext.defaultParallelism)
     return 1

@@ -45,7 +45,7 @@ class _Words:
 def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
     """Return PostgreSQL's SQL for the hash that orders a unit's rows; the first rows are kept.
 
-    ``unit`` is the SQL name of the unit's hash, ``numbers`` are those of the row's integers.
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` the SQL names of the row's integers.
     """
     digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
     return f"sha256(convert_to({digits}, 'UTF8'))"
@@ -54,7 +54,7 @@ def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
 def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
     """Return DuckDB's SQL for the hash that orders a unit's rows; the first rows are kept.
 
-    ``unit`` is the SQL name of the unit's hash, ``numbers`` are those of the row's integers.
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` the SQL names of the row's integers.
     """
     return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
 

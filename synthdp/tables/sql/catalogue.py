@@ -42,19 +42,19 @@ _SQLITE = (
     'SELECT CAST(k.id AS TEXT), {child}, k."from", k."table", coalesce(k."to", (SELECT t.name FROM '
     'pragma_table_info(k."table") t WHERE t.pk = k.seq + 1)) FROM pragma_foreign_key_list({child}) k ORDER BY k.id, k.seq'
 )
-"""SQLite's query of foreign keys; its columns are those of `_POSTGRES`."""
+"""SQLite's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _DUCKDB = (
     "SELECT CAST(constraint_index AS VARCHAR), {child}, unnest(constraint_column_names), referenced_table, "
     "unnest(referenced_column_names) FROM duckdb_constraints() "
     "WHERE constraint_type = 'FOREIGN KEY' AND table_name = {child} AND database_name = current_database()"
 )
-"""DuckDB's query of foreign keys; its columns are those of `_POSTGRES`."""
+"""DuckDB's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _MYSQL = (
     "SELECT constraint_name, table_name, column_name, referenced_table_name, referenced_column_name "
     "FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL AND table_schema = database() "
     "AND table_name = {child} ORDER BY constraint_name, ordinal_position"
 )
-"""MySQL's query of foreign keys; its columns are those of `_POSTGRES`."""
+"""MySQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _OF_DIALECTS: Mapping[str, str] = {"postgres": _POSTGRES, "sqlite": _SQLITE, "duckdb": _DUCKDB, "mysql": _MYSQL}
 """The query of foreign keys for each database, by dialect."""
 

@@ -432,7 +432,7 @@ MOST_PACKED = 2**62
 
 
 def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:
-    """Return columns divided into packs, in order, each of which fits in one 64-bit integer, to send fewer bytes.
+    """Return columns divided into packs, in order; each pack fits in one 64-bit integer, to send fewer bytes.
 
     Parameters
     ----------
