@@ -14,10 +14,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 _NAMES = ast.parse(get_data(__name__, "__init__.pyi") or b"").body
-"""The statements of the list of public names."""
+"""The import statements of all public names, parsed into syntax trees."""
 
 _HOME = {one.name: str(line.module) for line in _NAMES if isinstance(line, ast.ImportFrom) for one in line.names}
-"""The module of each public name, as type checkers and editors read it."""
+"""The module of each public name, so that a name is imported at its first use; type checkers read the same statements.
+"""
 
 _EXTRAS = {
     "DuckDBSource": "duckdb,arrow",

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 GridIndices: TypeAlias = NDArray[np.unsignedinteger[Any]]
-"""(n,) numbers of one column's values on its finest public grid; `domain.encoder.encode` makes them."""
+"""(n,) numbers of one column's values on its finest public grid, from 0; `domain.encoder.encode` makes them."""
 
 LARGEST_WHOLE = 2**62
-"""No whole number that is held lies beyond ±2**62, so that the sum or the difference of two fits in 64 bits.
-A safety limit."""
+"""Largest magnitude of an integer value, so that the sum or the difference of two fits in 64 bits.  A safety limit."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """(n, d) the bin of each row in each column, in range(shape[j]); `Domain.codes` makes them.  Fortran order is fastest."""
 
 Clique: TypeAlias = tuple[int, ...]
-"""Positions of columns, strictly increasing."""
+"""Positions of columns, strictly increasing: the columns of one marginal."""
 
 Features: TypeAlias = NDArray[np.int64]
 """(n, k) integer features phi(x) of n records."""
@@ -52,16 +51,17 @@ NO_ARRAYS = (
     *(ValueError, OSError, EOFError, KeyError, MemoryError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-"""What NumPy and the readers beneath it raise for files that hold no arrays."""
+"""Exceptions that NumPy and the readers beneath it raise for a file that is not a valid npz file."""
 
 LEVEL = 1
-"""How hard deflate tries.  Tuned: 6, its usual level, takes three times as long for files that are 3 % smaller."""
+"""Compression level of deflate.  Tuned: the usual level 6 takes three times as long for files that are 3 % smaller."""
 
 A = TypeVar("A", bound=AnyArray)
+"""The type of an array that a function returns unchanged in type."""
 
 
 def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:
-    """Return arrays of numbers and texts as the bytes of an npz file.
+    """Return arrays of numbers and texts as the bytes of an npz file, equal bytes for equal arrays.
 
     Raises
     ------
@@ -85,11 +85,11 @@ def packed(arrays: Mapping[str, AnyArray], *, compressed: bool = True) -> bytes:
 
 
 def frozen(array: A) -> A:
-    """Return ``array`` made read-only in place."""
+    """Return ``array`` made read-only in place, because arrays that are passed between modules must not change."""
     array.setflags(write=False)
     return array
 
 
 def narrow(codes: NDArray[np.integer[Any]], size: int) -> GridIndices:
-    """Return ``codes`` in the smallest unsigned type that holds ``range(size)``."""
+    """Return ``codes``, (n,), in the smallest unsigned type that holds ``range(size)``, to save memory."""
     return codes.astype(np.min_scalar_type(max(size - 1, 0)), copy=False)

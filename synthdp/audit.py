@@ -36,28 +36,28 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.works.net.mwem import MWEM
 
 PILOT = 0.25
-"""Share of the runs that only choose the event; the bound is from the others, so that the event is fixed beforehand.
+"""Share of the runs that only choose the event to test; the bound uses the others, so that the choice does not bias it.
 Tuned; not measured."""
 
 CUTS = 101
-"""Thresholds that are tried in the pilot runs.  Tuned; not measured."""
+"""Number of score thresholds that the pilot runs compare.  Tuned; not measured."""
 
 LEAST_RUNS = 8
-"""Fewest runs of an audit: fewer say nothing.  A safety limit."""
+"""Fewest runs of an audit, because with fewer no bound is above 0.  A safety limit."""
 
 CountBound: TypeAlias = Callable[..., float]
-"""`epsilon_bound`, or `gaussian_bound` of the same parameters."""
+"""A function from counts of an event to a bound on epsilon: `epsilon_bound` or `gaussian_bound`."""
 
 WORLD = Schema({f"b{j}": Boolean() for j in range(3)})
-"""The schema of the tables that are told apart."""
+"""The schema of the two neighbouring tables of an audit: three boolean columns."""
 
 ORDINARY, STRANGE = dict.fromkeys(WORLD, False), dict.fromkeys(WORLD, True)
-"""The row that both tables have, and the row by which they differ."""
+"""The row that both tables of an audit repeat, and the row by which they differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonBound:
-    """What an audit found.
+    """The result of one audit: a lower bound on epsilon beside the claimed one.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class EpsilonBound:
 
     @property
     def holds(self) -> bool:
-        """Whether the bound is within the claim."""
+        """Whether the lower bound is within the claim; if not, the claim is broken."""
         return self.epsilon <= self.claimed.epsilon
 
     def __str__(self) -> str:
@@ -89,7 +89,10 @@ class EpsilonBound:
 
 
 def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return equal rows, and the same with one different row more, or instead of the last: the easiest to tell apart."""
+    """Return two neighbouring tables for an audit: equal rows, and the same with one very different row.
+
+    The row is added, or replaces the last one.  Such tables are the easiest to tell apart, so the bound is sharp.
+    """
     replaced = neighbors_named(str(neighbors)) is Neighbors.REPLACE_ONE
     return (
         pd.DataFrame([ORDINARY] * rows),
@@ -98,11 +101,11 @@ def neighbouring_tables(neighbors: Neighbors | str, *, rows: int = 10) -> tuple[
 
 
 def matched_score(release: Release[Any], schema: Schema, *, without: pd.DataFrame, with_: pd.DataFrame) -> float:
-    """Return how much likelier a release's noisy answers are with a row than without it.
+    """Return the attacker's log-likelihood ratio that a row is in the table, given a release's noisy answers.
 
-    The log-likelihood ratio for normal noise, up to correlations: each answer's distance from the middle of both tables'
-    counts by what the row changes in it, over the variance of its noise.  That holds of any statistic of the cells of
-    rows, of distances too, since an attacker who knows all other rows computes both exact values.
+    The log-likelihood ratio is for normal noise, up to correlations: each answer's distance from the middle of both
+    tables' counts by what the row changes in it, over the variance of its noise.  That holds of any statistic of the
+    cells of rows, of distances too, since an attacker who knows all other rows computes both exact values.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ def audit(
     runs: int = 400,
     confidence: float = 0.999,
 ) -> EpsilonBound:
-    """Release two neighbouring tables many times and bound epsilon from below.
+    """Release two neighbouring tables many times and return a lower confidence bound on the true epsilon.
 
     Parameters
     ----------
@@ -163,7 +166,7 @@ def audit(
 def scores_of(
     score: Callable[[pd.DataFrame], float], tables: tuple[pd.DataFrame, pd.DataFrame], *, runs: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of a number of releases of each table, (runs,) each; parameters as in `audit`."""
+    """Return the attacker's scores of many releases of each of two tables, (runs,) each; parameters as in `audit`."""
     check_whole("runs", runs, least=LEAST_RUNS)
     without, with_ = (np.array([score(table) for _ in range(runs)], np.float64) for table in tables)
     return without, with_
@@ -172,9 +175,9 @@ def scores_of(
 def score_bound(
     without: FloatArray, with_: FloatArray, *, delta: float, confidence: float, bound: CountBound | None = None
 ) -> float:
-    """Return a lower confidence bound on epsilon from independent scores on two neighbouring tables.
+    """Return a lower confidence bound on epsilon from independent scores of releases of two neighbouring tables.
 
-    The first quarter chooses a threshold and a side; the rest count how often the score is beyond it.
+    The first quarter of the scores chooses a threshold and a side.  The rest counts how often the score is beyond it.
 
     Parameters
     ----------
@@ -202,9 +205,10 @@ def score_bound(
 
 
 def epsilon_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, delta: float, confidence: float) -> float:
-    """Return a lower confidence bound on epsilon from how often one event came on two neighbouring tables.
+    """Return a lower confidence bound on epsilon from how often one event occurs for two neighbouring tables.
 
-    (epsilon, delta) promises P(event) <= e^epsilon Q(event) + delta; both are bounded by Clopper and Pearson's intervals.
+    (epsilon, delta) promises P(event) <= e^epsilon Q(event) + delta; both are bounded by Clopper and Pearson's
+    intervals.
 
     Parameters
     ----------
@@ -223,8 +227,9 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
     """Return a lower confidence bound on the epsilon of a mechanism whose claim comes from Gaussian DP.
 
     mu-Gaussian DP, up to a probability delta, promises P(event) - delta <= Phi(mu + Phi^-1(Q(event))) (Dong, Roth, Su
-    2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  It sees far more than `epsilon_bound`, and
-    contradicts the claim of Gaussian DP, not the claim of (epsilon, delta) alone (Nasr et al. 2023).  Parameters as there.
+    2022).  So counts bound mu from below, and mu is an epsilon at ``delta``.  The bound is much sharper than
+    `epsilon_bound`, whose parameters it has.  It contradicts the claim of Gaussian DP, not the claim of (epsilon,
+    delta) alone (Nasr et al. 2023).
     """
     likely, rare = _clopper_pearson(hits, runs, false_hits, false_runs, confidence=confidence)
     mu = float(ndtri(likely - delta) - ndtri(rare)) if likely > delta and rare < 1 else 0.0
@@ -234,7 +239,10 @@ def gaussian_bound(hits: int, runs: int, false_hits: int, false_runs: int, *, de
 def _clopper_pearson(
     hits: int, runs: int, false_hits: int, false_runs: int, *, confidence: float
 ) -> tuple[float, float]:
-    """Return a lower bound on the one probability and an upper bound on the other, both at once."""
+    """Return a lower bound on the first event probability and an upper bound on the second, at a joint confidence.
+
+    Clopper and Pearson's intervals are exact for binomial counts.
+    """
     miss = (1 - confidence) / 2
     likely = 0.0 if hits == 0 else float(betaincinv(hits, runs - hits + 1, miss))
     rare = 1.0 if false_hits == false_runs else float(betaincinv(false_hits + 1, false_runs - false_hits, 1 - miss))
@@ -244,7 +252,7 @@ def _clopper_pearson(
 def audit_build(
     *, epsilon: float = 1.0, delta: float = 1e-6, runs: int = 200, confidence: float = 0.999, names: Sequence[str] = ()
 ) -> list[EpsilonBound]:
-    """Audit the mechanisms of this installation, with its own noise library and its own numpy, for both neighbours.
+    """Audit the mechanisms of this installation, with its own noise library and numpy, for both neighbouring relations.
 
     Parameters
     ----------
@@ -277,7 +285,7 @@ def audit_build(
 
 
 def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[pd.DataFrame], float]:
-    """Return a function that releases from a table and scores how much the release looks like the second table's."""
+    """Return a function that makes a release from a table and scores how much it looks like the table with the row."""
     without, with_ = neighbouring_tables(neighbors)
 
     def score(table: pd.DataFrame) -> float:
@@ -288,22 +296,22 @@ def _score_of(name: str, neighbors: Neighbors, claimed: ApproxDP) -> Callable[[p
 
 
 def indices_of(schema: Schema, table: pd.DataFrame) -> dict[str, GridIndices]:
-    """Return the grid indices of a table's columns, as the curator encodes them."""
+    """Return a table's columns as (n,) grid indices by name, encoded as the curator does."""
     (block,) = FrameSource(table).blocks(schema)
     return {name: encode(column, block[name]) for name, column in schema.items()}
 
 
 def exact_answers(queries: Statistic, indices: Mapping[str, GridIndices]) -> FloatArray:
-    """Return the answers of a table without noise, (k,), from the grid indices of its columns."""
+    """Return a statistic's noise-free answers, (k,), from a table's columns as grid indices; an attacker knows them."""
     return real_answers(queries, queries.finish(queries.sums(queries.domain.codes(indices))))
 
 
 def _event(
     without: FloatArray, with_: FloatArray, *, runs: int, bound: Callable[[int, int, int, int], float]
 ) -> tuple[float, bool, bool]:
-    """Return a threshold, whether the event lies above it, and whether it is likelier without the row.
+    """Return the best event of the pilot scores: a threshold, whether the event is above it, and whether the row lowers it.
 
-    Of all it is the one with the largest bound if ``runs`` runs came out like the pilot's.
+    Best is the largest bound if ``runs`` runs came out like the pilot's.
     """
     cuts = np.unique(np.quantile(np.concatenate([without, with_]), np.linspace(0, 1, CUTS)))
     events = [(float(cut), above, swapped) for cut in cuts for above in (True, False) for swapped in (False, True)]
@@ -319,7 +327,7 @@ def _event(
 
 
 _QUERIES = one_ways(releasable_domain(domain_of(WORLD)))
-"""The queries of mechanisms that take some."""
+"""One-way marginals of the audit's tables, for the audited mechanisms that need queries."""
 
 AUDITED: Mapping[str, Callable[[], Any]] = {
     "LaplaceAnswers": lambda: LaplaceAnswers(_QUERIES),
@@ -328,4 +336,5 @@ AUDITED: Mapping[str, Callable[[], Any]] = {
     "AdaptiveMarginals": AdaptiveMarginals,
     "L1Fit": lambda: L1Fit(support=20),
 }
-"""Mechanisms of a build that are audited from the command line: direct answers, selection, and whole releases."""
+"""Mechanisms that the command line audits, by name: direct answers, selection and whole releases, so that each kind of
+noise is covered."""

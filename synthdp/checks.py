@@ -13,21 +13,22 @@ import numpy as np
 from synthdp.errors import ParameterError
 
 _LARGE = 2**31
-"""From here on a largest value is only named to those who exceed it."""
+"""Upper limits from here on are named in a message only if the value exceeds them, because they are of no use to
+others."""
 
 
 def check_whole(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
-    """Check that a value is a whole number within limits; see `whole`."""
+    """Raise ParameterError unless a value is an integer within limits (of Python or NumPy, no boolean)."""
     whole(name, value, least=least, most=most)
 
 
 def check_integral(name: str, value: float, *, least: int = 1, most: int | None = None) -> None:
-    """Check as `check_whole` does, but let through floats that are whole."""
+    """Raise ParameterError unless a value is an integer within limits; whole floats pass too, as large numbers often are."""
     whole(name, int(value) if isinstance(value, float) and value.is_integer() else value, least=least, most=most)
 
 
 def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number of any type as a Python integer, whose arithmetic is exact.
+    """Return an integer of any type as a Python integer, whose arithmetic does not overflow; refuse other values.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def whole(name: str, value: object, *, least: int = 0, most: int | None = None) 
 
 
 def _index(value: Any) -> int | None:
-    """Return a value as an int if it is a whole number, else None; truth values are none."""
+    """Return an integer of any type as a Python int, ``None`` for anything else, booleans included."""
     if type(value) is int:
         return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(type(value), "__index__"):
@@ -75,7 +76,7 @@ def check_number(
     most: float | None = None,
     infinite: bool = False,
 ) -> None:
-    """Check that a value is a number within limits, and no NaN.
+    """Raise ParameterError unless a value is a number within limits; NaN is refused.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def _is_number(value: object, *, infinite: bool) -> bool:
 
 
 def check_share(name: str, value: object) -> None:
-    """Check that a value lies strictly between 0 and 1, as a probability or a part of something does.
+    """Raise ParameterError unless a value is strictly between 0 and 1, such as a probability or a share of a budget.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def check_share(name: str, value: object) -> None:
 
 
 def check_one_of(name: str, value: object, allowed: Iterable[object]) -> None:
-    """Check that a value is one of some values.
+    """Raise ParameterError, which lists the options, unless a value is one of them.
 
     Raises
     ------

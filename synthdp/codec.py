@@ -30,7 +30,7 @@ from synthdp.schema.schema import Schema
 KindT = TypeVar("KindT", bound=type[Any])
 
 KIND = "kind"
-"""The key under which a document names its class."""
+"""The key in a JSON document that names the class of the value."""
 
 ADDED: Mapping[str, bool] = {"added": True}
 """Metadata of a field that earlier versions did not have: absent in a file it has its default, which is not written."""
@@ -73,18 +73,19 @@ HOMES: Mapping[str, str] = {
     "tensor": "synthdp.queries.trigonometric",
     "total": "synthdp.queries.linear",
 }
-"""The module of each name, for reading a file before its classes are loaded; works list their own."""
+"""The module that defines each saved class, by the class's name in files, so that reading a file can import it.  The
+packages below synthdp.works list their own."""
 
 _ENDLESS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""Floats that JSON has no number for."""
+"""Texts for the floats that JSON has no number for."""
 
 _WRONG_TYPE = "the file is damaged, so load another copy: a value in it has a wrong type"
-"""What an error says of a value in a file."""
+"""The error message for a file in which a value has another type than its field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How files hold the values of a class.
+    """How values of one class are written to and read from a file.
 
     Parameters
     ----------
@@ -109,10 +110,10 @@ class Form:
 
 
 _BY_NAME: dict[str, Form] = {}
-"""Forms by the name that files call them."""
+"""The registered `Form` objects by the class's name in files."""
 
 _BY_KIND: dict[type[Any], Form] = {}
-"""Forms by their class."""
+"""The registered `Form` objects by class."""
 
 
 def saved_as(name: str) -> Callable[[KindT], KindT]:
@@ -174,9 +175,9 @@ def file_form(
     write: Callable[[Any, Store], dict[str, Any]] | None = None,
     read: Callable[[Mapping[str, Any], DocumentSource], Any] | None = None,
 ) -> Callable[[KindT], KindT]:
-    """Say how files hold the values of a class of the package; see `saved_as` and `Form`.
+    """Return a class decorator that registers how files hold the class's values; see `saved_as` and `Form`.
 
-    What writes and reads them is, unless it is given, the methods of the class, or else the fields of its constructor.
+    Without ``write`` and ``read`` the class's own methods are used, or else the fields of its constructor.
     """
 
     def decorated(kind: KindT) -> KindT:
@@ -202,12 +203,12 @@ def file_form(
 
 @cache
 def homes() -> Mapping[str, str]:
-    """Return the module of each name of the package."""
+    """Return the defining module of every saved class of the package, by its name in files."""
     return {**HOMES, **saved_classes()}
 
 
 def form_named(name: object) -> Form:
-    """Return the form of a name in a file, loading its module.
+    """Return the `Form` of a class by its name in a file, importing the class's module.
 
     Raises
     ------
@@ -227,7 +228,7 @@ def form_named(name: object) -> Form:
 
 
 def form_of(kind: type[Any]) -> Form:
-    """Return the form of a class.
+    """Return the `Form` of a class, importing the class's module; raise ParameterError if it cannot be saved.
 
     Raises
     ------
@@ -244,13 +245,13 @@ def form_of(kind: type[Any]) -> Form:
 
 
 def constructor_fields(kind: type[Any]) -> list[str]:
-    """Return the names of the fields that a class is made from."""
+    """Return the names of the dataclass fields that a class is constructed from; files hold these fields."""
     return [one.name for one in fields(kind) if one.init]
 
 
 @dataclass(slots=True, kw_only=True)
 class Store:
-    """Where a document puts its arrays, by name, and what it refers to by number.
+    """Collects a document's arrays under names, and its shared parts under numbers, while it is written.
 
     Parameters
     ----------
@@ -262,11 +263,11 @@ class Store:
     arrays: dict[str, AnyArray] = field(default_factory=dict)
     parts: dict[str, list[Any]] = field(default_factory=dict)
     foreign: bool = False
-    """Whether a class from elsewhere was written."""
+    """Whether a class from outside the package was written, whose own methods must then be tested."""
     _names: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
 
     def put(self, array: AnyArray) -> str:
-        """Keep an array in the store and return the name by which a document refers to it."""
+        """Store an array and return its name in the document; equal arrays are stored once (not in version 1)."""
         name = f"a{len(self.arrays)}"
         if not self.brief:
             content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
@@ -275,7 +276,10 @@ class Store:
         return name
 
     def number(self, part: str, value: object) -> int:
-        """Return the number of a value among one part of the document's, which keeps each once."""
+        """Return the index of an object in the document's list ``part``, adding the object if it is new.
+
+        Objects that many others share, such as domains, are written once.
+        """
         known = self.parts.setdefault(part, [])
         for i, other in enumerate(known):
             if other is value:
@@ -284,13 +288,13 @@ class Store:
         return len(known) - 1
 
     def axis(self, axis: Axis) -> dict[str, Any]:
-        """Return an axis without its column, which stands in a schema."""
+        """Return an axis as JSON without its column declaration, which the schema in the file holds."""
         return {
             "name": axis.name, "starts": self.put(axis.starts), "cells": self.put(axis.cells), **axis.points_in_file,
         }  # fmt: skip
 
     def write(self, value: Any) -> Any:
-        """Return a value as JSON can hold it, its arrays kept in the store.
+        """Return a value as JSON can hold it; its arrays go into the store.
 
         Raises
         ------
@@ -326,7 +330,7 @@ class Store:
         return found if form.bare else {KIND: form.short if self.brief else form.name, **found}
 
     def fields(self, value: Any) -> dict[str, Any]:
-        """Return the fields that the class of a value is made from."""
+        """Return the constructor fields of a value as JSON, by name; fields added later are left out at their default."""
         of = type(value)
         absent = {one.name for one in fields(of) if one.metadata == ADDED and getattr(value, one.name) is one.default}
         return {name: self.write(getattr(value, name)) for name in constructor_fields(of) if name not in absent}
@@ -334,7 +338,7 @@ class Store:
 
 @dataclass(slots=True)
 class DocumentSource:
-    """The arrays and parts of a file that a document refers to, for reading it.
+    """The arrays and shared parts of a file, from which the values of its document are read.
 
     Parameters
     ----------
@@ -348,12 +352,14 @@ class DocumentSource:
     parts: dict[str, Sequence[Any]] = field(default_factory=dict)
 
     def axis(self, document: Mapping[str, Any], schema: Schema) -> Axis:
-        """Return the axis of a column of a schema."""
+        """Return the axis that a document describes, for its column in a schema."""
         name, starts, cells = document["name"], *(self.arrays[document[part]] for part in ("starts", "cells"))
         return Axis.of_file(name, schema[name], starts, cells, document.get("points"))
 
     def read(self, document: Any, expected: Any) -> Any:
-        """Return the value that was written, if it is of the type that is expected.
+        """Return the value that a document describes, checked against the expected type.
+
+        Files may be damaged or made by others, so no type in them is trusted.
 
         Raises
         ------
@@ -373,16 +379,13 @@ class DocumentSource:
         return self._plain(document, expected)
 
     def fields(self, kind: Any, document: Mapping[str, Any]) -> Any:
-        """Return the object of a class by the fields that it is made from.
-
-        One that was `ADDED` later may be absent.
-        """
+        """Return an object of a dataclass from its fields in a document; fields `ADDED` later may be absent."""
         hints, later = _hints(kind), {one.name for one in fields(kind) if one.metadata == ADDED}
         kept = [name for name in constructor_fields(kind) if name in document or name not in later]
         return kind(**{name: self.read(document[name], hints[name]) for name in kept})
 
     def _choice(self, document: Any, parts: tuple[Any, ...]) -> Any:
-        """Read a value as the first type of several that fits; raise FormatError if none does."""
+        """Return a value read as the first type that fits, of several; raise FormatError if none does."""
         refusal = FormatError(_WRONG_TYPE)
         for part in parts:
             try:
@@ -392,13 +395,13 @@ class DocumentSource:
         raise FormatError(str(refusal))
 
     def _several(self, items: list[Any], parts: tuple[Any, ...]) -> list[Any]:
-        """Read the items of a list or a tuple, each as its type says."""
+        """Return the items of a list or tuple, each read as its declared type."""
         if len(parts) == 1 or parts[1:] == (...,):
             return [self.read(item, parts[0]) for item in items]
         return [self.read(item, part) for item, part in zip(items, parts, strict=True)]
 
     def _array(self, name: Any, dtype: Any) -> AnyArray:
-        """Return an array of the file; raise FormatError if it holds other numbers than declared."""
+        """Return an array by its name in the file; raise FormatError if its dtype is not the declared one."""
         scalar = get_origin(get_args(dtype)[0]) or get_args(dtype)[0]
         found = self.arrays[name]
         if scalar is not Any and not np.issubdtype(found.dtype, scalar):
@@ -406,7 +409,7 @@ class DocumentSource:
         return found
 
     def _plain(self, one: Any, expected: Any) -> Any:
-        """Read a number, text, truth value or member of an enumeration."""
+        """Return a single value: a number, text, boolean, enumeration member, domain, schema or saved object."""
         text = one if isinstance(one, str) else ""
         if expected is float and (type(one) in (float, int) or text in _ENDLESS):
             return _ENDLESS[text] if text else float(one)
@@ -429,9 +432,9 @@ class DocumentSource:
 
 
 def check_saved(value: object) -> None:
-    """Refuse what a file could not hold; for asking before a budget is spent.
+    """Raise ParameterError if a value could not be saved, so that a release fails before its budget is spent.
 
-    What holds a class from elsewhere is written and read once, in memory.
+    A value with classes from outside the package is written and read once, in memory.
 
     Raises
     ------
@@ -453,12 +456,12 @@ def check_saved(value: object) -> None:
 
 
 def read_schema(document: Any) -> Schema:
-    """Return the schema of a document."""
+    """Return the schema that a release's document holds."""
     return Schema.from_json(json.dumps(document), source="the release's schema")
 
 
 def plain_type(hint: Any) -> Any:
-    """Return the type that an alias stands for, and any other type as it is.
+    """Return the type that a type alias stands for, and any other type unchanged.
 
     From Python 3.12 on a type may be declared by an object that is no class: NumPy 2.5 declares ``NDArray`` so.
     """
@@ -470,25 +473,25 @@ def plain_type(hint: Any) -> Any:
 
 
 def _filled(alias: Any, parts: tuple[Any, ...]) -> Any:
-    """Return what an alias stands for, with its parameters replaced by ``parts``."""
+    """Return the type behind an alias, with its type parameters replaced by ``parts``."""
     given = dict(zip(alias.__type_params__, parts, strict=True)) if parts else {}
     free = getattr(alias.__value__, "__parameters__", ())
     return alias.__value__[tuple(given.get(one, Any) for one in free)] if free else alias.__value__
 
 
 def _listed(one: Any) -> list[Any]:
-    """Return a list of a document, or refuse what is none."""
+    """Return a list of a document; raise FormatError for any other value."""
     if not isinstance(one, list):
         raise FormatError(_WRONG_TYPE)
     return one
 
 
 def _made_as(origin: Any) -> type[Any]:
-    """Return what a field declared by this origin is made as: sequences as tuples."""
+    """Return the class in which a collection field is built: frozensets as such, all sequences as tuples."""
     return frozenset if origin is frozenset else tuple
 
 
 @cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
-    """Return the types of a class's fields; found once."""
+    """Return the declared types of a class's fields, by name; cached, because finding them is slow."""
     return get_type_hints(kind)

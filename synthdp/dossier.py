@@ -28,19 +28,19 @@ from synthdp.report.guidelines import SECTORS, About
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 SUMS, NAMESPACE = "SHA256SUMS", "synthdp"
-"""Names of the file of checksums and of the signature's purpose."""
+"""The name of the checksum file, and the namespace of ssh-keygen signatures, which states a signature's purpose."""
 
 BLOCK = 1 << 20
-"""Bytes that are read at once.  A safety limit."""
+"""Bytes of a file that are read at once while its checksum is computed.  A safety limit on memory."""
 
 
 def kept_release(folder: Path) -> Path:
-    """Return where the paid release lies until its folder is whole."""
+    """Return the path of the paid release while its publication folder is being written, so that a failure loses nothing."""
     return folder.with_name(f"{folder.name}.release")
 
 
 def check_folder(folder: Path, about: About, *, ending: str, key: Path | None) -> None:
-    """Refuse what cannot be written or signed, before anything is read or spent.
+    """Raise an error if a folder cannot be written or signed as asked, before anything is read or spent.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def publish_folder(
     key: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Release private rows and write the folder to publish; return how many synthetic rows there are.
+    """Make a release of private rows and write the folder to publish; return the number of synthetic rows.
 
     Costs the loss of ``settings``, for its neighbours.
 
@@ -132,10 +132,10 @@ def write_folder(
     saved: Path | None = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Write the folder of a release that was made before, from it alone; free, see `publish_folder`.
+    """Write the folder to publish of an existing release, from the release alone and at no cost; see `publish_folder`.
 
-    The rows of a file ``table`` with that ending, ``rows`` of them, were drawn from it before, and a folder ``saved`` holds
-    the release itself: both are copied.
+    It returns the number of synthetic rows.  ``table`` is a file of rows that were drawn from the release before, and
+    ``saved`` its saved folder; both are copied if given.
     """
     check_folder(folder, about, ending=ending, key=key)
     if not isinstance(release.output, SyntheticModel):
@@ -185,19 +185,19 @@ def write_folder(
 
 
 def is_release(path: Path) -> bool:
-    """Say whether a path is a saved release."""
+    """Return whether a path is the folder of a saved release."""
     return (path / DOCUMENT).is_file()
 
 
 def _write_sums(folder: Path) -> None:
-    """Write the checksums of all files of a folder."""
+    """Write the SHA-256 checksums of all files of a folder into it, so that readers can verify the files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     lines = [f"{_digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8", newline="")
 
 
 def _digest(path: Path) -> str:
-    """Return a file's SHA-256 as text."""
+    """Return a file's SHA-256 as hexadecimal text."""
     found = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -206,7 +206,7 @@ def _digest(path: Path) -> str:
 
 
 def _signing(key: Path, sums: Path) -> list[str]:
-    """Return the command that signs checksums with a key: ssh-keygen's, or minisign's by the first line of its file."""
+    """Return the command that signs the checksum file: minisign's if the key begins as its keys do, else ssh-keygen's."""
     try:
         with key.open("rb") as file:
             head = file.read(80)
@@ -222,7 +222,7 @@ def _signing(key: Path, sums: Path) -> list[str]:
 
 
 def _sign(key: Path, sums: Path) -> None:
-    """Sign the checksums with a key; raise DataError, which quotes no key, if that fails."""
+    """Sign the checksum file with a key; raise DataError, which quotes no part of the key, if that fails."""
     done = subprocess.run(_signing(key, sums), check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603
     if done.returncode:
         raise DataError(

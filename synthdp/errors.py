@@ -30,10 +30,10 @@ UserWarning
 from __future__ import annotations
 
 NOTHING_SPENT = "nothing was spent"
-"""What became of the budget where a release was refused, or failed before its first answer."""
+"""The sentence that an error adds where a release was refused, or failed before its first answer."""
 
 _BUDGET = "budget: "
-"""How an error begins that is about the budget."""
+"""The prefix of an exception's note on the budget, by which the note is found again."""
 
 
 class SynthDPError(Exception):
@@ -53,7 +53,7 @@ class ParameterError(SynthDPError, ValueError):
 
 
 class FormatError(SynthDPError, ValueError):
-    """A file is not what it should be."""
+    """A file has another format than expected, or is damaged."""
 
 
 class PrivacyError(SynthDPError):
@@ -73,7 +73,7 @@ class LedgerWarning(UserWarning):
 
 
 class RoomClosedError(PrivacyError):
-    """The curator has finished its plan and reads no more."""
+    """The curator is closed and no longer holds private rows."""
 
 
 class SensitivityError(PrivacyError):
@@ -109,9 +109,10 @@ class MechanismFailure(SynthDPError):  # noqa: N818 - the papers call the outcom
 
 
 class DiscoveryError(SynthDPError):
-    """Noise hid a range or levels of a column that nobody declared, or what many rows hold: no release was made.
+    """Noise hid the range or levels of an undeclared column, or values that many rows hold: no release was made.
 
-    Raised only where it was asked for.  A part of the budget is spent; the message and the ledger say which.
+    It is raised only if the user asked to stop in this case.  A part of the budget is spent; the message and the ledger
+    state it.
     """
 
 
@@ -123,31 +124,31 @@ class InternalError(SynthDPError):
 
 
 class FitWarning(UserWarning):
-    """A fit failed and another one was released, or its weights may be far from the best ones."""
+    """A fit failed and a simpler one was released, or a fit ended before its weights converged."""
 
 
 class DiscoveryWarning(UserWarning):
-    """No range or no level of an undeclared column could be told from noise: its synthetic values mean nothing."""
+    """No range or level of an undeclared column stands out of the noise: its synthetic values carry no information."""
 
 
 class MisfitWarning(UserWarning):
-    """More values than noise explains do not fit the schema; they were left out of the release."""
+    """More values than noise explains do not fit the schema; they were left out of the released model."""
 
 
 class SalvageWarning(UserWarning):
-    """A part of a release failed after it was paid for: what was measured is kept, and what it is made by is simpler."""
+    """A part of a release failed after it was paid for: the release uses the measurements with a simpler model."""
 
 
 class UnprotectedLabelsWarning(UserWarning):
-    """Real labels are about to stand beside synthetic rows; nothing protects them."""
+    """Labels of private rows are about to stand beside synthetic rows, without any privacy guarantee."""
 
 
 class DraftWarning(UserWarning):
-    """A schema was read off the rows, without noise: it is as private as they are."""
+    """A schema was drafted from private rows without noise, so it is as private as the rows."""
 
 
 def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False) -> None:
-    """Add to an error what became of the budget; a traceback and the command line show it.
+    """Add a note to an error on what is spent of the budget; a traceback and the command line show it.
 
     Parameters
     ----------
@@ -165,6 +166,6 @@ def tell_of_budget(error: BaseException, sentence: str, *, instead: bool = False
 
 
 def budget_told(error: BaseException) -> str | None:
-    """Return what an error says of the budget, if anything."""
+    """Return the note on the budget that an error carries, ``None`` without one."""
     notes = [note for note in getattr(error, "__notes__", ()) if note.startswith(_BUDGET)]
     return notes[0].removeprefix(_BUDGET) if notes else None

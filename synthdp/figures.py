@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 LARGEST_PLAIN, LEAST_PLAIN = 1e15, 1e-4
-"""Bounds of the numbers that are written without an exponent."""
+"""Numbers from the first on, and positive ones below the second, are written with an exponent."""
 
 FIRST_GROUPED = 10_000
-"""From here on digits stand in groups of three; a year or a small count has no comma."""
+"""Numbers from here on get commas between groups of three digits; years and small counts do not."""
 
 WIDTH = 80
 """Characters of a line on a terminal.  A convention."""
 
 LEAST_NAME = 20
-"""Fewest characters for the first cell of a row of a table, however wide the others are.  A convention."""
+"""Least width, in characters, of the first column of a text table, which is wrapped.  A convention."""
 
 _NARROW, _THIN = frozenset(" ijlIft.,:;'|!()[]{}/\\-r"), 0.42
-"""Narrow letters, and their width in widths of a figure."""
+"""Narrow letters, and their width relative to a digit's."""
 
 _BROAD, _WIDE = frozenset("mwMW@%—…&"), 1.0
-"""Broad letters, and their width in widths of a figure."""
+"""Broad letters, and their width relative to a digit's."""
 
 
 def in_figures(value: float, *, digits: int = 15) -> str:
@@ -47,7 +47,7 @@ def in_figures(value: float, *, digits: int = 15) -> str:
 
 
 def precise_to(value: float, error: float) -> str:
-    """Return a number with the digits that an error leaves it: the error's first two."""
+    """Return a number as text, rounded to the second significant digit of its error, because further digits mean nothing."""
     if not 0 < error < math.inf:
         return in_figures(value, digits=6)
     places = 1 - math.floor(math.log10(error))
@@ -55,12 +55,12 @@ def precise_to(value: float, error: float) -> str:
 
 
 def in_per_cent(share: float) -> str:
-    """Return a share that is given in per cent: 69.7 %, or that it is less than the last digit shows."""
+    """Return a percentage as text with one decimal (69.7 %), or "< 0.1 %" for small positive ones."""
     return "< 0.1\u00a0%" if 0 < share < 0.05 else f"{share:.1f}\u00a0%"
 
 
 def entry(name: str, text: str) -> list[str]:
-    """Return the lines of an entry on a terminal: its name, and its text wrapped beside it, at most `WIDTH` wide."""
+    """Return the lines of a named entry for a terminal: the name, and its text wrapped beside it, at most `WIDTH` wide."""
     starts = {"initial_indent": f"  {name:<10}  ", "subsequent_indent": " " * 14}
     return wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False, **starts)  # type: ignore[arg-type]
 
@@ -94,25 +94,25 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Seq
 
 
 def round_step(least: float) -> float:
-    """Return the least of 1, 2, 5 times a power of ten that is not below a positive number."""
+    """Return the smallest of 1, 2, 5 times a power of ten that is at least ``least``, for the ticks of an axis."""
     power = 10.0 ** math.floor(math.log10(least))
     step = next(power * one for one in (1, 2, 5, 10) if power * one >= least * (1 - 1e-9))
     return float(f"{step:.3g}")
 
 
 def multiples(step: float, low: float, high: float) -> list[float]:
-    """Return the multiples of a step from ``low`` to ``high``, both inclusive."""
+    """Return the multiples of a step from ``low`` to ``high``, both inclusive, such as the ticks of an axis."""
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{k * step:.15g}") for k in range(first, last + 1)]
 
 
 def width_of(text: str, size: float = 11.0) -> float:
-    """Return about how wide a text is in px, rather too much: of the widest of the usual sans-serif letters."""
+    """Return the approximate width of a text in px, rather too large, so that labels of pictures do not overlap."""
     return size * sum(_advance(letter) for letter in text)
 
 
 def shortened(text: str, width: float, size: float = 11.0) -> str:
-    """Return as much of the beginning of a text as fits."""
+    """Return a text cut to a width in px, with an ellipsis if anything is cut."""
     if width_of(text, size) <= width:
         return text
     steps = np.cumsum([_advance(letter) for letter in text]) * size + size
@@ -120,7 +120,7 @@ def shortened(text: str, width: float, size: float = 11.0) -> str:
 
 
 def _advance(letter: str) -> float:
-    """Return about how wide a letter is, in widths of a figure."""
+    """Return a letter's approximate width relative to a digit's, for usual sans-serif fonts."""
     if letter in _NARROW:
         return _THIN
     if letter in _BROAD:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Give a new, empty file of the same ending beside ``path``; it takes its place when all went well.
+    """Lend a new, empty file beside ``path``, of the same ending; it replaces ``path`` after the ``with`` body.
 
-    Nothing is left behind otherwise.  If ``path`` exists and is not a file but a device, say, it is given itself.
+    If the body fails nothing is left behind, so that no half-written file is taken for a result.  If ``path`` exists
+    and is no file but a device, say, it is lent itself.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text that tells of private rows: only the owner may read the file, from its first byte on.
+    """Write a text that reveals private rows into a file that only its owner may read, from its first byte on.
 
     Raises
     ------
@@ -58,7 +59,9 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Give a new folder that takes the place of ``folder`` when all went well; parents that are missing are made.
+    """Lend a new folder that takes the place of ``folder`` after the ``with`` body; parents that are missing are made.
+
+    If the body fails, ``folder`` stays as it was.
 
     Raises
     ------
@@ -79,7 +82,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 
 
 def _exchange(fresh: Path, folder: Path, *, old: Path) -> None:
-    """Move ``fresh`` to ``folder`` and what is there to ``old``; it comes back if the second move fails."""
+    """Move the folder ``fresh`` to ``folder``, and what is there to ``old``; move it back if the second move fails."""
     if folder.exists():
         folder.rename(old)
     try:
@@ -91,7 +94,7 @@ def _exchange(fresh: Path, folder: Path, *, old: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut.
+    """Sync a folder to disk, so that the names of new and renamed files in it survive a power cut.
 
     Raises
     ------

@@ -19,81 +19,91 @@ from synthdp.queries.linear import Total
 from synthdp.queries.protocol import KeyStatistic, Statistic, about_keys
 
 UNLIKELY = 0.01
-"""Chance that noise alone passes for a finding anywhere in a release that holds none; where much is there, the share of
-findings that is noise, on average (`findings`).  A convention."""
+"""Probability that noise alone passes for a significant count anywhere in a release without any.  Where much is
+significant, it is the false discovery rate instead (`findings`).  A convention."""
 
 MIDDLE = 0.5
-"""Chance above which a count is taken for noise when the part of noise is estimated.  Derived: noise is as often below 0
-as above, so that half of its counts have such a chance."""
+"""P-value above which a count is taken for noise when the fraction of pure-noise counts is estimated.  Derived: noise
+is as often below 0 as above."""
 
 ONE_SIDED = 0.025
-"""Derived: how often noise alone lies above an interval of 95 %.  A count whose own interval holds 0 is no finding."""
+"""One-sided p-value that a significant count must not exceed.  Derived: its 95 % interval then excludes 0."""
 
 LEAST_STDDEV = 1e-9
-"""Standard deviation, in whole numbers, that is stated where that of Laplace noise is smaller: a tolerance, for programs
-divide by it."""
+"""Least standard deviation, in integer steps, that Laplace noise is given: a tolerance, because programs divide by it.
+"""
 
 
 class NoiseDistribution(Protocol):
-    """The arithmetic of one law of noise; ``scale`` is `Noise`'s, ``k`` the length of the vector."""
+    """Standard deviation, quantiles and tails of one noise law; ``scale`` is that in `Noise`, ``k`` the vector's length."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the standard deviation of one coordinate."""
+        """Return the standard deviation of one coordinate, in integer steps."""
         ...
 
     def quantile(self, miss: float, k: int) -> float:
-        """Return what the size of one coordinate exceeds with probability ``miss``, in standard deviations.
+        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations.
 
-        That of the continuous law, which the discrete one is near.
+        It is the quantile of the continuous law, which the discrete one is near.
         """
         ...
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:
-        """Return a bound that ``count`` coordinates exceed together with probability at most ``beta``."""
+        """Return a bound, in integer steps, that any of ``count`` coordinates exceeds with probability at most ``beta``."""
         ...
 
 
 class _Laplace:
-    """P(z) ∝ exp(-|z| / scale), each coordinate by itself."""
+    """The discrete Laplace law: independent coordinates with P(z) ∝ exp(-|z| / scale)."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002 - the same for every length
-        """Return the stddev of one of k noisy numbers."""
+        """Return the standard deviation of one of k coordinates, in integer steps."""
         return max(1 / (math.sqrt(2) * math.sinh(0.5 / max(scale, 0.01))), LEAST_STDDEV)
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
-        """Return how many stddevs one noise exceeds with chance ``miss``, on either side."""
+        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations."""
         return -math.log(miss) / math.sqrt(2)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
-        """P(|z| >= x) <= 2 exp(-x / scale)."""
+        """Return a bound that any of ``count`` coordinates exceeds with probability at most ``beta``.
+
+        By P(|z| >= x) <= 2 exp(-x / scale) and the union bound.
+        """
         return scale * math.log(2 * max(count, 1) / beta)
 
 
 class _Gaussian:
-    """P(z) ∝ exp(-z² / 2 scale²), each coordinate by itself."""
+    """The discrete Gaussian law: independent coordinates with P(z) ∝ exp(-z² / 2 scale²)."""
 
     def stddev(self, scale: float, k: int) -> float:  # noqa: ARG002
-        """Return the stddev of one of k noisy numbers."""
+        """Return the standard deviation of one of k coordinates, in integer steps."""
         return scale
 
     def quantile(self, miss: float, k: int) -> float:  # noqa: ARG002
-        """Return how many stddevs one noise exceeds with chance ``miss``, on either side."""
+        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations."""
         return float(-ndtri(miss / 2))
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002
-        """P(|z| >= x) <= 2 exp(-x² / 2 scale²): it is subgaussian (Canonne, Kamath, Steinke 2020)."""
+        """Return a bound that any of ``count`` coordinates exceeds with probability at most ``beta``.
+
+        By P(|z| >= x) <= 2 exp(-x² / 2 scale²) (subgaussian: Canonne, Kamath, Steinke 2020) and the union bound.
+        """
         return scale * math.sqrt(2 * math.log(2 * max(count, 1) / beta))
 
 
 class _Linf:
-    """P(z) ∝ exp(-max|z| / scale): a point of a cube whose half-width has a Gamma(k + 1) law."""
+    """The ℓ∞ K-norm law P(z) ∝ exp(-max|z| / scale): a uniform point of a cube whose half-width has a Gamma(k + 1) law."""
 
     def stddev(self, scale: float, k: int) -> float:
-        """Return the stddev of one of k noisy numbers."""
+        """Return the standard deviation of one of k coordinates, in integer steps."""
         return scale * math.sqrt((k + 1) * (k + 2) / 3)
 
     def quantile(self, miss: float, k: int) -> float:
-        """P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, Q the upper regularised gamma function, in multiples of the scale."""
+        """Return the absolute value that one coordinate exceeds with probability ``miss``, in standard deviations.
+
+        P(|z| > x) = Q(k + 1, x) - x Q(k, x) / k, with Q the upper regularised gamma function and x in multiples of the
+        scale.
+        """
         from scipy.optimize import brentq  # takes a tenth of a second, which most releases need not
 
         farthest = float(gammainccinv(k + 1, miss))
@@ -101,12 +111,15 @@ class _Linf:
         return float(width) / self.stddev(1.0, k)
 
     def tail(self, scale: float, k: int, *, beta: float, count: int) -> float:  # noqa: ARG002 - all lie in the cube
-        """All lie in the cube, whose half-width is within one of the continuous law's."""
+        """Return a bound that any coordinate exceeds with probability at most ``beta``.
+
+        All lie in the cube, whose half-width is within one of the continuous law's.
+        """
         return scale * float(gammainccinv(k + 1, beta)) + 1.0
 
 
 class NoiseLaw(StrEnum):
-    """Distribution of the noise on a vector of whole numbers, by the name that receipts and files give it."""
+    """The noise laws, by the names that receipts and files give them."""
 
     LAPLACE = "discrete Laplace"
     GAUSSIAN = "discrete Gaussian"
@@ -114,7 +127,10 @@ class NoiseLaw(StrEnum):
 
     @property
     def distribution(self) -> NoiseDistribution:
-        """Its arithmetic; what draws from it is `synthdp.privacy.calibration.Calibration.noised`."""
+        """The law's standard deviation, quantiles and tails.
+
+        Drawing is in `synthdp.privacy.calibration.Calibration.noised`.
+        """
         return _DISTRIBUTIONS[self]
 
 
@@ -123,13 +139,13 @@ _DISTRIBUTIONS: dict[NoiseLaw, NoiseDistribution] = {
     NoiseLaw.GAUSSIAN: _Gaussian(),
     NoiseLaw.LINF: _Linf(),
 }
-"""The distribution of each law of noise."""
+"""The arithmetic of each noise law."""
 
 
 @file_form("Noise")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The law of the noise on k whole numbers.
+    """The noise on a vector of k integers: its law and scale.
 
     Parameters
     ----------
@@ -147,18 +163,18 @@ class Noise:
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of one coordinate, in whole numbers."""
+        """The standard deviation of one coordinate, in integer steps."""
         return self.law.distribution.stddev(self.scale, self.k)
 
     def tail(self, beta: float, *, count: int) -> float:
-        """Return a bound that ``count`` coordinates exceed together with probability at most ``beta``."""
+        """Return a bound, in integer steps, that any of ``count`` coordinates exceeds with probability at most ``beta``."""
         return self.law.distribution.tail(self.scale, self.k, beta=beta, count=count)
 
 
 @file_form("Measurements")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurements:
-    """Noisy answers to one statistic.
+    """The noisy answers to one statistic, with all that is needed to estimate from them: query, scale and noise.
 
     Parameters
     ----------
@@ -185,38 +201,38 @@ class Measurements:
 
     @property
     def answers(self) -> Answers:
-        """(k,) unbiased answers: sums over rows (or of the statistic's own values)."""
+        """Unbiased noisy answers, (k,): sums over rows, or of the statistic's own values."""
         return np.asarray(self.values / float(self.resolution * self.queries.denominator), np.float64)
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of each answer."""
+        """The noise standard deviation of each answer, in the unit of `answers`."""
         return self.noise.stddev / (self.resolution * self.queries.denominator)
 
     @property
     def domain(self) -> Domain | None:
-        """The cells that the queries look at; ``None`` for queries about keys."""
+        """The binned columns that the queries are about; ``None`` for queries about record keys."""
         return None if about_keys(self.queries) else self.queries.domain
 
     @property
     def tables(self) -> list[NoisyTable]:
-        """The answers as noisy tables over the cells of the queries' domain; none where other things were asked."""
+        """The answers as noisy marginals over binned columns; none for queries of another kind."""
         if not isinstance(self.queries, TellsNoisyTables):
             return []
         return self.queries.noisy_tables(self.answers, self.stddev)
 
     def quantile(self, miss: float) -> float:
-        """Return what the error of each answer exceeds with probability ``miss``."""
+        """Return the absolute error that each answer exceeds with probability ``miss``, in the unit of `answers`."""
         return self.stddev * self.noise.law.distribution.quantile(miss, self.noise.k)
 
 
 def row_counts(measurements: Iterable[Measurements]) -> list[tuple[float, float]]:
-    """Return each noisy number of rows that was asked for, with its standard deviation."""
+    """Return each noisy total number of rows among the measurements, with its noise standard deviation."""
     return [(float(one.answers[0]), one.stddev) for one in measurements if isinstance(one.queries, Total)]
 
 
 def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
-    """Return the probability that noise alone is at least a count, one-sided.
+    """Return the one-sided p-value of a noisy count: the probability that noise alone is at least so large.
 
     Parameters
     ----------
@@ -233,12 +249,12 @@ def by_noise_alone(rows: float, stddev: float, *, normal: bool) -> float:
 
 
 def findings(chances: Sequence[float]) -> int:
-    """Return how many of the least likely counts are findings and not noise.
+    """Return how many of the smallest p-values are significant, at the false discovery rate `UNLIKELY`.
 
-    By the step-up procedure of Benjamini and Hochberg (1995) for as many counts as seem to be noise: those likelier than
-    `MIDDLE` and one more, over the part of noise that is (Storey, Taylor and Siegmund 2004, theorem 3), all at most.  Where
-    nothing is there, anything is found with probability `UNLIKELY`, at most 1.2 times that for the "at most"; where much
-    is, so large a part of what is found is noise, on average.  What noise reaches likelier than `ONE_SIDED` is never one.
+    It is the step-up procedure of Benjamini and Hochberg (1995).  The number of true nulls is estimated from the
+    p-values above `MIDDLE` (Storey, Taylor and Siegmund 2004, theorem 3).  If nothing is there, anything is found with
+    probability `UNLIKELY`, or at most 1.2 times that, because the estimate is capped.  A p-value above `ONE_SIDED` is
+    never significant.
 
     Parameters
     ----------
@@ -254,9 +270,10 @@ def findings(chances: Sequence[float]) -> int:
 
 
 def beyond_noise(stddev: float, answers: int) -> float:
-    """Return the count that noise alone exceeds in any of a number of answers with probability `UNLIKELY` at most.
+    """Return the count that noise alone exceeds in any of ``answers`` answers with probability `UNLIKELY` at most.
 
-    One-sided, by the tail of Laplace noise and the union bound; the other laws of the same stddev have lighter tails.
+    It is one-sided, by the tail of Laplace noise and the union bound; the other laws of equal stddev have lighter
+    tails.
 
     Parameters
     ----------

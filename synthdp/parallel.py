@@ -13,26 +13,28 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+"""The type of a block of work."""
 R = TypeVar("R")
+"""The type of the result of one block."""
 
 WORKERS = min(4, os.cpu_count() or 1)
-"""Threads at most: each holds a block of its own.  A safety limit of memory."""
+"""Most threads; each holds a block of its own.  A safety limit of memory."""
 
 
 FEW_ROWS = 1 << 14
-"""Rows of a table for whose columns or units threads would take longer to start than to work.  A safety limit."""
+"""Rows below which threads take longer to start than to work."""
 
 
 def workers_for(rows: int) -> int:
-    """Return how many threads work on the columns or units of a table: one if it has few rows."""
+    """Return the number of threads for work on a table's columns or units: one if it has few rows."""
     return WORKERS if rows >= FEW_ROWS else 1
 
 
 def in_order(work: Callable[[T], R], blocks: Iterable[T], *, workers: int = WORKERS) -> Iterator[R]:
-    """Yield ``work(block)`` for every block, in order.
+    """Yield ``work(block)`` for every block, in order, computed by several threads.
 
-    Blocks are taken one by one by the caller's own thread, while others work on earlier ones; no more than
-    ``workers`` + 1 are held at once.  The first error, of a block or of the work on it, is raised in its turn.
+    Blocks are taken one by one by the caller's own thread, while others work on earlier ones; no more than ``workers``
+    + 1 are held at once.  The first error, of a block or of the work on it, is raised in its turn.
 
     Parameters
     ----------

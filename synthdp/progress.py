@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run: the stage that begins, and the number of finished stages.
 
     Parameters
     ----------
@@ -29,26 +29,26 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 
 def silent(progress: Progress) -> None:
-    """Show nothing."""
+    """Do nothing: the default progress callback."""
 
 
 SHARES = (
     {"reading": 0.03, "discovery": 0.05, "one-ways": 0.1, "pairs": 0.12, "second stage": 0.2, "fit": 0.5},
     {"drawing rows": 0.3, "columns": 0.3, "accuracy": 0.1, "pairs of columns": 0.3},
 )
-"""Share of the time of each stage, for a release and for what is written after it.  Tuned: rounded from four sizes of the
-Adult table (3 000 to 195 000 rows, 5 and 15 columns); a wrong share makes the time left wrong, nothing else.
-"""
+"""Fractions of the run time of each stage, for a release and for the files written after it.  Tuned: rounded from four
+sizes of the Adult table (3 000 to 195 000 rows, 5 and 15 columns); a wrong fraction only makes the forecast of time
+wrong."""
 
 LEAST_SHARE = 0.05
-"""Share of the work that must be done before the time left is told.  A tolerance: less is no base for a forecast."""
+"""Fraction of the work that must be done before the time left is shown: less is no base for a forecast."""
 
 WAITING = 0.95
-"""Largest share of a stage that counts as done before it ends.  A tolerance."""
+"""Largest fraction of a running stage that counts as done, so that a slow stage never seems finished."""
 
 
 class TimeLeft:
-    """Forecasts how long a run will take, from the time of the stages so far.
+    """Forecasts the time left of a run, from the time that its stages took so far.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class TimeLeft:
         self._before, self._share = 0.0, 0.0
 
     def enter(self, progress: Progress) -> None:
-        """Note that a stage begins."""
+        """Record that a stage begins, with its time."""
         now = self._clock()
         shares = next((one for one in SHARES if progress.stage in one), None)
         if shares is None or shares is not self._shares:  # another run begins, or it knows its own numbers
@@ -80,7 +80,7 @@ class TimeLeft:
 
     @property
     def share(self) -> float:
-        """Share of the run that is done, from 0 to 1, by forecast."""
+        """The forecast fraction of the run that is done, from 0 to 1."""
         if self._before < LEAST_SHARE:
             return self._before
         expected = self._share * (self._stage_begun - self._begun) / self._before
@@ -89,7 +89,7 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that are left, by forecast; ``None`` while too little is done."""
+        """The forecast number of seconds left, ``None`` while too little is done."""
         done = self.share
         return None if done < LEAST_SHARE else (self._clock() - self._begun) * (1 - done) / done
 

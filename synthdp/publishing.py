@@ -29,7 +29,7 @@ from synthdp.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the files of a release go; ``None`` for a file that nobody wants.
+    """The paths of the files of a release; ``None`` for a file that is not wanted.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ class Places:
 
     @classmethod
     def within(cls, folder: Path) -> Self:
-        """Return the places of all files in one folder to publish."""
+        """Return the paths of all files in one folder to publish, under standard names."""
         return cls(
             table=folder / "synthetic.csv", release=folder / "release", receipt=folder / "receipt.json",
             card=folder / "card.html", report=folder / "report.html",
         )  # fmt: skip
 
     def check(self, *, inputs: Iterable[Path | None]) -> None:
-        """Refuse places that cannot be meant, before anything is read or spent.
+        """Raise an error for paths that cannot be meant, such as an input file, before anything is read or spent.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Places:
 
     @contextmanager
     def opened(self) -> Iterator[Places]:
-        """Give scratch files, which move to their places together at the end, or are gone."""
+        """Lend scratch files that move to their places together after the ``with`` body, or are deleted on an error."""
         with ExitStack() as stack:
             scratch = {
                 field.name: stack.enter_context(whole_file(place))
@@ -93,11 +93,11 @@ def publish(
     escape_formulas: bool = False,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Make a release of private rows and write what is to be published; return how many synthetic rows there are.
+    """Make a release of private rows and write the files to publish; return the number of synthetic rows.
 
-    What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid for, so
-    that what follows can be made again, by `write_results`, without another spend.  If writing fails and nobody asked for
-    it to be saved, it is saved beside the table or, where that cannot be, in a folder for temporary files.
+    What cannot be written is found out before anything is spent.  The release itself is saved as soon as it is paid
+    for, so that what follows can be made again, by `write_results`, without another spend.  If writing fails and nobody
+    asked for it to be saved, it is saved beside the table or, where that cannot be, in a folder for temporary files.
 
     Costs the loss of ``release``, for its neighbours.
 
@@ -139,7 +139,9 @@ def publish(
 
 
 def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
-    """Save a paid release, if something of it could not be written, in the first place that takes it; say where.
+    """Save a paid release whose files could not be written, in the first place that works.
+
+    Return a sentence that says where.
 
     Parameters
     ----------
@@ -160,12 +162,12 @@ def kept_in(release: Release[Any], asked: Path | None, *, beside: Path) -> str:
 
 
 def written_in(receipt: Receipt, out: Path) -> str:
-    """Return the sentence for a release that was written to ``out`` before something failed."""
+    """Return the sentence that says what is spent, and that the files in ``out`` are usable, after a later failure."""
     return f"{receipt.total} is spent, {receipt.record}; what was to be written is in '{out}'"
 
 
 def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
-    """Yield places to save a release at, the one that was asked for first."""
+    """Yield paths to save a paid release at: where it was asked for, beside the table, a temporary folder."""
     if asked is not None:
         yield asked
     yield beside.with_name(beside.name + ".release")
@@ -173,7 +175,7 @@ def _safe_places(asked: Path | None, beside: Path) -> Iterator[Path]:
 
 
 def _is_saved(release: Release[Any], place: Path) -> bool:
-    """Return whether a release lies in a place, after it was saved there if it was not."""
+    """Return whether a release is saved at a path, after an attempt to save it if nothing is there."""
     with suppress(Exception):
         if not place.exists():
             save(release, place)
@@ -191,7 +193,7 @@ def write_results(
     random_state: RandomState = None,
     on_progress: ProgressCallback = silent,
 ) -> int:
-    """Write the files of a release that was made before, from it alone; return how many synthetic rows there are."""
+    """Write the files of an existing release, from it alone and at no cost; return the number of synthetic rows."""
     with places.opened() as scratch:
         return _write(
             release, scratch, rows=rows, target=target, escape_formulas=escape_formulas, random_state=random_state,
@@ -209,7 +211,7 @@ def _write(
     random_state: RandomState,
     on_progress: ProgressCallback,
 ) -> int:
-    """Write the table, the receipt, the card and the report, each where it is wanted."""
+    """Write the table, receipt, card and report of a release, each if it is wanted; return the number of synthetic rows."""
     on_progress(Progress(stage="drawing rows", done=0, total=1))
     count = release.output.rows if rows is None else rows
     release.sample_to(places.table, rows=count, random_state=random_state, escape_formulas=escape_formulas)
@@ -223,14 +225,17 @@ def _write(
 
 
 def without_source(schema: Schema) -> tuple[str, ...]:
-    """Return the columns that are declared without a word on where that is known from."""
+    """Return the columns whose bounds or levels are declared without a source: the user is warned of them.
+
+    Bounds that come from the private rows would break the guarantee.
+    """
     read = [name for name, column in schema.items() if not column.names_rows and column.quantity != "truth"]
     return tuple(name for name in read if name not in schema.undeclared and schema[name].source is None)
 
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Give a scratch file beside ``path`` and move it there when all went well; nothing is left behind otherwise.
+    """Lend a scratch file that moves to ``path`` at the end of the ``with`` body, and is deleted on an error.
 
     Its folder is made if only that one is missing.  A ``private`` file is one that only its owner may read.
     """
@@ -253,7 +258,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def check_places(outputs: Iterable[Path | None], *, inputs: Iterable[Path | None]) -> None:
-    """Raise `ParameterError` if a file to write is one that is read, or is written twice: above all the private table."""
+    """Raise ParameterError if an output file is an input file, such as the private table, or is written twice."""
     taken = {path.resolve(): "read" for path in inputs if path is not None}
     for path in outputs:
         if path is not None:
@@ -263,13 +268,13 @@ def check_places(outputs: Iterable[Path | None], *, inputs: Iterable[Path | None
 
 
 def check_ending(path: Path) -> None:
-    """Raise `ParameterError` unless a path ends as a table does."""
+    """Raise ParameterError unless a path ends in .csv or .parquet, the formats of tables."""
     if path.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"'{path}' must end in .csv or .parquet")
 
 
 def receipt_text(release: Any, ending: str) -> str:
-    """Return a release's receipt and privacy card as JSON or HTML, or the receipt as text, by an ending."""
+    """Return a release's receipt as text, or receipt and privacy card as JSON or HTML, by a file's ending."""
     if ending == ".html":
         return card_page(release, fingerprint=fingerprint(release))
     if ending != ".json":

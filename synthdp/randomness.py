@@ -17,7 +17,7 @@ RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | Non
 
 
 def generator(random_state: RandomState = None) -> Generator:
-    """Return a generator for scikit-learn's ``random_state``.
+    """Return a NumPy generator for scikit-learn's ``random_state``; for sampling only, never for noise.
 
     Parameters
     ----------

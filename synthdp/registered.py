@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from synthdp.errors import ParameterError
 
 WORKS = "synthdp.works"
-"""The package of the works."""
+"""The package whose subpackages each implement one line of published work and register their mechanisms."""
 
 
 class NamedPlace(NamedTuple):
-    """A mechanism that has a name."""
+    """Where a mechanism's class is defined, and the settings it takes, so that it can be loaded by name."""
 
     place: str
     """``"module:Class"``, in the work's package."""
@@ -31,7 +31,7 @@ class NamedPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one line of work registers.
+    """The mechanisms and saved classes that one subpackage of `synthdp.works` registers.
 
     Parameters
     ----------
@@ -48,26 +48,26 @@ class Work:
     saved: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, within: str) -> str:
-        """Return the whole place of one that is given within the work's package."""
+        """Return a full module path from a path within this work's package."""
         return f"{self.package}.{within}"
 
 
 @cache
 def works() -> tuple[Work, ...]:
-    """Return what all works register; loads their tables of names, and none of their modules."""
+    """Return the registrations of all subpackages of `synthdp.works`; imports none of their modules, to start fast."""
     folders = pkgutil.iter_modules(import_module(WORKS).__path__)
     return tuple(import_module(f"{WORKS}.{folder.name}").WORK for folder in folders)
 
 
 def found_at(place: str) -> Any:
-    """Return the object at ``"module:name"``, loading its module."""
+    """Return the object at ``"module:name"``, importing its module."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
 @cache
 def mechanisms() -> Mapping[str, NamedPlace]:
-    """Return the named mechanisms of all works, with their whole places."""
+    """Return where each named mechanism of all works is defined, by name."""
     return {
         name: NamedPlace(work.place(one.place), one.takes) for work in works() for name, one in work.mechanisms.items()
     }
@@ -75,17 +75,17 @@ def mechanisms() -> Mapping[str, NamedPlace]:
 
 @cache
 def saved_classes() -> Mapping[str, str]:
-    """Return the module of each saved class of all works, by its name in files."""
+    """Return the defining module of each saved class of all works, by its name in files."""
     return {name: work.place(module) for work in works() for name, module in work.saved.items()}
 
 
 MECHANISMS, SOURCES, COLUMN_TYPES = "synthdp.mechanisms", "synthdp.sources", "synthdp.column_types"
-"""Groups of entry points by which other packages register theirs."""
+"""Entry-point groups by which other packages register mechanisms, table sources and column types."""
 
 
 @cache
 def extensions(group: str) -> Mapping[str, EntryPoint]:
-    """Return what installed packages have in a group, by name; loads none of it."""
+    """Return the entry points of a group from installed packages, by name; imports none of them."""
     found: dict[str, EntryPoint] = {}
     for one in entry_points(group=group):
         found.setdefault(one.name, one)
@@ -93,7 +93,7 @@ def extensions(group: str) -> Mapping[str, EntryPoint]:
 
 
 def extension(group: str, name: str) -> Any:
-    """Return what a package has under a name in a group, loaded now; ``None`` if there is nothing.
+    """Return the object that an installed package registers under a name in a group, imported; ``None`` if none does.
 
     Raises
     ------
@@ -111,6 +111,6 @@ def extension(group: str, name: str) -> Any:
 
 
 def ending_of(name: str) -> str | None:
-    """Return the ending of a file's name that some package reads, if any."""
+    """Return the ending of a file name if an installed package registers a reader for it, else ``None``."""
     ending = name.rpartition(".")[2].lower()
     return ending if ending != name.lower() and ending in extensions(SOURCES) else None

@@ -33,7 +33,9 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 def model_of_single_columns(
     schema: Schema, measured: Sequence[Measurements], *, rows: float = 0.0
 ) -> tuple[SyntheticModel, tuple[str, ...]]:
-    """Return the model of independent columns by what was measured of each, and what to say of it.
+    """Return a model of independent columns from noisy measurements, and notes for the receipt.
+
+    It is what can still be released when the intended model cannot be fitted.
 
     Parameters
     ----------
@@ -58,14 +60,14 @@ def model_of_single_columns(
 
 
 def _warn_of_salvage(note: str) -> None:
-    """Warn that a release is less than was asked for; never raise."""
+    """Warn that a release is simpler than was asked for; never raise, even if warnings are errors: it is paid for."""
     with suppress(SalvageWarning):  # a filter that makes errors of warnings must not take away what is left
         warnings.warn(note, SalvageWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release(Generic[OutputT_co]):
-    """What the curator answered, and what was made of it: safe to publish as a whole.
+    """The result of a mechanism, safe to publish as a whole: its output, noisy measurements, loss and receipt.
 
     Parameters
     ----------
@@ -91,13 +93,13 @@ class Release(Generic[OutputT_co]):
         return f"{self.mechanism}: {self.output!r}\n{self.receipt}"
 
     def _repr_html_(self) -> str:
-        """Return the release for a notebook: what it is, and its receipt, folded."""
+        """Return the release as HTML for a notebook: mechanism, output, and the collapsed receipt."""
         receipt = render("receipt.html", total=self.receipt.total, adjacency=self.receipt.adjacency, text=self.receipt)
         return render("release.html", mechanism=self.mechanism, output=repr(self.output), receipt=receipt)
 
     @property
     def model(self) -> SyntheticModel:
-        """What draws the rows: the output itself, or the model that it holds.
+        """The model that draws synthetic rows: the output itself, or the model that it holds.
 
         Raises
         ------
@@ -111,7 +113,7 @@ class Release(Generic[OutputT_co]):
 
     @property
     def misfits(self) -> dict[str, MisfitShare | None]:
-        """For each column of the table the noisy share of values that did not fit the schema.
+        """The noisy fraction of out-of-domain values, by column of the table.
 
         ``None`` where the mechanism does not measure it.
 
@@ -123,7 +125,7 @@ class Release(Generic[OutputT_co]):
         return misfit_shares(self.model, self.measurements)
 
     def salvaged(self, what: str, error: Exception | None) -> Release[OutputT_co]:
-        """Return the same release, which says on its receipt that something failed, and warn of it; unchanged for no error.
+        """Return the release with a note on its receipt that something failed, and warn of it; unchanged without an error.
 
         Parameters
         ----------
@@ -142,7 +144,7 @@ class Release(Generic[OutputT_co]):
         return replace(self, receipt=self.receipt.noted(note))
 
     def simplest(self) -> Release[Any]:
-        """Return the release whose columns are independent of each other: what can be drawn where this one cannot.
+        """Return this release with an output of independent columns, which can be sampled where the real model fails.
 
         Raises
         ------
@@ -370,7 +372,7 @@ class Release(Generic[OutputT_co]):
         return picture_of(self.model, self.measurements, column, by)
 
     def _drawn(self, name: str, *given: Any, **options: Any) -> Any:
-        """Draw rows by a method of the output, or of the simplest one if that fails other than by a refusal."""
+        """Call a sampling method of the output; if it fails unexpectedly, call it on independent columns and warn."""
         if options.get("given") is not None and self._method(name):
             options["given"] = self._allowed(options["given"])
         try:
@@ -382,7 +384,7 @@ class Release(Generic[OutputT_co]):
             return getattr(simplest.output, name)(*given, **options)
 
     def _allowed(self, given: Any) -> Mapping[str, Any]:
-        """Return what rows must have, by column; texts are conditions as `answer` takes them."""
+        """Return the values that drawn rows must have, by column, from a mapping or from texts such as "age > 30"."""
         from synthdp.answers.expressions import allowed_by
 
         if isinstance(given, Mapping):
@@ -396,7 +398,7 @@ class Release(Generic[OutputT_co]):
         return allowed_by(texts, schema.with_columns_below() if hasattr(schema, "root") else schema)
 
     def _method(self, name: str) -> Any:
-        """Return a method of the output; raise ParameterError if this output has none."""
+        """Return a method of the output; raise ParameterError if the output has none of this name."""
         method = getattr(self.output, name, None)
         if method is None:
             raise ParameterError(f"a release by {self.mechanism} has no {name}()")

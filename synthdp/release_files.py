@@ -30,17 +30,17 @@ from synthdp.sampling.model_document import read as read_model, read_domains, wr
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 VERSION, FORMS_VERSION = 1, 2
-"""Of the document of a release whose output is a model of one table or of several, and of any other."""
+"""File versions of a release of synthetic tables, and of a release with any other output."""
 VERSIONS = (VERSION, FORMS_VERSION)
-"""Versions of files that are read."""
+"""File versions that this code reads."""
 
 
 class Saveable(Protocol):
-    """What of a release is saved."""
+    """The attributes of a release that are saved."""
 
     @property
     def mechanism(self) -> str:
-        """Name of the mechanism."""
+        """The name of the mechanism."""
         ...
 
     @property
@@ -55,17 +55,17 @@ class Saveable(Protocol):
 
     @property
     def receipt(self) -> Receipt:
-        """The account."""
+        """The receipt: every spend and what the guarantee assumes."""
         ...
 
     @property
     def measurements(self) -> tuple[Measurements, ...]:
-        """The noisy answers."""
+        """The noisy measurements that the output was made from."""
         ...
 
 
 def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any]:
-    """Return all of a release but its arrays, which are put into ``arrays``.
+    """Return a release as a JSON document; its arrays are put into ``arrays``.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def to_document(release: Saveable, arrays: dict[str, AnyArray]) -> dict[str, Any
 
 
 def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """Return the fields of the release of a document, whose version is one of `VERSIONS`, and of its arrays."""
+    """Return the fields of a release by name, from its JSON document and its arrays."""
     source = DocumentSource(arrays)
     if document["synthdp_release"] == FORMS_VERSION:
         source.parts["domains"] = read_domains(document["domains"], None, arrays)
@@ -120,7 +120,7 @@ def from_document(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 
 
 def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measurements]) -> dict[str, Any]:
-    """Return the fields of a release; raise FormatError if answers do not fit what was asked."""
+    """Return the fields of a release by name; raise FormatError if a measurement has a wrong number of answers."""
     for one in measurements:
         if not len(one.values) == one.queries.k == one.noise.k:
             raise FormatError(
@@ -136,7 +136,7 @@ def _fields(document: Mapping[str, Any], output: Any, measurements: list[Measure
 
 
 def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
-    """Return the document of one measurement."""
+    """Return one measurement as a JSON document; its values go into the store."""
     return {
         "queries": store.write(measured.queries),
         "values": store.put(measured.values),
@@ -146,7 +146,7 @@ def _noisy(measured: Measurements, store: Store) -> dict[str, Any]:
 
 
 def _read_noisy(document: Mapping[str, Any], source: DocumentSource) -> Measurements:
-    """Return the measurement of a document."""
+    """Return the measurement that a JSON document describes."""
     noise = document["noise"]
     return Measurements(
         queries=source.read(document["queries"], Statistic | KeyStatistic),
@@ -157,13 +157,14 @@ def _read_noisy(document: Mapping[str, Any], source: DocumentSource) -> Measurem
 
 
 DOCUMENT, ARRAYS, SERIES = "release.json", "arrays.npz", "series.json"
-"""Names of the files of a release."""
+"""File names of a release's document and arrays, and of the file that marks a series of releases."""
 
 MOST_DOCUMENT_BYTES = 64 * 2**20
-"""Largest document that is read.  A safety limit of memory."""
+"""Largest release.json that is read, in bytes.  A safety limit of memory."""
 
 MOST_ARRAY_BYTES = 4 * 2**30
-"""Largest arrays that are read, unpacked.  A safety limit of memory."""
+"""Largest total size of a release's unpacked arrays, in bytes.  A safety limit of memory, since a small file may unpack
+to a huge one."""
 
 
 def write(release: Saveable, path: str | PathLike[str]) -> None:
@@ -197,7 +198,7 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
 
 
 def read(path: str | PathLike[str]) -> dict[str, Any]:
-    """Read a release from a folder; return its fields.
+    """Return the fields of a release by name, read and checked from its folder.
 
     Raises
     ------
@@ -246,13 +247,13 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def check_place(folder: Path) -> None:
-    """Raise `DataError` if there is something at a path that is not a release; for asking before a budget is spent."""
+    """Raise DataError if a path holds something that is no release; callers ask before a budget is spent."""
     if folder.exists() and not (folder / DOCUMENT).is_file():
         raise DataError(f"'{folder}' exists and is not a release: give another path")
 
 
 def fingerprint(release: Saveable) -> str:
-    """Return a short name that changes with any part of a release."""
+    """Return a 16-digit hash of all parts of a release, by which a published file names the release it came from."""
     arrays: dict[str, AnyArray] = {}
     document = to_document(release, arrays)
     digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
@@ -262,7 +263,7 @@ def fingerprint(release: Saveable) -> str:
 
 
 def _content(document: Mapping[str, Any]) -> str:
-    """Return the digest of a document, the same for every order of its keys."""
+    """Return a SHA-256 of a document that does not depend on the order of its keys, to detect changes."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
@@ -275,7 +276,7 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _check_size(size: int, name: str, most: int = MOST_ARRAY_BYTES) -> None:
-    """Raise FormatError if something is larger than ``most`` bytes."""
+    """Raise FormatError if a size in bytes exceeds ``most``."""
     if size > most:
         raise FormatError(
             f"'{name}' has more than {most:,} bytes, the limit of a release: it may be damaged, so load another copy"
@@ -297,7 +298,7 @@ def _unpack(content: bytes) -> dict[str, AnyArray]:
 
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write files beside the folder and move them there in one step."""
+    """Write files into a new folder and move it to its place in one step, so that a release is whole or not there."""
     check_place(folder)
     try:
         with replacing_folder(folder) as fresh:

@@ -22,7 +22,7 @@ __all__ = ["Curator", "Ledger", "forecast_tables", "open_panel", "open_series"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the curator, when it is first asked for."""
+    """Import `Curator` at its first use, so that importing this package alone loads no code that reads private rows."""
     if name != "Curator":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from synthdp.curator.curator import Curator
@@ -34,9 +34,11 @@ def __getattr__(name: str) -> Any:
 def forecast_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return how much noise will hide where `Curator.discover_tables` is asked for a loss, by table with open columns.
+    """Return, for each table with undeclared columns, the row count below which noise will hide a value.
 
-    Costs nothing: it is arithmetic of public numbers.
+    It forecasts `Curator.discover_tables`, so that a caller can see before spending whether the budget is large enough.
+
+    Costs nothing: it uses public numbers only.
 
     Parameters
     ----------
@@ -71,9 +73,11 @@ def open_series(
     dataset: str | None = None,
     key: bytes | None = None,
 ) -> SeriesRoom:
-    """Return the trusted side of a series of releases; see `SeriesRoom` and `SeriesTerms`, whose parameters these are.
+    """Return a `SeriesRoom`: the side of a series of releases that reads the private rows of each period.
 
-    Costs nothing yet: its first period costs ``loss``, for these neighbours.
+    `SeriesRoom` and `SeriesTerms` describe the parameters.
+
+    Costs nothing yet: its first period costs ``loss``, for the neighbours of ``adjacency``.
     """
     from synthdp.curator.series_room import SeriesRoom
     from synthdp.curator.series_terms import SeriesTerms
@@ -102,7 +106,9 @@ def open_panel(
     dataset: str | None = None,
     key: bytes | None = None,
 ) -> PanelRoom:
-    """Return the trusted side of a panel; see `PanelRoom` and `SeriesTerms`, whose parameters these are.
+    """Return a `PanelRoom`, which reads the private rows of each period of a panel: the same persons in all periods.
+
+    `PanelRoom` and `SeriesTerms` describe the parameters.
 
     Costs nothing yet: its first period costs ``loss``, for panels that differ in all rows of one person.
     """

@@ -14,17 +14,17 @@ from synthdp.domain.encoder import Labels, RawColumn, labels_of_numbers
 from synthdp.tables.columns.plain import plain, written
 
 _HASHED = 1 << 16
-"""Rows that are written out to be hashed at once.  A safety limit."""
+"""Rows whose hexadecimal text is held in memory at once while rows are hashed.  A safety limit on memory."""
 
 
 def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], *, rows: int) -> dict[str, GridIndices]:
-    """Return all blocks as one, with at most ``rows`` rows of each unit; a row without a unit is one of its own.
+    """Join blocks of encoded rows and keep at most ``rows`` rows of each privacy unit (contribution bounding).
 
-    Among a unit's rows those with the smallest SHA-256 of (unit, row, how often the same row came before) are kept: the
-    choice depends on no other unit, nor on the order of rows or where blocks end.  A database counts by the same rule; see
-    `synthdp.tables.sql.bounding`.
+    A row without a unit counts as a unit of its own.  Of each unit the rows with the smallest SHA-256 of (unit, row,
+    number of equal rows before) are kept.  So the choice depends on no other unit and on no order of rows or blocks.  A
+    SQL database uses the same rule; see `synthdp.tables.sql.bounding`.
 
-    Removing one unit changes at most ``rows`` rows of the result.
+    Removing one unit changes at most ``rows`` rows of the result, which bounds the sensitivity of all later queries.
 
     Parameters
     ----------
@@ -47,7 +47,11 @@ def kept_rows(blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], *, rows
 
 
 def _smallest(owner: IntArray, digest: AnyArray, columns: Sequence[GridIndices], rows: int) -> BoolArray:
-    """Return which rows of their unit are kept: those with the smallest hashes."""
+    """Return an (n,) mask of the rows to keep: in each unit, the ``rows`` rows with the smallest 128-bit hashes.
+
+    ``owner`` (n,) numbers each row's unit, ``digest`` (n, 2) is the hash of its name, ``columns`` are (n,) grid
+    indices.
+    """
     if len(owner) == 0:
         return np.zeros(0, np.bool_)
     row = mixed(np.zeros(len(owner), np.uint64), *columns)
@@ -65,7 +69,10 @@ def _smallest(owner: IntArray, digest: AnyArray, columns: Sequence[GridIndices],
 
 
 def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
-    """Return the first 128 bits of each row's SHA-256, (n, 2); every part is written as eight hexadecimal digits."""
+    """Return the first 128 bits of each row's SHA-256, (n, 2) uint64; each part is hashed as eight hexadecimal digits.
+
+    A SQL database can compute the same.
+    """
     written = np.column_stack(parts).astype(">u4").tobytes().hex().encode()
     width = len(written) // len(parts[0])
     hashes = [hashlib.sha256(written[i : i + width]).digest()[:16] for i in range(0, len(written), width)]
@@ -74,7 +81,7 @@ def _hashes(parts: Sequence[AnyArray]) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
-    """The rule that limits the number of rows of each unit; it can be sent to where the rows are.
+    """The rule that limits the number of rows of each unit; a picklable object that can be sent to where the rows are.
 
     Removing one unit changes at most ``rows`` rows of what is kept.
 
@@ -87,9 +94,9 @@ class Bounding:
     rows: int
 
     def digests(self, unit: RawColumn) -> AnyArray:
-        """Return 128 bits that stand for the unit of each row, (n, 2) uint64; zeros where it is missing.
+        """Return a 128-bit hash of each row's unit, (n, 2) uint64; zeros where the unit is missing.
 
-        Two units have the same digest only if half of SHA-256 collides.
+        Hashes let rows of one unit be compared and grouped without its name.  They are the first half of SHA-256.
         """
         position: dict[str, int] = {}
         owner = _owners(unit, position)
@@ -98,26 +105,28 @@ class Bounding:
         return table[owner]
 
     def keep(self, blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]]) -> dict[str, GridIndices]:
-        """Return blocks of grid indices with their rows' digests as one, with at most ``rows`` rows of each digest.
+        """Return the kept rows of ``blocks`` by column, with at most ``rows`` rows of each unit; see `kept_rows`.
 
-        All rows of a digest must be there.
+        The blocks must contain all rows of every unit in them, because the choice looks at all rows of a unit.
         """
         return kept_rows(blocks, rows=self.rows)
 
 
 def first_rows(unit: RawColumn, *, rows: int, seen: dict[object, int]) -> BoolArray:
-    """Return which rows are among the first ``rows`` of their unit, counting those ``seen`` in earlier blocks.
+    """Return an (n,) mask of the rows that are among the first ``rows`` rows of their unit.
 
-    For values that have no units yet. Removing one unit changes at most ``rows`` rows.
+    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  It bounds contributions where
+    values are not encoded yet, as for `kept_rows` they must be.  Removing one unit changes at most ``rows`` rows.
     """
     return np.asarray(_places(unit, {}, seen)[1] < rows)
 
 
 def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[object, int]) -> BoolArray:
-    """Return which rows are looked at where it is one of each unit, counting those ``seen`` in earlier blocks.
+    """Return an (n,) mask that selects one row of each unit, so that a query of those rows has sensitivity 1.
 
-    It is the n-th of a unit's ``many`` rows, by a hash of the unit: as likely a late one as an early one.  Removing one unit
-    changes at most one row, whatever ``many`` says.
+    A hash of the unit chooses the position among its ``many`` rows.  So late rows are as likely as early ones.
+    ``seen`` holds the number of rows of each unit in earlier blocks, and is updated.  Removing one unit changes at most
+    one row, even if ``many`` is wrong.
     """
     position: dict[str, int] = {}
     owner, place = _places(unit, position, seen)
@@ -129,10 +138,10 @@ def one_row_of_each(unit: RawColumn, *, many: Mapping[object, int], seen: dict[o
 
 
 def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) -> tuple[IntArray, IntArray]:
-    """Return the number of each row's unit, as in ``position``, and the row's place among the unit's rows, from 0.
+    """Return two (n,) arrays: the number of each row's unit, and the row's position among its unit's rows, from 0.
 
-    Rows ``seen`` in earlier blocks come first, and those of this one are added to them.  A row without a unit is one of its
-    own.
+    ``position`` maps a unit's name to its number and grows.  ``seen`` holds the number of rows of each unit in earlier
+    blocks, which come first; it is updated.  A row without a unit is a unit of its own.
     """
     owner = _owners(unit, position)
     known = owner >= 0
@@ -148,7 +157,7 @@ def _places(unit: RawColumn, position: dict[str, int], seen: dict[object, int]) 
 
 
 def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
-    """Return the number of each row's unit in ``position``, which grows; -1 where it is missing."""
+    """Return the number of each row's unit, (n,), -1 where it is missing; ``position`` maps names to numbers and grows."""
     labels = unit if isinstance(unit, Labels) else labels_of_numbers(unit)
     texts = [written(plain(level)) for level in labels.levels]
     numbers = [-1 if text is None else position.setdefault(text, len(position)) for text in texts]
@@ -156,7 +165,10 @@ def _owners(unit: RawColumn, position: dict[str, int]) -> IntArray:
 
 
 def _bytes(text: str) -> bytes:
-    """Return a unit's text as bytes: what was no UTF-8 becomes the bytes that it was; two texts never share their bytes."""
+    """Return a unit's name as bytes for hashing; different names always give different bytes.
+
+    Names that came from bytes that are not UTF-8 (surrogate escapes) give back those bytes.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -169,14 +181,17 @@ def _bytes(text: str) -> bytes:
 
 
 def place_in_run(starts_anew: AnyArray) -> IntArray:
-    """Position of each element in its run, where ``starts_anew[i]`` says that element i + 1 begins one."""
+    """Return the position of each of n elements in its run of equal elements, (n,), from 0.
+
+    ``starts_anew`` (n - 1,) is true at i if element i + 1 begins a new run.
+    """
     n = len(starts_anew) + 1
     first = np.concatenate([[True], starts_anew])
     return (np.arange(n) - np.maximum.accumulate(np.where(first, np.arange(n), 0))).astype(np.int64)
 
 
 def mixed(state: AnyArray, *columns: AnyArray) -> AnyArray:
-    """Return a 64-bit hash of each row (splitmix64, column by column)."""
+    """Return a 64-bit hash of each row, (n,) uint64, by splitmix64 over the (n,) columns; fast, but not cryptographic."""
     for column in columns:
         state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

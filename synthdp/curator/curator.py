@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # what only some tables and questions need is loaded by them
     from synthdp.schema.database import DatabaseSchema
 
 T = TypeVar("T")
+"""The type of a noisy answer."""
 
 
 @final
@@ -159,14 +160,14 @@ class Curator:
 
     @property
     def schema(self) -> Schema:
-        """What is publicly known, including what was discovered."""
+        """The `Schema` that queries are made with: what was declared, and what discovery found."""
         return self._vault.schema
 
     @property
     def layout(self) -> Layout:
-        """The record of a person, which the questions to a curator of several tables are about.
+        """The layout that encodes all rows of one person as one record; queries about several tables are built from it.
 
-        Columns that are still open are in it as if nothing had been found of them.
+        Columns whose bounds or levels are still unknown stand in it with placeholder values.
 
         Raises
         ------
@@ -182,7 +183,7 @@ class Curator:
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which tables are neighbours."""
+        """The neighbouring relation that every loss of this curator is stated for."""
         return self._vault.adjacency
 
     @property
@@ -192,7 +193,7 @@ class Curator:
 
     @property
     def budget(self) -> PrivacyLoss:
-        """The most that all answers may cost."""
+        """The most that all answers of this curator together may cost."""
         return self._account.budget
 
     @property
@@ -202,7 +203,7 @@ class Curator:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows, which is public where all neighbours have the same.
+        """The exact number of rows, which is public where all neighbours have the same number.
 
         Raises
         ------
@@ -218,13 +219,16 @@ class Curator:
             return int(self._vault.rows)
 
     def cost(self, spend: Spend) -> PrivacyLoss:
-        """Return a spend in this curator's currency, without spending it."""
+        """Return a spend as a privacy loss in the currency of this curator's budget, without spending it.
+
+        Shares and "what remains" are resolved to numbers, so that a program can plan with them.
+        """
         return self._account.resolve(spend)
 
     def check(self, queries: Statistic | KeyStatistic, *, spend: Spend | None = None) -> None:
-        """Refuse a statistic that is not about this table, as every question does, before anything is charged.
+        """Raise an error if the queries do not fit this table, before anything is charged.
 
-        A program calls it before it opens an account.
+        A program calls it first, so that a bad query costs no budget.
 
         Costs nothing.
 
@@ -259,7 +263,7 @@ class Curator:
         step: str = "queries",
         law: NoiseLaw | None = None,
     ) -> Measurements:
-        """Answer a statistic with exact integer noise.
+        """Return the noisy answers to queries: exact integer sums plus discrete Gaussian or Laplace noise.
 
         Costs ``spend``, for this curator's neighbours; the ledger is charged before any row is read.
 
@@ -347,7 +351,7 @@ class Curator:
     def histogram(
         self, columns: tuple[str, ...], *, spend: Spend = Remaining(), step: str = "frequent records"
     ) -> KeyCounts:
-        """Count the records that occur often, from a universe that nobody has to list (the stability histogram).
+        """Return noisy counts of the record keys that occur often, without a list of possible keys (stability histogram).
 
         Costs ``spend``, an (epsilon, delta) with delta above 0, for this curator's neighbours.
 
@@ -381,7 +385,9 @@ class Curator:
         queries: int = 10_000,
         step: str = "watch",
     ) -> SparseVector:
-        """Open a watch over a stream of guesses: at most ``max_alarms`` noisy answers (sparse vector).
+        """Open a sparse vector session, which compares guesses of counts with the rows and answers wrong ones with noise.
+
+        At most ``max_alarms`` guesses are answered; a good guess gets no answer and costs nothing more.
 
         Costs ``spend`` at once, for this curator's neighbours, however many queries are asked.
 
@@ -414,12 +420,12 @@ class Curator:
         return self._spend(plan.item(step, loss), lambda _: SparseVector(self._vault, columns, plan, level))
 
     def resume_watch(self, path: str | PathLike[str]) -> AbstractContextManager[Continued]:
-        """Continue a saved watch over the same rows, once.
+        """Continue a saved sparse vector session over the same rows, once.
 
-        Use it in a ``with`` statement, whose body checks what was saved with the watch.  If the body raises, the folder
-        is left unchanged.  Once it ends, the watch answers, and nobody else can continue it.
+        Use it in a ``with`` statement, whose body checks what was saved with the session.  If the body raises, the
+        folder is left unchanged.  When the body ends, the session answers again, and nobody else can continue it.
 
-        The whole watch was paid for when it was opened.
+        The whole session was paid for when it was opened.
 
         Parameters
         ----------
@@ -448,9 +454,10 @@ class Curator:
         step: str = "selection",
         law: SelectionLaw | None = None,
     ) -> int:
-        """Return the position of a large score: permute-and-flip, or the exponential mechanism under zCDP.
+        """Return the index of a candidate with a nearly maximal score, chosen under differential privacy.
 
-        The scores may be any function of a statistic's sums, so that a million candidates need no feature matrix.
+        The mechanism is permute-and-flip, or the exponential mechanism under zCDP.  The scores may be any function of a
+        statistic's sums, so that a million candidates need no feature matrix.
 
         Costs ``spend``, a pure epsilon or a zCDP rho, for this curator's neighbours.  At the same noise the exponential
         mechanism, whose range is bounded, costs a quarter of the rho of permute-and-flip.
@@ -476,9 +483,9 @@ class Curator:
     def discover(
         self, *, spend: Spend, takes: Callable[[Schema], bool] = lambda _: True, careful: bool = False
     ) -> Discovered:
-        """Find undeclared bounds and levels under noise, and complete the schema with them.
+        """Find undeclared bounds and levels of columns under noise, and complete the schema with them.
 
-        A column is left out of the schema if nothing of it can be told from noise, unless no column would be left.  An
+        A column in which nothing stands out of the noise is left out of the schema, unless no column would be left.  An
         (epsilon, delta) is spent as Gaussian DP, a tenth of its delta on the thresholds of levels.
 
         Costs at most ``spend`` for this curator's neighbours; levels need a delta above 0.
@@ -525,10 +532,10 @@ class Curator:
     ) -> dict[str, Discovered]:
         """Find undeclared bounds and levels of several tables under noise, and complete their schemas with them.
 
-        Each table with open columns is asked as `discover` asks one table, in one row of each person.  A person may be in
-        all tables at once: so the losses of the tables add up.
+        Each table with undeclared columns is treated as by `discover`, but only one row of each person is read.  One
+        person may have rows in all tables, so the losses of the tables add up.
 
-        Costs at most ``spend`` for this curator's neighbours, each table in proportion to its open columns.
+        Costs at most ``spend`` for this curator's neighbours, divided over the tables by their undeclared columns.
 
         Parameters
         ----------
@@ -588,12 +595,14 @@ class Curator:
             return found
 
     def _of_table(self, name: str, private: PrivateTable, item: Item, answer: Callable[[PrivateTable], T]) -> T:
-        """Spend on a question about one of several tables, whose name stands on the receipt."""
+        """Charge a question about one of several tables and answer it; the receipt's line gets the table's name."""
         step = item.step.replace(": ", f": {name}.", 1)  # "discovered range: visits.cost"
         return self._spend(replace(item, step=step), lambda _: answer(private))
 
     def skip_discovery(self, why: str, *, takes: Callable[[Schema], bool] = lambda _: True) -> Discovered:
-        """Complete the schema without a question, as if nothing had been found: for what a failed discovery leaves.
+        """Complete the schema without reading rows: undeclared columns are left out or get placeholder values.
+
+        It lets a release go on after a discovery failed.
 
         Costs nothing.
 
@@ -612,7 +621,9 @@ class Curator:
             return found
 
     def know(self, columns: Mapping[str, Column]) -> None:
-        """Declare columns anew by what was learned of their values, without a change of how they are coded.
+        """Replace column declarations by more specific ones that encode values identically.
+
+        Later queries and synthetic tables then use what was learned of the values, such as their rounding.
 
         Costs nothing.
 
@@ -635,9 +646,9 @@ class Curator:
         thresholds: float = 0.0,
         ends: Sequence[float] = (),
     ) -> Curator:
-        """Return a curator of the same rows whose own budget lies inside ``spend``, in the currency of programs.
+        """Return a curator of the same rows with ``spend`` as its budget, in a currency for adaptive programs.
 
-        A pure epsilon stays what it is; an (epsilon, delta) becomes Gaussian DP, whose parts may depend on earlier
+        A pure epsilon stays pure.  An (epsilon, delta) becomes Gaussian DP, whose parts may be chosen by earlier
         answers.
 
         Costs ``spend`` at once, for this curator's neighbours, however little of it is used; see `give_up`.
@@ -664,11 +675,11 @@ class Curator:
         return account
 
     def give_up(self) -> PrivacyLoss | None:
-        """Forget the rows, write what this account has cost into the ledger, and return it; ``None`` for nothing.
+        """End this account early: forget the rows, and record and return its real cost, ``None`` if it is nothing.
 
-        It is nothing if the account was asked nothing: its entry is returned.  It is less than was reserved if the account
-        has spent no more of its budget than one of the shares that were named when it was opened, and nothing else was
-        reserved for the data set since (docs/proofs/early-ends.md).  What the account was given in memory stays spent.
+        The cost is nothing, and the ledger's entry is returned, if the account answered nothing.  It is less than was
+        reserved on two conditions: spending stopped at one of the shares ``ends`` of `open_account`, and nothing was
+        reserved for the data set since (docs/proofs/early-ends.md).  The budget in memory stays spent.
 
         Costs at most what was charged when the account was opened.
 
@@ -701,22 +712,22 @@ class Curator:
 
     @property
     def measured(self) -> tuple[Measurements, ...]:
-        """Every noisy answer to a statistic so far, in all accounts, a program's that failed later among them."""
+        """All noisy answers to queries so far, in all accounts, so that they are not lost when a program fails later."""
         return tuple(self._vault.measured)
 
     @property
     def about_rows(self) -> float:
-        """About how many rows there are: the public number where it was asked for, or what a discovery told; else 0."""
+        """The approximate number of rows: the public number if it was read, else discovery's noisy count, else 0."""
         return self._vault.rows
 
     @property
     def charges(self) -> int:
-        """Return how many spends were charged to this budget."""
+        """The number of spends that were charged to this budget, so that a caller sees whether anything was charged."""
         return len(self._account.spent)
 
     @property
     def became(self) -> str:
-        """What became of the budget so far, in a sentence for whom a release failed."""
+        """A sentence that says how much of the budget is spent, to add to the error of a release that failed."""
         vault = self._vault
         if not vault.entries:
             return f"{vault.cost} is spent, and no ledger records it" if vault.items else NOTHING_SPENT
@@ -725,10 +736,10 @@ class Curator:
         return f"{vault.cost} is in the ledger as {several} {numbers}: `synthdp ledger {vault.terms.place}` shows it"
 
     def give_back(self) -> bool:
-        """Give back what was reserved, if no answer was given for it, and say whether there was such a thing.
+        """Return reserved losses to the ledger if no noisy answer was given for them; return whether there were any.
 
-        What no answer was given for cost nobody any privacy: what is known is that a program failed, and how, which
-        depends on public facts (docs/proofs/early-ends.md).  The rows are forgotten, so that none ever will be given.
+        What became public is only that a program failed, and how, which depends on public facts alone
+        (docs/proofs/early-ends.md).  The rows are forgotten, so that no answer will follow.
 
         Costs nothing: it ends a spend that was charged before.
         """
@@ -749,10 +760,9 @@ class Curator:
         self._vault.close()
 
     def receipt(self, *, notes: tuple[str, ...] = ()) -> Receipt:
-        """Return everything that was spent so far on these rows, in all accounts, and what the promise rests on.
+        """Return a receipt: every spend so far on these rows, in all accounts, with the assumptions of the guarantee.
 
-        The promise is the budget of the curator that holds the rows, fixed before any was read, whichever of its
-        accounts is asked: all items together cost no more.
+        Its total is the budget of the curator that was given the rows.  All items together cost no more.
 
         Parameters
         ----------
@@ -773,13 +783,16 @@ class Curator:
 
     @property
     def _complete(self) -> Schema | DatabaseSchema:
-        """What is known by now: the schema, or that of several tables."""
+        """The schema as known by now, of one table or of several."""
         if isinstance(self._vault.terms.schema, Schema):
             return self.schema
         return self.layout.schema
 
     def _charge(self, loss: PrivacyLoss, *, what: str) -> int | None:
-        """Book a loss in the account and the ledger, before anything is read."""
+        """Charge a loss to the budget in memory and to the ledger, before anything is read; return the ledger's entry.
+
+        If the ledger refuses, the charge in memory is undone.  Without a ledger the entry is ``None``.
+        """
         self._account.charge(loss)
         if self._ledger is None:
             return None
@@ -792,13 +805,13 @@ class Curator:
         return entry
 
     def _spend(self, item: Item, answer: Callable[[PrivateTable], T]) -> T:
-        """Charge a step, only then compute its noisy answer, and write it on the receipt; one step at a time."""
+        """Charge one receipt item, then compute its noisy answer and add the item to the receipt; see `_spend_each`."""
         return self._spend_each([item], answer)
 
     def _measure_each(
         self, items: Sequence[Item], answer: Callable[[PrivateTable], list[Measurements]]
     ) -> list[Measurements]:
-        """Charge some steps, compute their noisy answers, and keep these, whatever becomes of the program that asked."""
+        """Charge receipt items, compute their noisy answers, and keep them in `measured` for a program that fails later."""
 
         def kept(table: PrivateTable) -> list[Measurements]:
             found = answer(table)
@@ -808,9 +821,9 @@ class Curator:
         return self._spend_each(items, kept)
 
     def _spend_each(self, items: Sequence[Item], answer: Callable[[PrivateTable], T]) -> T:
-        """Charge some steps, or none of them; only then compute their noisy answers, and write them on the receipt.
+        """Charge all receipt items or none; only then compute their noisy answers and add the items to the receipt.
 
-        What fails in between takes its answers with it, and the steps cost nothing.
+        If the computation fails, nothing is answered and all charges are undone.
         """
         with self._vault.turn() as table:
             trial = Account(self.budget, [*self._account.spent])
@@ -830,7 +843,7 @@ class Curator:
             return result
 
     def _settle(self, entries: Sequence[int]) -> None:
-        """Mark what an answer was given for as used: its own entries, and the entries of the accounts that pay for it."""
+        """Commit the ledger entries of an answer, and the entries of the accounts that pay for it: they are spent."""
         if self._ledger is not None:
             for entry in entries:
                 self._ledger.commit(entry)
@@ -840,7 +853,10 @@ class Curator:
         self._vault.reserved.clear()
 
     def _forget_since(self, before: tuple[int, int, int], charged: Sequence[tuple[Item, int | None]]) -> None:
-        """Undo the steps of a question that failed: no answer was given, and what was drawn for it is gone."""
+        """Undo charges, receipt items and drawn answers of a question that failed: no answer left the curator.
+
+        ``before`` holds the lengths of the lists of items, answers and entries before the question.
+        """
         items, measured, entries = before
         for item, entry in charged:
             self._account.refund(item.loss)
@@ -850,14 +866,17 @@ class Curator:
 
 
 def _in_its_unit(item: Item, queries: Bounded) -> Item:
-    """Return a receipt's line with the noise in what the answers count: rows, persons or another unit."""
+    """Return a receipt item with its noise in the unit that the answers count: rows, persons or another.
+
+    The noise is drawn for scaled integers, whose stddev means nothing to a reader.
+    """
     return replace(item, noise=noise_range(queries, item.stddev), unit=unit_of(queries))
 
 
 def _guarded(
     table: object, schema: Schema | DatabaseSchema | None, neighbors: Neighbors, unit: str | None, rows: int
 ) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return the rows of one table, or of several, after a look at names alone; see `private_table`."""
+    """Return the private rows of one or several tables, and undeclared column names; only names are looked at."""
     if schema is None or isinstance(schema, Schema):
         return private_table(table, schema, Adjacency(neighbors, unit, rows))
     from synthdp.curator.private_database import private_database

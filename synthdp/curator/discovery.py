@@ -63,44 +63,48 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.columns.plain import quantity_of
 
 KIND_SHARE = 0.1
-"""Share of a column's budget that says what the objects are that it holds.  Tuned; not measured."""
+"""Share of an untyped column's budget for a histogram of its values' types (dates, decimals, texts ...).  Tuned; not
+measured."""
 
 LOOKS = 2
-"""Most looks at equal parts.  Tuned; not measured."""
+"""Most histograms of equal-width bins that narrow one column's range, after one of powers of two.  Tuned; not measured.
+"""
 
 POWERS_SHARE, PARTS_SHARE, DIGITS_SHARE = 0.5, 0.15, 0.2
-"""Shares of a column of numbers: the look at powers of two, each of two looks at equal parts, and the look at digits.
-Tuned; not measured."""
+"""Shares of a numeric column's budget for three kinds of histograms: one of powers of two, up to two of equal-width
+bins that narrow the range (each), and one of decimal digits.  Tuned; not measured."""
 
 LEVELS_WEIGHT = 2.0
-"""Weight of a column of levels beside one of numbers in the division of the budget: every level must pass the threshold, but
-of numbers only those near the ends of the range.  Tuned; not measured."""
+"""Budget of a column of labels, relative to a numeric column: each label must pass a threshold of its own, but of
+numbers only the extremes of the range must be found.  Tuned; not measured."""
 
 OBJECTS: dict[str, Column] = {
     "date": Date(), "moment": Datetime(), "length": Duration(), "clock": Time(), "decimal": Continuous(),
 }  # fmt: skip
-"""What columns of objects are told apart, and the open column of each."""
+"""Types that the values of an untyped column may turn out to have, each with a column declaration without bounds."""
 
 QUANTITIES = tuple(OBJECTS)
-"""Kinds of objects that an open column's values may be."""
+"""Names of those types, in the order of their histogram bins."""
 
 MOST_LEVELS = 256
-"""Most levels that a discovered column keeps; the rest are its "other".  A safety limit."""
+"""Most categories that a discovered column gets; rarer values become its "other" category.  A safety limit on model
+size."""
 
 UNIT = (0.0, 1.0)
-"""The bounds of a column that stays although no range of it was found.  A convention."""
+"""Placeholder bounds of a numeric column that must stay in the schema although no range was found.  A convention."""
 
 COARSE = 0.085
-"""Where noise hides what a larger share of the rows holds, a note says so: released tables were at times worse than columns
-drawn one by one with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
+"""Fraction of the rows: a note warns if noise hides values that more rows hold.  In benchmarks such releases were at
+times worse than independent columns with declared bounds and levels.  Tuned: docs/benchmarks/undeclared.md."""
 
 T = TypeVar("T")
+"""The type of a noisy answer."""
 PaidRead = Callable[[Item, Callable[[PrivateTable], T]], T]
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a discovery found: the completed schema, columns that are left out, and the noise that hid the rest.
+    """The result of discovering bounds and levels: the completed schema, columns without a finding, and the noise.
 
     Parameters
     ----------
@@ -130,17 +134,22 @@ class Discovered:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The columns without a finding, whether they were left out or stay."""
+        """Names of the columns without a finding, whether they were left out or stay with placeholder values."""
         return (*self.without_range, *self.without_levels)
 
     @property
     def is_coarse(self) -> bool:
-        """Whether noise hides what many of the rows hold, by noisy counts and public numbers alone."""
+        """Whether a value must occur in more than the fraction `COARSE` of the rows to stand out of the noise.
+
+        It uses noisy counts and public numbers only, and decides whether discovery is worth its cost.
+        """
         return self.least > COARSE * self.rows
 
 
 def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
-    """Refuse to discover, before anything is spent, where there is nothing open or no delta for open levels.
+    """Raise SchemaError, before anything is spent, if no column is undeclared, or labels are and the loss has no delta.
+
+    Unknown labels are released by a threshold on noisy counts, which costs delta.
 
     Raises
     ------
@@ -155,7 +164,10 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
 
 
 def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the part of a loss that the noise of each undeclared column costs, without a delta for thresholds."""
+    """Return the loss that the noise of each undeclared column may cost, by column; labels get twice as much as numbers.
+
+    The delta for thresholds on labels is not in it; `plan_levels` adds it.
+    """
     labelled = _labelled(schema)
     weights = {name: LEVELS_WEIGHT if name in labelled else 1.0 for name in schema.undeclared}
     whole = GaussianDP(loss.mu) if isinstance(loss, GaussianDP) else loss
@@ -163,9 +175,9 @@ def parts_of(schema: Schema, loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
 
 
 def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, PrivacyLoss]:
-    """Return the part of a loss for each of several tables with open columns, such that equal columns get equal parts.
+    """Return the part of a loss for each table with undeclared columns; equal columns of all tables get equal parts.
 
-    A delta for thresholds goes to the tables with open levels, in proportion to these.
+    The delta for thresholds on labels is divided over the tables by their number of undeclared label columns.
     """
     labelled = {name: len(_labelled(one)) for name, one in tables.items()}
     weights = {name: len(one.undeclared) + (LEVELS_WEIGHT - 1) * labelled[name] for name, one in tables.items()}
@@ -183,7 +195,10 @@ def divided(tables: Mapping[str, Schema], loss: PrivacyLoss) -> dict[str, Privac
 def plan_levels(
     schema: Schema, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency
 ) -> tuple[PrivacyLoss, HistogramPlan]:
-    """Return what the levels of a column cost, which has a part of a loss, and how they are counted."""
+    """Return the loss for the labels of one column, with its part of delta, and its histogram's noise and threshold.
+
+    ``part`` is the column's part of the whole ``loss``, without delta.
+    """
     levels = part
     if isinstance(part, GaussianDP) and isinstance(loss, GaussianDP):
         levels = GaussianDP(part.mu, loss.delta / len(_labelled(schema)))
@@ -193,15 +208,15 @@ def plan_levels(
 def discover(
     schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], takes: Callable[[Schema], bool]
 ) -> Discovered:
-    """Complete the schema of a private table, which is lent to each step by ``spend``.
+    """Find the undeclared bounds and levels of a private table's columns under noise, and return the completed schema.
 
-    Bounds: a histogram of signs and powers of two, whose clear bins give a range; where this may be much wider than the
-    numbers, up to two of equal parts of it, to cut off ends without numbers; then one of the digits of the numbers.
-    Levels: counts above a threshold, the most frequent first, the rest together as ``other``.  Columns of objects: first
-    a histogram of what the objects are.
+    ``spend`` charges each step and lends it the table.  Numbers take up to three steps.  A histogram of signs and
+    powers of two gives a rough range.  If that may be much too wide, up to two histograms of equal-width bins cut off
+    its empty ends.  A histogram of decimal digits gives the rounding.  Labels are those whose noisy counts pass a
+    threshold; others become ``other``.  An untyped column first gets a histogram of its values' types.
 
-    A column without a finding is left out.  It stays if ``takes`` says that what follows cannot do without it, or
-    if no column would be left: numbers are from 0 to 1 then, and labels are all other values.
+    A column without a finding is left out.  It stays with placeholder values if ``takes`` refuses the schema without
+    it, or if no column would be left.
 
     Costs at most ``loss``, in equal parts for all undeclared columns of one kind, for the table's neighbours.
 
@@ -253,7 +268,7 @@ def discover(
 def _look_at(
     schema: Schema, adjacency: Adjacency, name: str, part: PrivacyLoss, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column, Column | None, float, float]:
-    """Discover what one open column leaves open: its range, or its frequent levels.
+    """Discover what one column leaves undeclared: its type, its range or its frequent labels.
 
     Returns
     -------
@@ -277,7 +292,10 @@ def _look_at(
 
 
 def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> Discovered:
-    """Return what there is without a discovery: columns that are open are left out, or mean nothing; see `discover`."""
+    """Return the result of a discovery that found nothing: undeclared columns are left out or get placeholder values.
+
+    ``why`` goes on the receipt; ``takes`` tells whether the schema may lack a column.
+    """
     hidden = schema.undeclared
     rest = _without(
         hidden, schema.replace({name: replace(_hidden(schema[name]), source=DISCOVERED) for name in hidden}), takes
@@ -287,7 +305,7 @@ def nothing_found(schema: Schema, why: str, takes: Callable[[Schema], bool]) -> 
 
 
 def _hidden(column: Column) -> Column:
-    """Return a column without a finding, as it stays where it cannot be left out."""
+    """Return a column without a finding with placeholder values: bounds 0 to 1, or a single label "other"."""
     if isinstance(column, Categorical):
         other = column.other or OTHERS[0]
         return replace(column, levels=(other,), other=other)
@@ -295,7 +313,7 @@ def _hidden(column: Column) -> Column:
 
 
 def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], bool]) -> Schema:
-    """Return a schema without the columns that have no finding, where it can do without them."""
+    """Return the schema without the ``hidden`` columns, except where ``takes`` refuses the rest or none would be left."""
     if len(hidden) == len(schema):
         return schema
     for name in hidden:
@@ -305,7 +323,7 @@ def _without(hidden: tuple[str, ...], schema: Schema, takes: Callable[[Schema], 
 
 
 def _said(name: str, column: Column, least: float) -> str:
-    """Say what was found of a column, and how many rows it takes to be found, noise of a small chance aside."""
+    """Return the receipt's sentence on one column: what was found, and what fewer than ``least`` rows may hide."""
     if isinstance(column, Categorical):
         levels = len(column.levels or ())
         many = "s" * (levels > 1)
@@ -320,12 +338,15 @@ def _said(name: str, column: Column, least: float) -> str:
 
 
 def _labelled(schema: Schema) -> list[str]:
-    """Return the names of open columns of labels."""
+    """Return the names of the undeclared columns of labels, whose discovery needs a delta."""
     return [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
 
 
 def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, spend: PaidRead[Any]) -> Column:
-    """Return an open column of the type that clearly most objects have; of levels, if none is clear."""
+    """Return an untyped column's declaration: the type that most values clearly have, else labels.
+
+    It spends ``loss`` on a noisy histogram of the values' types.
+    """
     counts = noisy_histogram(
         adjacency, name, _object_bins, len(OBJECTS) + 1, loss, spend, step=f"discovered type: {name}"
     )
@@ -336,7 +357,7 @@ def _typed(adjacency: Adjacency, name: str, column: Untyped, loss: PrivacyLoss, 
 
 
 def _object_bins(raw: RawColumn) -> IntArray:
-    """Return the number of each value's quantity; labels come last, missing values are left out."""
+    """Return the type number of each value that is not missing, as in `QUANTITIES`; texts get the last number."""
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)
     position = {quantity: i for i, quantity in enumerate(QUANTITIES)}
@@ -345,7 +366,10 @@ def _object_bins(raw: RawColumn) -> IntArray:
 
 
 def _as_decimals(column: Column) -> Column:
-    """Return numbers as decimals of the digits that were found, or of six if their bounds allow six."""
+    """Return an untyped column's numbers as an exact `Decimal` column, because its values were decimal objects.
+
+    It has the digits that were found, else six.  The column is unchanged if its bounds do not fit a `Decimal`.
+    """
     if not isinstance(column, Continuous) or column.lower is None or column.upper is None:
         return column
     decimals = (6 if column.step is None else 0) if column.decimals is None else column.decimals
@@ -356,7 +380,7 @@ def _as_decimals(column: Column) -> Column:
 
 
 def _holds(column: Column, lower: float, upper: float) -> bool:
-    """Say whether a column's bounds contain a range."""
+    """Return whether a column's bounds contain the range [lower, upper]."""
     low, high = bounds_of(column)
     return low <= lower and upper <= high
 
@@ -364,9 +388,9 @@ def _holds(column: Column, lower: float, upper: float) -> bool:
 def _with_bounds(
     adjacency: Adjacency, name: str, column: Column, loss: PrivacyLoss, spend: PaidRead[Any]
 ) -> tuple[Column | None, float, float]:
-    """Return the column with bounds and digits, or ``None`` if no range could be told from noise.
+    """Return a numeric column with discovered bounds and digits, or ``None`` if no range stands out of the noise.
 
-    Also return how many rows a range takes, and about how many numbers lie in the one that was found.
+    Also return two row counts: what a power of two needs to stand out, and about how many numbers lie in the range.
     """
     heaps: tuple[float, ...] = ()
 
@@ -427,7 +451,10 @@ def noisy_histogram(
     *,
     step: str,
 ) -> NoisyCounts:
-    """Return noisy counts of a column's values by bin, at most one each."""
+    """Return the noisy counts of a column's raw values in ``bins`` bins; each row counts in at most one bin.
+
+    ``bins_of`` maps raw values to bin numbers.  Costs ``loss``, which ``spend`` charges as ``step``.
+    """
     plan = histogram_plan(adjacency, loss, bins)
 
     def answer(table: PrivateTable) -> IntArray:
@@ -441,31 +468,34 @@ def noisy_histogram(
 
 
 def histogram_plan(adjacency: Adjacency, loss: PrivacyLoss, bins: int) -> Calibration:
-    """Return the least noise of a histogram that counts each row in one bin at most."""
+    """Return the noise for a histogram that counts each row in at most one bin: Laplace for pure DP, else Gaussian."""
     law = NoiseLaw.LAPLACE if isinstance(loss, PureDP) else NoiseLaw.GAUSSIAN
     moved = adjacency.histogram if bins > 1 else Norms(1, 1, 1).times(adjacency.rows)  # one bin has no other to move to
     return calibrate(moved, loss, k=bins, law=law)
 
 
 def _raw(table: PrivateTable, name: str) -> Iterable[RawColumn]:
-    """Yield the raw values of one column, block by block."""
+    """Yield the raw values of one column, one block of rows at a time, in rows of bounded contribution."""
     return (block[name] for block in table.raw_blocks((name,)))
 
 
 def _with_heaps(column: Column, heaps: tuple[float, ...]) -> Column:
-    """Return a column of numbers with special codes, and any other column unchanged."""
+    """Return a numeric column that declares sentinel values (such as 99999 for "no answer"), and others unchanged."""
     if isinstance(column, Integer):
         return replace(column, special=tuple(map(int, heaps)))
     return replace(column, special=heaps) if isinstance(column, Continuous) else column
 
 
 def _of_numbers(column: Column, bin_of: Callable[[FloatArray], FloatArray]) -> Callable[[RawColumn], FloatArray]:
-    """Return the bins of a raw column's finite numbers; others are in none."""
+    """Return a function from a raw column to the bins of its finite numbers; missing and other values are left out.
+
+    ``bin_of`` gives the bin of each number.
+    """
     return lambda raw: bin_of(_present(declared(raw, column) if isinstance(raw, Labels) else raw))
 
 
 def _present(raw: RawColumn) -> FloatArray:
-    """Return the finite numbers of a column; others are left out of its range."""
+    """Return the finite numbers of a raw column as floats; missing and infinite values and texts are dropped."""
     if isinstance(raw, Labels):
         raw = numbers_of_labels(raw)
     values = raw.values.astype(np.float64)
@@ -477,7 +507,10 @@ def _present(raw: RawColumn) -> FloatArray:
 def _with_levels(
     name: str, column: Categorical, loss: PrivacyLoss, plan: HistogramPlan, spend: PaidRead[Any]
 ) -> tuple[Column | None, float]:
-    """Return the column with its frequent levels, or ``None`` if there are none, and about how many rows hold them."""
+    """Return the column with its frequent labels, and about how many rows hold them; ``None`` if no label is frequent.
+
+    Labels are released if their noisy counts pass the threshold of ``plan``.
+    """
 
     def answer(table: PrivateTable) -> dict[str, int]:
         counts: Counter[str] = Counter()

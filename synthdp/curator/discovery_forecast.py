@@ -33,9 +33,11 @@ from synthdp.schema.schema import Schema
 def forecast(
     schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, spend: PaidRead[Any], rows: int | None
 ) -> tuple[Discovered, PrivacyLoss]:
-    """Return how much the noise of a discovery will hide, before anything is found, and what is left for it.
+    """Forecast what the noise of a discovery will hide; return the forecast and the loss left for the discovery.
 
-    Costs `COUNT_SHARE` of ``loss`` for the table's neighbours, or what the given ``rows`` cost where their number is public.
+    So the budget is not spent on a discovery that would find next to nothing.
+
+    Costs `COUNT_SHARE` of ``loss`` for the table's neighbours, to count the rows; nothing of it if ``rows`` is given.
 
     Parameters
     ----------
@@ -64,7 +66,10 @@ def forecast(
 
 
 def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: float) -> Discovered:
-    """Return how much the noise of a discovery of a given loss would hide of so many rows; it asks nothing."""
+    """Return how many rows a value needs to stand out of the noise of a discovery, on average over columns.
+
+    ``rows`` is the assumed number of rows, to compare with.  It reads no data.
+    """
     least = [_least(schema, name, part, loss, adjacency) for name, part in parts_of(schema, loss).items()]
     return Discovered(schema, (), rows=rows, least=float(np.mean(least)))
 
@@ -72,7 +77,9 @@ def expected(schema: Schema, adjacency: Adjacency, loss: PrivacyLoss, *, rows: f
 def of_tables(
     tables: Mapping[str, Schema], adjacency: Adjacency, loss: PrivacyLoss, *, rows: Mapping[str, float]
 ) -> dict[str, Discovered]:
-    """Return the same for several tables with open columns, as `Curator.discover_tables` divides the loss.
+    """Return for each of several tables what `expected` returns for one.
+
+    The loss is divided over the tables as in `Curator.discover_tables`.
 
     Raises
     ------
@@ -88,7 +95,7 @@ def of_tables(
 
 
 def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adjacency: Adjacency) -> float:
-    """Return how many rows a level, or a power of two, of a column will take to be found."""
+    """Return how many rows a label, or a power of two, of one column needs to stand out of the noise of its discovery."""
     column = schema[name]
     if isinstance(column, Categorical):
         part = part.fraction(1 - KIND_SHARE) if isinstance(column, Untyped) else part
@@ -100,5 +107,5 @@ def _least(schema: Schema, name: str, part: PrivacyLoss, loss: PrivacyLoss, adja
 
 
 def _one_bin(raw: RawColumn) -> FloatArray:
-    """Return zeros, one for each raw value: all rows in the first bin."""
+    """Return bin 0 for every raw value, (n,), so that a histogram of one bin counts all rows."""
     return np.zeros(len(raw.values) if isinstance(raw, Numbers) else len(raw.codes))

@@ -23,7 +23,7 @@ _forks = [0]
 
 
 def _forked() -> None:
-    """Count a fork of this process, in the child."""
+    """Count forks in the child process, so that a copy of a budget is recognised even if process numbers repeat."""
     _forks[0] += 1
 
 
@@ -32,32 +32,38 @@ if hasattr(os, "register_at_fork"):
 
 
 class Answering:
-    """How one question is noised: as much as its loss asks for, anew each time.  A series of releases has another way."""
+    """How noise is added to answers: the least noise for the loss, drawn anew for each question.
+
+    A series of releases overrides it (`Journal`), because its noise is shared by several periods.
+    """
 
     __slots__ = ()
 
     def plan(
         self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
     ) -> Calibration:
-        """Return the least noise for which the answer to a question costs no more than ``loss``."""
+        """Return the noise for a query: the least for which its answer costs no more than ``loss``."""
         return calibrate(adjacency.sensitivity(queries), loss, k=queries.k, law=law)
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
-        """Return exact whole numbers with noise, (k,)."""
+        """Return exact integer sums, (k,), with noise drawn by ``plan`` added."""
         return plan.noised(exact)
 
     def allow_others(self) -> None:
-        """Refuse what a curator answers beside statistics, where it could not be noised like these."""
+        """Do nothing: a curator also answers selections, histograms of keys and watches.
+
+        A series of releases overrides it to refuse them, because their noise cannot be shared by periods.
+        """
 
     def measured(self, plan: Calibration, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
-        """Return the answers to a statistic with noise, as they leave the curator."""
+        """Return noisy answers as `Measurements` (query, integer values, scale, noise law), which may leave the curator."""
         return Measurements(
             queries=queries, values=self.noised(plan, exact), resolution=plan.resolution, noise=plan.noise
         )
 
 
 class GuardedTable:
-    """A private table, reached only through `turn`, and the record of what was asked of it.
+    """A private table that is reached only through a lock (`turn`), with the record of what was spent on it.
 
     Parameters
     ----------
@@ -115,17 +121,17 @@ class GuardedTable:
 
     @property
     def schema(self) -> Schema:
-        """What is publicly known of the table."""
+        """The schema of the table, with what discovery added."""
         return self._table.schema
 
     @property
     def adjacency(self) -> Adjacency:
-        """Which tables are neighbours."""
+        """The neighbouring relation that losses on this table are stated for."""
         return self._table.adjacency
 
     @contextmanager
     def turn(self) -> Iterator[PrivateTable]:
-        """Wait until no other thread asks, and lend the table for one question.
+        """Wait until no other thread asks, and lend the private table for one question.
 
         Every budget lives in memory, so a forked process has a copy of it: nothing may be charged or read there.
 
@@ -140,7 +146,7 @@ class GuardedTable:
             self._check_process()  # what was asked may have forked, and then there are two answers for one spend
 
     def close(self) -> None:
-        """Forget the rows; in a forked process nothing happens, for they belong to the first."""
+        """Forget the rows; in a forked process do nothing, because the rows belong to the parent process."""
         if _this_process() == self._process:
             with self._lock:
                 self._table.close()
@@ -155,5 +161,5 @@ class GuardedTable:
 
 
 def _this_process() -> tuple[int, int]:
-    """Return what identifies this process: its number and the forks before it, since a fork may get a number again."""
+    """Return what identifies this process: its number and its count of forks, because a system may reuse numbers."""
     return os.getpid(), _forks[0]

@@ -18,15 +18,15 @@ from synthdp.privacy.loss import ROUNDING, PrivacyLoss, components, from_documen
 from synthdp.privacy.neighbors import Adjacency, Neighbors, neighbors_named
 
 DEFAULT_DATASET = "default"
-"""The data set of spends that name none."""
+"""The name under which spends are recorded if the caller names no data set."""
 
 _ONE_ROW = Adjacency()
-"""Neighbours that differ in one row, added or removed."""
+"""The neighbouring relation of a spend that names none: one row added or removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spend in a ledger.
+    """One spend recorded in a ledger: whose data, which loss, and whether it still counts.
 
     Parameters
     ----------
@@ -50,9 +50,10 @@ class Entry:
 
 
 class Reservation(int):
-    """The number of an entry, in the hands of the account that it was reserved for.
+    """The number of a ledger entry, as an object that only the account holds for which the entry was reserved.
 
-    Another number that equals it may be known to anybody; an entry is made smaller or returned for this very object alone.
+    The ledger lowers or returns an entry only for this very object.  An equal integer, which anybody may know, is
+    refused.
     """
 
     __slots__ = ()
@@ -193,10 +194,9 @@ class Ledger:
         return written
 
     def give_back(self, number: int) -> None:
-        """Mark a spend as returned: it counts for nothing any more.
+        """Mark a reserved spend as returned, so that it no longer counts, because no answer was given for it.
 
-        Costs less than nothing, so that only a curator may ask for it, which knows that it has given no answer under this
-        entry, and never will.
+        Costs less than nothing, so only a curator may call it, which knows that no answer was or will be given.
 
         Parameters
         ----------
@@ -221,7 +221,9 @@ class Ledger:
         neighbors: Neighbors | str | None = None,
         privacy_unit: str | None = None,
     ) -> None:
-        """Set the most that may ever be spent on a data set; all checks are in its currency.
+        """Set the most that may ever be spent on a data set; every later spend is checked against it.
+
+        Spends are converted to the cap's kind of privacy loss, such as (epsilon, delta).
 
         Parameters
         ----------
@@ -250,7 +252,9 @@ class Ledger:
     def declare(
         self, dataset: str, *, neighbors: Neighbors | str = Neighbors.ADD_REMOVE, privacy_unit: str | None = None
     ) -> None:
-        """Say which neighbours a data set is counted for, where no spend says it: a new one, or one of version 1.
+        """Record the neighbouring relation of a data set that has none: a new one, or one in a file of version 1.
+
+        Losses add up only for one relation, so later spends for another one are refused.
 
         Parameters
         ----------
@@ -269,13 +273,13 @@ class Ledger:
             self._declare(db, dataset, neighbors, privacy_unit)
 
     def cap(self, dataset: str) -> PrivacyLoss | None:
-        """Return the cap of a data set, if it has one."""
+        """Return the largest total loss that is allowed for a data set, ``None`` if it has no cap."""
         _check_text("dataset", dataset)
         with self._file.reading() as db:
             return (self._found(db, dataset) or (None, None))[1]
 
     def adjacency(self, dataset: str) -> Adjacency | None:
-        """Return the neighbours that a data set is counted for; its ``rows`` mean nothing here.
+        """Return the neighbouring relation that a data set's spends are counted for; ignore its ``rows``.
 
         ``None`` for a data set that is not in the ledger, or of a ledger of version 1 until it is declared.  Costs
         nothing: reads the ledger.
@@ -298,7 +302,10 @@ class Ledger:
             return None if cap is None else Account(cap, self._spent(db, dataset, cap)).remaining
 
     def entries(self, dataset: str | None = None, *, key: str | None = None) -> list[Entry]:
-        """Return the spends, oldest first, of one data set or of all; with a key, the one under it that counts, if any."""
+        """Return the recorded spends, oldest first, of one data set or of all.
+
+        With ``key``, return only the entry under that key that was not returned; there is at most one.
+        """
         query = "SELECT id, dataset, loss, what, state, moment, adjacency, key FROM spends ORDER BY id"
         with self._file.reading() as db:
             rows = db.execute(query).fetchall()
@@ -314,7 +321,7 @@ class Ledger:
             return _names(db)
 
     def _check_unspent(self, db: sqlite3.Connection) -> None:
-        """Raise LedgerError if this ledger's key was spent under before."""
+        """Raise LedgerError if a spend with this ledger's key exists, so that a release started twice is paid for once."""
         if self.key is None:
             return
         row = db.execute("SELECT id, moment FROM spends WHERE key = ? AND state != 'returned'", (self.key,)).fetchone()
@@ -325,7 +332,10 @@ class Ledger:
             )
 
     def _check_held(self, db: sqlite3.Connection, number: int) -> tuple[str, PrivacyLoss]:
-        """Return the data set of an entry, and what is reserved, for the one who holds it and nobody else."""
+        """Return an entry's data set and reserved loss; raise LedgerError unless the caller holds its `Reservation`.
+
+        So no other program can lower or return somebody else's spend.
+        """
         row = db.execute("SELECT dataset, loss FROM spends WHERE id = ?", (int(number),)).fetchone()
         held, text = self._held.get(int(number), (None, ""))
         if row is None or held is not number or row[1] != text:
@@ -338,7 +348,10 @@ class Ledger:
         return str(row[0]), self._loss(text)
 
     def _lower(self, db: sqlite3.Connection, number: int, loss: PrivacyLoss) -> PrivacyLoss:
-        """Write a smaller loss into an entry that no other one of its data set has followed; return what is written."""
+        """Lower the loss of an entry and return what is recorded then.
+
+        The reserved loss stays if a later entry of the data set exists, because answers may have been interleaved.
+        """
         dataset, reserved = self._check_held(db, number)
         both = zip(components(in_currency(loss, type(reserved))), components(reserved), strict=True)
         if any(spent > most * (1 + ROUNDING) for spent, most in both):
@@ -352,14 +365,14 @@ class Ledger:
         return loss
 
     def _found(self, db: sqlite3.Connection, dataset: str) -> tuple[Adjacency | None, PrivacyLoss | None] | None:
-        """Return the neighbours and the cap of a data set that is in the ledger."""
+        """Return a data set's neighbouring relation and cap, each ``None`` if unset, or ``None`` for an unknown data set."""
         row = db.execute("SELECT adjacency, cap FROM datasets WHERE name = ?", (dataset,)).fetchone()
         return None if row is None else (self._adjacency(row[0]), None if row[1] is None else self._loss(row[1]))
 
     def _declare(
         self, db: sqlite3.Connection, dataset: str, neighbors: Neighbors | str, privacy_unit: str | None
     ) -> None:
-        """Write which neighbours a data set is counted for, unless a spend was made for others."""
+        """Write a data set's neighbouring relation; raise LedgerError if a spend was made for another relation."""
         adjacency = Adjacency(neighbors_named(neighbors), privacy_unit)
         query = (
             "SELECT adjacency FROM spends WHERE dataset = ? AND adjacency IS NOT NULL AND state != 'returned' LIMIT 1"
@@ -372,7 +385,7 @@ class Ledger:
         db.execute(f"{insert} {update}", (dataset, _text(adjacency)))
 
     def _check_known(self, dataset: str, counted: Adjacency | None) -> Adjacency:
-        """Return the neighbours of a data set; raise LedgerError if an older ledger does not say them."""
+        """Return a data set's neighbouring relation; raise LedgerError if an old file did not record it."""
         if counted is None:
             raise LedgerError(
                 f"ledger '{self.path}' was begun by an older version and does not record the neighbours of data "
@@ -383,7 +396,7 @@ class Ledger:
         return counted
 
     def _check_same(self, dataset: str, counted: Adjacency | None, asked: Adjacency) -> None:
-        """Raise LedgerError unless losses for two kinds of neighbours add up."""
+        """Raise LedgerError unless losses for the recorded relation and for the new spend's relation may be added."""
         counted = self._check_known(dataset, counted)
         if not counted.adds_up_with(asked):
             raise LedgerError(
@@ -408,7 +421,7 @@ class Ledger:
         )
 
     def _check(self, db: sqlite3.Connection, dataset: str, loss: PrivacyLoss, cap: PrivacyLoss) -> None:
-        """Raise BudgetExceededError if a spend would take a data set beyond its cap."""
+        """Raise BudgetExceededError if a new loss and all recorded spends of a data set together exceed its cap."""
         parts = self._spent(db, dataset, cap)
         try:
             asked = components(in_currency(loss, type(cap)))
@@ -424,7 +437,10 @@ class Ledger:
                 )
 
     def _spent(self, db: sqlite3.Connection, dataset: str, cap: PrivacyLoss) -> list[tuple[float, float]]:
-        """Return the numbers of all spends on a data set, in the currency of its cap."""
+        """Return the losses of all counting spends on a data set as numbers, such as (epsilon, delta), to add them up.
+
+        They are converted to the kind of loss of ``cap``.
+        """
         rows = db.execute("SELECT loss FROM spends WHERE dataset = ? AND state != 'returned'", (dataset,)).fetchall()
         losses = [self._loss(text) for (text,) in rows]
         try:
@@ -433,7 +449,7 @@ class Ledger:
             raise self._unstated(dataset, cap, "an earlier spend") from None
 
     def _unstated(self, dataset: str, cap: PrivacyLoss, spend: str) -> LedgerError:
-        """Return the error for a spend that the cap's currency cannot state."""
+        """Return the error for a spend that cannot be converted to the cap's kind of loss, such as zCDP to pure DP."""
         return LedgerError(
             f"the cap of data set {dataset!r} in ledger '{self.path}' is a {type(cap).__name__}, and "
             f"{spend} cannot be converted "
@@ -441,14 +457,17 @@ class Ledger:
         )
 
     def _loss(self, text: str) -> PrivacyLoss:
-        """Return the loss of a JSON text; raise LedgerError if it is damaged."""
+        """Return the privacy loss in a JSON text of the ledger's file; raise LedgerError if it is damaged."""
         try:
             return from_document(json.loads(text))
         except (ValueError, TypeError, AttributeError):
             raise LedgerError(f"ledger '{self.path}' is damaged: a loss in it cannot be read: restore a copy") from None
 
     def _adjacency(self, text: str | None) -> Adjacency | None:
-        """Return the neighbours of a JSON text, or None; raise LedgerError if it is damaged."""
+        """Return the neighbouring relation in a JSON text of the ledger's file, ``None`` for none.
+
+        Raise LedgerError if damaged.
+        """
         if text is None:
             return None
         try:
@@ -461,7 +480,7 @@ class Ledger:
 
 
 def _text(adjacency: Adjacency) -> str:
-    """Return neighbours as the JSON text that the ledger's file holds."""
+    """Return a neighbouring relation as JSON text for the ledger's file."""
     return json.dumps(
         {
             "neighbors": adjacency.neighbors.value,
@@ -477,7 +496,7 @@ def _names(db: sqlite3.Connection) -> list[str]:
 
 
 def _close(name: str, names: list[str]) -> list[str]:
-    """Return the names that this one may be a mistyped form of."""
+    """Return data set names of similar spelling, to suggest them if the given name may be mistyped."""
     others = {other.casefold(): other for other in names if other != name}
     return [others[found] for found in get_close_matches(name.casefold(), others)]
 

@@ -12,22 +12,23 @@ from synthdp.errors import LedgerError
 from synthdp.files import sync_folder
 
 VERSION = 4
-"""Version of the table in a ledger's file.  A convention: each change adds one, and a step below."""
+"""Version of the tables in a ledger's file.  A convention: each change adds one, and upgrade statements below."""
 _DATASETS = "CREATE TABLE datasets (name TEXT PRIMARY KEY, adjacency TEXT, cap TEXT)"
-"""The table of data sets, with their neighbours and caps."""
+"""SQL that makes the table of data sets, with their neighbouring relations and caps."""
 
 _SPENDS = """
 CREATE TABLE spends (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, loss TEXT NOT NULL, what TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'committed', 'returned')), moment TEXT NOT NULL, adjacency TEXT,
     key TEXT)"""
-"""The table of spends."""
+"""SQL that makes the table of spends: loss, state, time and neighbouring relation of each."""
 
 _ONE_SPEND_A_KEY = (  # those without a key are not compared; one that was returned may be made again
     "CREATE UNIQUE INDEX one_spend_a_key ON spends (key) WHERE state != 'returned'"
 )
+"""SQL index that lets each key have one counting spend: a release that is started twice is paid for once."""
 _FROM_NOTHING = ("CREATE TABLE meta (version INTEGER NOT NULL)", _DATASETS, _SPENDS, _ONE_SPEND_A_KEY)
-"""Statements that make a new file."""
+"""SQL statements that make a new file."""
 
 _FROM_VERSION_3 = (  # in which no spend was ever returned
     "ALTER TABLE spends RENAME TO spends_3",
@@ -37,7 +38,9 @@ _FROM_VERSION_3 = (  # in which no spend was ever returned
     _ONE_SPEND_A_KEY,
     "DELETE FROM meta",
 )
+"""SQL statements that upgrade a file of version 3, whose spends had no state "returned"."""
 _FROM_VERSION_2 = ("ALTER TABLE spends ADD COLUMN key TEXT", *_FROM_VERSION_3)
+"""SQL statements that upgrade a file of version 2, whose spends had no keys."""
 _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps instead of one of data sets
     _DATASETS,
     "INSERT INTO datasets (name, cap) SELECT dataset, loss FROM caps",
@@ -46,21 +49,23 @@ _FROM_VERSION_1 = (  # which recorded no adjacency, and had a table of caps inst
     "ALTER TABLE spends ADD COLUMN adjacency TEXT",
     *_FROM_VERSION_2,
 )
+"""SQL statements that upgrade a file of version 1, whose spends had no neighbouring relation."""
 _STEPS = {None: _FROM_NOTHING, 1: _FROM_VERSION_1, 2: _FROM_VERSION_2, 3: _FROM_VERSION_3}
-"""The statements that bring a file of each earlier version to this one.  A convention."""
+"""The SQL statements that upgrade a file of each earlier version (``None``: an empty file) to `VERSION`.  A convention.
+"""
 _CLOSED = "cannot be opened: check that its folder exists, that you may write there, and that the name is not too long"
-"""What is said of a file that cannot be opened."""
+"""The end of the error message for a file that cannot be opened."""
 
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-"""SQLite's codes of a file that another process holds."""
+"""SQLite error codes that mean another process holds the file: the user may try again."""
 
 _FOREIGN = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
-"""SQLite's codes of a file that is no ledger."""
+"""SQLite error codes that mean the file is not a ledger, or was damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFile:
-    """Where a ledger lies, and how it is read and written.
+    """Access to a ledger's SQLite file, which is opened, upgraded and closed for each use, so that processes can share it.
 
     Parameters
     ----------
@@ -94,7 +99,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield an upgraded copy in memory; the file is not changed."""
+        """Yield a copy of the database in memory, upgraded to this version, so that reading never changes the file."""
         with self._opened(":memory:") as copy:
             version = None
             if self._is_there():
@@ -107,7 +112,10 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def _opened(self, place: str | Path) -> Iterator[sqlite3.Connection]:
-        """Open a database and close it, which rolls back what was not committed; say in one sentence what went wrong."""
+        """Open a database and close it at the end, which rolls back uncommitted changes.
+
+        Turn SQLite errors into LedgerError.
+        """
         try:
             with contextlib.closing(sqlite3.connect(place, timeout=self.seconds, isolation_level=None)) as connection:
                 yield connection
@@ -115,14 +123,14 @@ class LedgerFile:
             raise LedgerError(f"ledger '{self.path}' {_trouble(error)}") from None
 
     def _is_there(self) -> bool:
-        """Say whether the file exists; raise LedgerError if the system does not say."""
+        """Return whether the file exists; raise LedgerError if the operating system refuses to look."""
         try:
             return self.place.exists()
         except OSError:
             raise LedgerError(f"ledger '{self.path}' {_CLOSED}") from None
 
     def _sync_folder(self) -> None:
-        """Make the name of a new file survive a power cut."""
+        """Sync the folder of a new file to disk, so that the file survives a power cut."""
         try:
             sync_folder(self.place.resolve().parent)
         except OSError:
@@ -131,7 +139,10 @@ class LedgerFile:
             ) from None
 
     def _version(self, db: sqlite3.Connection) -> int | None:
-        """Return the version of the file, ``None`` if it is empty; rows are fetched, for an open cursor keeps a lock."""
+        """Return the version of the file, ``None`` if it is empty; raise LedgerError if it is no ledger or newer.
+
+        All rows are fetched, because an open cursor would keep a lock.
+        """
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master").fetchall()}
         if not tables:
             return None
@@ -147,7 +158,7 @@ class LedgerFile:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
-    """Change the tables of an older file, or of a new one, to `VERSION`."""
+    """Upgrade the tables of an older or empty file to `VERSION`."""
     if version != VERSION:
         for statement in _STEPS[version]:
             db.execute(statement)
@@ -155,7 +166,7 @@ def _bring_up_to_date(db: sqlite3.Connection, version: int | None) -> None:
 
 
 def _trouble(error: sqlite3.Error) -> str:
-    """Return what SQLite's error means for a ledger, as the end of a sentence."""
+    """Return what an SQLite error means for the user, as the end of a sentence that begins with the file's name."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the primary code of an extended one
     if code in _LOCKED:
         return "is locked by another process: try again"

@@ -18,29 +18,29 @@ from synthdp.curator.noisy_ranges import (
 )
 
 NINES = tuple(10.0**digits - 1 for digits in range(1, 10))
-"""9, 99, 999 and so on, which stand for "no answer" by custom.  Derived: 10^digits - 1."""
+"""9, 99, 999 and so on: sentinel values that surveys use for "no answer".  Derived: 10^digits - 1."""
 
 CODES = (-1.0, *(-nines for nines in NINES[:6]), *NINES[1:])
-"""Numbers that stand for something else, by custom: each has a bin of its own, in which no other number is counted.
-Tuned; not measured."""
+"""Customary sentinel values, which stand for "no answer" and the like.  Each gets a histogram bin of its own, so that
+it does not widen the range of the true numbers.  Tuned; not measured."""
 
 MAGNITUDE_BINS = POWER_BINS + len(CODES)
-"""Bins of the first look: powers of two, then codes."""
+"""Number of bins of the first histogram of a numeric column: powers of two, then one for each value of `CODES`."""
 
 ZERO = 2 * EXPONENTS
-"""The bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
+"""The index of the bin of zero among `POWER_BINS`.  Derived: the bins of negative powers come before it."""
 
 FAR_BELOW = 16.0
-"""A negative code is far from other numbers if they span this many times its size, or at most half of what lies between:
--1 beside 0 to 64, -9 beside 1 to 3.  Tuned; not measured."""
+"""A negative sentinel is separate from the true numbers if their range is at least this many times its size: -1 beside
+0 to 64. So it is if the gap to them is at least twice their range: -9 beside 1 to 3.  Tuned; not measured."""
 
 FAR_FROM_ZERO = 16.0
-"""Zero is far from numbers that begin or end at least so far from it, and at most four times as far.
-Tuned; not measured."""
+"""Zero is a separate value, not part of the range, if all other numbers have one sign and at least this size.  Their
+sizes must also lie within a factor of four.  Tuned; not measured."""
 
 
 def magnitude_bins(values: FloatArray) -> FloatArray:
-    """Return the bin of each number: its code's bin, or the bin of its power of two."""
+    """Return the histogram bin of each number, (n,): a customary sentinel's own bin, else the bin of its power of two."""
     bins = power_bins(values)
     for i, code in enumerate(CODES):
         bins[values == code] = POWER_BINS + i
@@ -48,10 +48,10 @@ def magnitude_bins(values: FloatArray) -> FloatArray:
 
 
 def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
-    """Return the counts of powers of two, and the heaps among zero and the codes that are far from the other numbers.
+    """Return the noisy counts of powers of two without sentinels, and the sentinel values found (zero may be one).
 
-    A code that is clear, but not far, is counted in its power; so are all if nothing else is clear.  A code that noise may
-    explain is counted nowhere.
+    A sentinel has a significant count and lies far from the other numbers.  A significant value that is not far is
+    counted in its power of two; so are all if nothing else is significant.  Insignificant values are dropped.
 
     Parameters
     ----------
@@ -72,12 +72,15 @@ def without_heaps(counts: NoisyCounts) -> tuple[NoisyCounts, tuple[float, ...]]:
 
 
 def except_heaps(values: FloatArray, heaps: Sequence[float]) -> FloatArray:
-    """Return the numbers that are no heaps."""
+    """Return the numbers that are not among the sentinel values ``heaps``, so that these do not count in a range."""
     return values[~np.isin(values, heaps)] if len(heaps) else values
 
 
 def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
-    """Return which numbers are far from the range of others, by the others' powers of two; none if there are no others."""
+    """Return which of the values ``seen`` lie far from the range of the other numbers; none if there is no such range.
+
+    ``counts`` holds the other numbers by powers of two.
+    """
     found = coarse_range(counts)
     if found is None:
         return []
@@ -86,14 +89,17 @@ def _are_far(seen: Sequence[float], counts: NoisyCounts) -> list[float]:
 
 
 def _zero_is_far(counts: NoisyCounts) -> bool:
-    """Return whether zero is far from the numbers that are not zero."""
+    """Return whether zero lies far from all other numbers, given noisy counts of these by powers of two."""
     lower, upper = clear_ends(counts) or (0.0, 0.0)
     near, far = sorted((abs(lower), abs(upper)))
     return lower * upper > 0 and near >= FAR_FROM_ZERO and far <= 4 * near
 
 
 def _is_far(code: float, lower: float, upper: float) -> bool:
-    """Return whether a number is far from a range of others."""
+    """Return whether a sentinel value lies far from the range [lower, upper] of the other numbers.
+
+    Positive sentinels (99, 999 ...) are far if they are outside at all; negative ones by `FAR_BELOW`.
+    """
     if lower <= code <= upper:
         return False
     distance, width = max(lower - code, code - upper), upper - lower
@@ -101,5 +107,5 @@ def _is_far(code: float, lower: float, upper: float) -> bool:
 
 
 def _like(counts: NoisyCounts, rows: FloatArray) -> NoisyCounts:
-    """Return noisy counts with other rows and the same noise."""
+    """Return noisy counts with other rows, (k,), and the noise of ``counts``."""
     return NoisyCounts(rows=rows, stddev=counts.stddev, law=counts.law)

@@ -12,13 +12,15 @@ from synthdp.domain.encoder import Numbers, RawColumn, labels_of_numbers
 from synthdp.schema.columns import Level
 
 OTHERS = ("other", "other values", "(other)", "(other values)")
-"""What the label for other values may be called, the first that is no level."""
+"""Names for the category of all other values, in order of preference: the first that is no label of the data is used.
+"""
 
 
 def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
-    """Return levels in order; of levels that are written alike or equal, the most frequent, which comes first.
+    """Return the labels, sorted, without duplicates: of labels that are equal or have the same text, the first is kept.
 
-    1 and "1" are written alike, 1 and True are equal.
+    Callers pass the most frequent first.  1 and "1" have the same text, 1 and True are equal; a schema can hold only
+    one.
     """
     texts: set[str] = set()
     different: dict[Level, None] = {}
@@ -30,15 +32,16 @@ def different_levels(levels: Iterable[Level]) -> tuple[Level, ...]:
 
 
 def label_for_others(wanted: str, levels: tuple[Level, ...]) -> str:
-    """Return a label for other values that is no level of the table."""
+    """Return a name for the category of all other values that is no label itself: ``wanted`` if it is free."""
     texts = {str(level) for level in levels}
     return next(label for label in (wanted, *OTHERS, *(f"{wanted} {i}" for i in range(2, 2**10))) if label not in texts)
 
 
 def level_counts(raw: RawColumn) -> dict[str, int]:
-    """How often each level occurs, keyed by its JSON text; values that are no level are left out.
+    """Return how often each label occurs, keyed by its JSON text, so that labels of all types can be counted together.
 
-    A float that is whole is keyed as a whole number: a missing value elsewhere may have made the column float.
+    Values that cannot be labels, such as infinities, are left out.  A whole float is keyed as an integer, because a
+    missing value elsewhere may have made the column float.
     """
     if isinstance(raw, Numbers):
         raw = labels_of_numbers(raw)

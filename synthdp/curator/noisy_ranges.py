@@ -13,78 +13,81 @@ from synthdp.arrays import BoolArray, FloatArray
 from synthdp.measurements import NoiseLaw
 
 EXPONENTS = 64
-"""Powers of two on each side of zero, for each sign, that the first look at a number tells apart.  A safety limit."""
+"""Powers of two from 2^-64 to 2^63 that have a histogram bin each, for either sign.  A safety limit."""
 
 POWER_BINS = 4 * EXPONENTS + 1
-"""Bins of the first look: negative powers, zero, positive powers.  Derived: 2 EXPONENTS for each sign, and zero."""
+"""Bins of the first histogram of a numeric column: negative powers of two, zero, positive powers.  Derived: 2 EXPONENTS
+for each sign, and zero."""
 
 PARTS = 32
-"""Equal parts of the found range that a later look tells apart; twice as many where the one before left four to six of its
-own, of a heap at a border of them.  Tuned; not measured."""
+"""Equal-width bins of a later histogram, which narrows the found range.  There are twice as many after the range shrank
+to about five bins, because a point mass on a bin border fills two of them.  Tuned; not measured."""
 
 HIDDEN = 0.07
-"""Largest share of the numbers that may seem to lie in the parts that are cut off.  Tuned; not measured."""
+"""Largest fraction of the numbers that may seem to lie in the bins that are cut off.  Tuned; not measured."""
 
 CLEAR = 1e-6
-"""Chance that noise alone passes for values anywhere in a histogram.  Tuned; not measured."""
+"""Probability that noise alone makes any empty bin of a histogram significant.  Tuned; not measured."""
 
 BESIDE = 3e-6
-"""Chance that noise alone passes for values in one of the bins, four at most, beside clear ones: once in
+"""Probability, per bin, that noise alone widens a range by one of the up to four bins next to significant ones: once in
 80 000 columns.  Weaker evidence counts where the range surely stays narrow (`LIKELY`).  Tuned; not measured."""
 
 BESIDE_FEW, FEW = 1e-3, 0.05
-"""The same where it would take a larger share of the numbers: to clip them costs more than a range that is too wide.
-Tuned; not measured."""
+"""`BESIDE_FEW` replaces `BESIDE` where its threshold is above the fraction `FEW` of the numbers: to clip such a
+fraction costs more than a range that is too wide.  Tuned; not measured."""
 
 LIKELY = 2.0
-"""A power beyond the last is taken with it if it holds more than this many standard deviations of noise, where that leaves
-the range narrow.  Tuned; not measured."""
+"""Noise stddevs: a power of two next to the range is added to it if its count exceeds this and the range stays narrow.
+The threshold is low because the cost of a slightly wide range is low.  Tuned; not measured."""
 
 NEAR = 5
-"""Powers so near to a clear one are counted with it if they are likely: others tell two parts of 32 apart no better.
-Tuned; not measured."""
+"""Bins: a likely power of two counts as numbers if it is at most so far from a significant one.  Numbers farther below
+lie within 2^-5 of the range, one of its 32 equal bins.  Tuned; not measured."""
 
 NARROW = 4.0
-"""Of a range that is surely at most this many times as wide as its numbers, only ends that surely hold hardly any of them
-are cut off: the one-way histogram, which has less noise, finds which others are empty.  Tuned; not measured."""
+"""Ratio: a range at most this many times as wide as its numbers is narrow enough.  Only ends that surely hold
+`HARDLY_ANY` numbers are then cut off, because the later one-way marginal has less noise and shows empty bins.  Tuned;
+not measured."""
 
 HARDLY_ANY = 0.005
-"""Largest share of the numbers that such an end may hold, with `SURELY` standard deviations of noise.
-Tuned; not measured."""
+"""Largest fraction of the numbers that an end of a range may hold to be cut off, at z-score `SURELY`.  It bounds what
+clipping loses.  Tuned; not measured."""
 
 SURELY = 2.0
-"""Z-score with which that must hold.  Tuned; not measured."""
+"""Z-score at which an end must hold at most `HARDLY_ANY` of the numbers to be cut off.  Tuned; not measured."""
 
 OUTSIDE = 5.2
-"""A part is filled, and others hold values too, alone or with their neighbours, if they have more than this many standard
-deviations of noise: noise alone has once in 60 000 looks.  Tuned; not measured."""
+"""Noise stddevs above which one equal-width bin, or a window of adjacent ones, surely holds numbers.  Noise alone
+exceeds it once in 60 000 histograms.  Tuned; not measured."""
 
 FEW_PARTS, MUCH = 2, 0.2
-"""Where noise may hide a larger share of the numbers in eight parts together, a heap has so few parts at most.
-Tuned; not measured."""
+"""Most bins of a point mass to which a range is cut if noise in eight bins may hide more than the fraction `MUCH` of
+the numbers.  More neighbours are then kept.  Tuned; not measured."""
 
 HIDING = 4.0
-"""A range is not clipped if the noisy count outside of it exceeds this many standard deviations of its noise and the
-fraction `HIDDEN` of the numbers.  Tuned; not measured."""
+"""Noise stddevs: a range is not clipped if the noisy count outside exceeds this many and the fraction `HIDDEN` of the
+numbers.  It is also the threshold of the careful test for a point mass.  Tuned; not measured."""
 
 WINDOWS = (1, 2, 4, 8)
-"""Numbers of neighbouring bins that are looked at together, where fewer of them are not clear.  Tuned; not measured."""
+"""Numbers of adjacent bins whose counts are also tested as a sum, because values spread over bins may be significant
+only together.  Tuned; not measured."""
 
 OFF_DIGITS = 0.1
-"""Largest share of numbers that may be rounded to digits that are wide for the range of the numbers.
-Tuned; not measured."""
+"""Largest fraction of the numbers that may be rounded to a spacing that is wide for the range: such rounding moves them
+far. Tuned; not measured."""
 
 MOST_VALUES = 32**4
-"""Most values that digits which are only not excluded may leave in a range: the one-way histogram tells this many apart,
-and a heap among more of them would be spread over its neighbours.  A safety limit."""
+"""Most grid points of a range at a spacing of digits that noise merely does not exclude: 32^4 is the resolution of the
+one-way histogram, and a point mass among more points would spread over its neighbours.  A safety limit."""
 
 DEVIATIONS = 2.0
-"""Standard deviations of noise that finer digits may hide in.  Tuned; not measured."""
+"""Noise stddevs by which the count of numbers with finer digits may be too low.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyCounts:
-    """A noisy histogram.
+    """A noisy histogram of k bins, with its noise.
 
     Parameters
     ----------
@@ -101,27 +104,27 @@ class NoisyCounts:
     law: NoiseLaw
 
     def above(self, chance: float) -> float:
-        """Return the count that noise alone exceeds in one bin with so small a chance, 0 < chance < 1/2."""
+        """Return the count, in rows, that noise in one empty bin exceeds with probability ``chance``, 0 < chance < 1/2."""
         return self.stddev * self.law.distribution.quantile(2 * chance, len(self.rows))
 
     def clear(self) -> BoolArray:
-        """Return which bins hold more than noise explains in any of them."""
+        """Return a (k,) mask of the significant bins: noise in k empty bins passes with probability `CLEAR` in all."""
         return np.asarray(self.rows > self.above(CLEAR / len(self.rows)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCount:
-    """A number of rows with the standard deviation of its noise."""
+    """A noisy number of rows, with the standard deviation of its noise in rows."""
 
     rows: float
     stddev: float
 
 
 def significant_total(counts: NoisyCounts) -> NoisyCount:
-    """Return a noisy count of a column's numbers, with its stddev, by its power-of-two bins.
+    """Return a noisy count of a column's numbers, with its stddev, from a histogram of powers of two.
 
-    A bin is added if it is significant.  A bin with more than `LIKELY` stddevs is also added if it is zero's bin or within
-    `NEAR` bins of a significant one.
+    A bin is added if it is significant.  A bin with more than `LIKELY` stddevs is also added if it is zero's bin or
+    within `NEAR` bins of a significant one.  Other bins would add noise and hardly any numbers.
     """
     clear = counts.clear()
     likely = counts.rows > LIKELY * counts.stddev
@@ -132,7 +135,7 @@ def significant_total(counts: NoisyCounts) -> NoisyCount:
 
 
 def power_bins(values: FloatArray) -> FloatArray:
-    """Return the bin of each number: 0 in the middle, then by power of two, mirrored for negative numbers."""
+    """Return the histogram bin of each number: zero in the middle, positive powers of two above, negative ones below."""
     with np.errstate(divide="ignore"):
         power = np.clip(np.floor(np.log2(np.abs(values))), -EXPONENTS, EXPONENTS - 1) + EXPONENTS + 1
     power = np.where(values == 0, 0, power)
@@ -140,10 +143,10 @@ def power_bins(values: FloatArray) -> FloatArray:
 
 
 def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
-    """Return the ends of the powers of two that are clear, or ``None`` if there are none; both 0 if only zero is.
+    """Return the outer edges of the significant powers of two, ``None`` if there are none, (0, 0) if only zero is.
 
-    Neighbouring powers that are clear only together count together.  Bins beside the clear ones are taken with them on
-    weaker evidence.
+    Adjacent bins may be significant as a sum.  Bins next to significant ones are added on weaker evidence (`BESIDE`),
+    so that a range is not clipped.
     """
     zero = 2 * EXPONENTS
     sides = [
@@ -159,9 +162,10 @@ def clear_ends(counts: NoisyCounts) -> tuple[float, float] | None:
 
 
 def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
-    """Return a range that holds the clear bins of powers of two, or ``None`` if there are none.
+    """Return a first range (lower, upper) of a column's numbers from a histogram of powers of two.
 
-    A range over a factor of four or more begins (or ends) at zero.
+    It is ``None`` if no bin is significant.  If its ends have one sign and differ by a factor of four or more, it
+    begins (or ends) at zero.
     """
     found = clear_ends(counts)
     if found is None:
@@ -177,9 +181,10 @@ def coarse_range(counts: NoisyCounts) -> tuple[float, float] | None:
 
 
 def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> bool:
-    """Return whether a range is surely at most `NARROW` times as wide as what its numbers span, by their powers of two.
+    """Return whether a range is surely at most `NARROW` times as wide as the span of its numbers.
 
-    They span at least the distance between the first and the last power that are clear alone.
+    Then no further histogram is needed to narrow it.  The span is at least the distance between the outermost
+    significant powers of two in ``counts``.
     """
     clear = np.flatnonzero(counts.clear())
     if not len(clear):
@@ -189,18 +194,24 @@ def is_narrow(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def span_of_parts(counts: NoisyCounts, part: float, *, whole: bool = False) -> float:
-    """Return what the numbers of a range surely span, by its filled parts of width ``part``."""
+    """Return a lower bound on the span of the numbers, from the first and last filled bin, each of width ``part``."""
     first, last = _filled(counts)
     return _least_span(part * (last - first - 2), apart=last - first > 1, whole=whole)
 
 
 def may_stay(counts: NoisyCounts, part: float, lower: float, upper: float, *, whole: bool = False) -> bool:
-    """Return whether the same is so of a range by the parts, of width ``part``, of the range around it."""
+    """Return whether a narrowed range is surely at most `NARROW` times as wide as its numbers, so that narrowing may stop.
+
+    ``counts`` is a histogram of the range before, in bins of width ``part``.
+    """
     return _width(lower, upper, whole=whole) <= NARROW * span_of_parts(counts, part, whole=whole)
 
 
 def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tuple[float, float, int]:
-    """Return a range with the number of equal parts of it that are looked at: at most one for each whole number."""
+    """Return a range and its number of equal-width bins, at most ``most``, and one per integer if numbers are whole.
+
+    For whole numbers the ends are rounded outwards, so that bins have integer borders.
+    """
     if not whole:
         return lower, upper, most
     lower, upper = math.floor(lower), max(math.ceil(upper), math.floor(lower) + 1)
@@ -208,7 +219,10 @@ def parts_of_range(lower: float, upper: float, *, whole: bool, most: int) -> tup
 
 
 def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = False) -> tuple[float, float]:
-    """Return a range with the next power at either end that is likely to hold values, while it stays narrow."""
+    """Return a range, doubled at either end if the next power of two likely holds numbers and the range stays narrow.
+
+    Clipping costs more than a slightly wide range.
+    """
     likely, last = counts.rows > LIKELY * counts.stddev, 2.0**EXPONENTS
     if (
         -last < lower < 0
@@ -226,12 +240,15 @@ def stretched(counts: NoisyCounts, lower: float, upper: float, *, whole: bool = 
 
 
 def may_cut(rows: float, stddev: float) -> bool:
-    """Return whether a look at parts with such noise could tell that an end holds hardly any of the numbers."""
+    """Return whether a histogram with noise ``stddev`` can show that an end holds hardly any of ``rows`` numbers.
+
+    If not, the histogram is not worth its budget.
+    """
     return HARDLY_ANY * rows >= SURELY * stddev
 
 
 def part_bins(values: FloatArray, lower: float, upper: float, *, parts: int) -> FloatArray:
-    """Return the part of a range that each number lies in; the ends take what lies beyond."""
+    """Return the equal-width bin of [lower, upper] that each number lies in; numbers outside go to the end bins."""
     with np.errstate(over="ignore"):  # a warning would tell of one far value
         return np.clip(np.floor((values - lower) / ((upper - lower) / parts)), 0, parts - 1)
 
@@ -247,12 +264,12 @@ def narrowed(
     last_look: bool = True,
     heap: bool = False,
 ) -> tuple[float, float]:
-    """Return a range without the parts at its ends that surely hold hardly any numbers.
+    """Return a range without the outer bins that surely hold hardly any numbers.
 
-    If it may be more than `NARROW` times as wide as its numbers span, and the other parts hold no more than noise explains,
-    together or by windows, it is the filled parts with some on either side: as many as there are, or, if no further look
-    would tell more, no more than keep it so narrow.  Otherwise the ends that surely hold hardly any numbers are cut off.  To
-    clip numbers costs more than to keep empty parts, which the one-way histogram, with less noise, finds.
+    A range that may be more than `NARROW` times as wide as its numbers is cut to its filled bins and some neighbours:
+    as many as are filled, or fewer if no histogram follows.  This needs bins outside that are not significant.  Else
+    only ends that surely hold hardly any numbers are cut off.  To clip numbers costs more than to keep empty bins,
+    which the one-way marginal, with less noise, finds.
 
     Parameters
     ----------
@@ -291,7 +308,10 @@ def narrowed(
 
 
 def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray:
-    """Return the bin of each number: 0 for zero, then by the widest spacing that it is a multiple of, last for none."""
+    """Return the histogram bin of each number by its rounding, so that counts show how many digits a column has.
+
+    Bin 0 is for zero, bin i for the widest spacing (number i) that the number is a multiple of, the last for none.
+    """
     bins = np.full(len(values), len(spacings) + 1.0)
     for i in range(len(spacings) - 1, -1, -1):
         bins[_multiples(values, spacings[i])] = i + 1
@@ -300,10 +320,10 @@ def spacing_bins(spacings: Sequence[Fraction], values: FloatArray) -> FloatArray
 
 
 def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: float) -> Fraction | None:
-    """Return the finest spacing that clearly some numbers need, if there is one.
+    """Return the finest spacing that a significant count of numbers needs, ``None`` if there is none.
 
-    A spacing that is wide for the range would move numbers by much: there, a share of `OFF_DIGITS` at most of the numbers
-    may have a finer one, with what noise may have hidden.
+    A spacing that is wide for the range would move numbers far.  It is taken only if at most `OFF_DIGITS` of the
+    numbers may have a finer one, noise included.
 
     Parameters
     ----------
@@ -329,7 +349,10 @@ def spacing_of(counts: NoisyCounts, spacings: Sequence[Fraction], *, width: floa
 
 
 def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
-    """Return the bins of one side that are clear, or of the narrowest windows that are."""
+    """Return the first and last significant bin of ``start`` to ``stop``, alone or as sums of the narrowest windows.
+
+    The list is empty if no window of adjacent bins is significant.
+    """
     for width in WINDOWS:
         sums = (
             np.convolve(counts.rows[start:stop], np.ones(width), mode="valid") if width <= stop - start else np.empty(0)
@@ -341,7 +364,10 @@ def _clear_bins(counts: NoisyCounts, start: int, stop: int) -> list[int]:
 
 
 def _widened(counts: NoisyCounts, place: int, step: int) -> int:
-    """Return the last of the bins beside one another, from a clear one on, that hold more than noise explains."""
+    """Return the last bin of a chain of bins from ``place`` in direction ``step`` that hold more than noise likely does.
+
+    The chain may jump over one bin.
+    """
     near = counts.above(BESIDE)
     if near > FEW * significant_total(counts).rows:
         near = counts.above(BESIDE_FEW)
@@ -354,7 +380,10 @@ def _widened(counts: NoisyCounts, place: int, step: int) -> int:
 
 
 def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) -> bool:
-    """Return whether parts outside some hold more than noise explains, alone or with their neighbours."""
+    """Return whether bins outside ``first`` to ``last`` are significant, alone or as a window of adjacent bins.
+
+    ``deviations`` is the threshold in noise stddevs.
+    """
     rows = counts.rows.copy()
     rows[first:last] = 0
     sums = (np.convolve(rows, np.ones(width), mode="valid") / math.sqrt(width) for width in WINDOWS)
@@ -362,16 +391,19 @@ def _others(counts: NoisyCounts, first: int, last: int, *, deviations: float) ->
 
 
 def _filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return the first part that holds more than noise explains, and the one after the last; both 0 if there is none."""
+    """Return the first bin with more than `OUTSIDE` noise stddevs, and the position after the last one.
+
+    (0, 0) without any.
+    """
     filled = np.flatnonzero(counts.rows > OUTSIDE * counts.stddev)
     return (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
 
 
 def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | None) -> tuple[int, int]:
-    """Return some parts with as many neighbours on either side.
+    """Return a range of bins with as many neighbours in all as twice its length, so that unseen values stay inside.
 
-    There are fewer neighbours, one more on the side with more rows, if all together are more than ``most``; but at
-    least one on either side.
+    If this exceeds ``most`` bins there are fewer neighbours, but at least one on either side.  An odd neighbour goes to
+    the side with more rows.
     """
     wanted = 2 * (last - first)
     spare = wanted if most is None else min(wanted, max(most - (last - first), 2))
@@ -384,10 +416,10 @@ def _with_neighbours(counts: NoisyCounts, first: int, last: int, most: int | Non
 
 
 def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCount) -> bool:
-    """Return whether parts outside some seem to hold more than a small share of the numbers, and more than noise explains.
+    """Return whether bins outside ``first`` to ``last`` hold more than a small fraction of the numbers, beyond noise.
 
-    Hardly any part may be clear, and yet all of them together hold many.  What the inner ones lack of all numbers says so
-    with less noise than the sum of all the others.
+    No single bin may be significant, and yet all may hold many numbers.  Total minus inside has less noise than a sum
+    of the bins outside.
     """
     stddev = math.hypot(held.stddev, counts.stddev * math.sqrt(last - first))
     outside = held.rows - float(counts.rows[first:last].sum())
@@ -395,7 +427,7 @@ def _much_outside(counts: NoisyCounts, first: int, last: int, *, held: NoisyCoun
 
 
 def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
-    """Return the first part and the one after the last without the ends that surely hold hardly any numbers."""
+    """Return the range of bins, as (first, after last), without the ends that surely hold hardly any numbers."""
     most = HARDLY_ANY * counts.rows.sum()
     parts = len(counts.rows)
     noise = SURELY * counts.stddev * np.sqrt(np.arange(1, parts + 1))
@@ -407,17 +439,20 @@ def _surely_filled(counts: NoisyCounts) -> tuple[int, int]:
 
 
 def _width(lower: float, upper: float, *, whole: bool) -> float:
-    """Return how wide a range is, in which the upper end itself is no value if numbers are whole."""
+    """Return the width of a range; for whole numbers one less, because its upper end is exclusive."""
     return upper - lower - whole
 
 
 def _least_span(gap: float, *, apart: bool, whole: bool) -> float:
-    """Return how far two numbers are apart at least that lie on either side of a gap, which may be empty."""
+    """Return the least distance of two numbers on either side of a gap of width ``gap`` between bins.
+
+    Whole numbers in bins that are apart differ by at least one more than the whole part of the gap.
+    """
     return math.floor(gap) + 1.0 if whole and apart else max(gap, 0.0)
 
 
 def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
-    """Return a mask of the values that are multiples of a spacing, up to rounding of floats."""
+    """Return a mask of the values that are multiples of a spacing, up to floating-point rounding."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of one far value
         if spacing.denominator == 1:
             return np.asarray(np.fmod(values, float(spacing)) == 0)
@@ -425,7 +460,7 @@ def _multiples(values: FloatArray, spacing: Fraction) -> BoolArray:
 
 
 def _edge(bin_: int, *, low: bool) -> float:
-    """Return the lower or upper edge of a bin of powers of two."""
+    """Return the lower or upper edge of a bin of `power_bins`, as a number."""
     signed = bin_ - 2 * EXPONENTS
     if signed == 0:
         return 0.0

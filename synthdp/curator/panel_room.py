@@ -33,14 +33,15 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.sources.resolve import source_of
 
 MEMBERS, STATES, TOLD = "members", "states-", "told-"
+"""Names, or their beginnings, of the private records: the persons, each period's states, each period's noisy counts."""
 
 
 @final
 class PanelRoom:
-    """Hold what the persons of a panel did in the last periods; answer only with noise.
+    """Hold the recent states of the persons of a panel, and release noisy counts of state sequences, period by period.
 
-    All answers together cost no more than the loss of the terms, for neighbouring panels, which differ in all rows of one
-    person.
+    All answers together cost no more than the loss of the terms, for neighbouring panels, which differ in all rows of
+    one person.
 
     Parameters
     ----------
@@ -89,11 +90,11 @@ class PanelRoom:
 
     @property
     def entry(self) -> int | None:
-        """The number of the panel's entry in the ledger."""
+        """The number of the ledger entry that records the cost of all periods, ``None`` without a ledger."""
         return self._account.entry
 
     def start(self) -> None:
-        """Make the private files and book the panel in the ledger, if that was not done.
+        """Make the private files and record the whole panel's loss in the ledger, if that was not done.
 
         Costs the loss of the terms, for their neighbours, booked before any row is read.
         """
@@ -102,7 +103,7 @@ class PanelRoom:
             self._account.charge()
 
     def add(self, period: int, table: object) -> IntArray | None:
-        """Read the rows of a period and return the noisy counts of all sequences of states of the last periods.
+        """Read one period's rows and return noisy counts of persons by their sequence of states in the last periods.
 
         Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
 
@@ -154,11 +155,14 @@ class PanelRoom:
             return np.asarray(self._state.read(told)["noisy"], np.int64)
 
     def forget(self) -> None:
-        """Delete all private files: the panel is over."""
+        """Delete all private files after the last period, because nothing needs them any more."""
         self._state.forget()
 
     def _read(self, table: object, secret: bytes) -> tuple[AnyArray, IntArray]:
-        """Return the persons of a table as keyed digests, (n, 2) in order, and the state of each, (n,)."""
+        """Return the persons of a table as sorted keyed hashes, (n, 2), and each one's state in this period, (n,).
+
+        Hashes let persons be recognised in later periods without their names on disk.
+        """
         source, unit = source_of(table, self._schema), self.terms.adjacency.unit
         check_columns(source, self._schema)
         check_unit(source, self._schema, unit)
@@ -181,7 +185,7 @@ class PanelRoom:
         return keys[order], state[order]
 
     def _of_members(self, keys: AnyArray, states: IntArray) -> IntArray:
-        """Return the state of every person of the first period, (n,)."""
+        """Return this period's state of each person of the first period, (persons,); persons without rows are absent."""
         members = self._state.read(MEMBERS)["keys"]
         place = {one.tobytes(): i for i, one in enumerate(keys)}
         at = np.array([place.get(one.tobytes(), -1) for one in members], np.int64)

@@ -27,12 +27,12 @@ from synthdp.tables.source import CheckedSource, Source, SummingSource
 from synthdp.tables.sources.resolve import source_of
 
 LEAST_PERSONS = 4096
-"""Persons that are coded at once, at least.  A safety limit."""
+"""Least number of persons whose records are encoded at once, even if records are wide: fewer would be slow."""
 
 
 @dataclass(slots=True, repr=False)
 class PrivateDatabase(PrivateTable):
-    """Private tables as one table of persons.
+    """Several private tables as one table, with one record for each person, so that a person is the privacy unit.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class PrivateDatabase(PrivateTable):
         self.sources = {}
 
     def open_table(self, name: str) -> PrivateTable:
-        """Return one table with open columns, of which one row of each person is read.
+        """Return one table with undeclared columns; at most one row of each person is read from it.
 
         Only a statistic of its values may leave that is noised for `Adjacency.of_one_row`.
         """
@@ -67,12 +67,15 @@ class PrivateDatabase(PrivateTable):
         return _OneRowEach(self.sources[name], self.declared.tables[name], Adjacency(unit=self.adjacency.unit))
 
     def complete(self, schema: DatabaseSchema) -> None:
-        """Take the record of a person from a schema without open columns."""
+        """Set the schema after discovery, which fixes how a person's rows are encoded as one record."""
         self.layout, self.declared = Layout(schema), None
         self.schema = self.layout.wide
 
     def _grid_indices(self) -> SpillBuffer:
-        """Return all persons as grid indices of the record's columns, in blocks, read and joined once."""
+        """Return all persons' records as grid indices, (persons,) for each column, in blocks; read and joined once.
+
+        Rows are first divided into `BUCKETS` files by person, so that only one bucket must fit in memory.
+        """
         if self._stored is None:
             self.open()
             layout = self._layout()
@@ -95,27 +98,27 @@ class PrivateDatabase(PrivateTable):
     def rows(self) -> int:
         """Return the exact number of persons.
 
-        It may leave only where it is public.
+        It may leave only where the number of persons is public, that is under ``replace_one``.
         """
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums over persons' records."""
+        """Return a statistic's exact sums over persons' records, which must be encoded here: no database can join them."""
         return self._block_totals(statistic)
 
     @property
     def _slab_rows(self) -> int:
-        """Persons that are coded at once: fewer, the wider their records are."""
+        """The number of persons whose records are encoded at once: fewer, the more columns a record has."""
         return max(LEAST_PERSONS, 2 * SLAB_ROWS // len(self.schema))
 
     def _layout(self) -> Layout:
-        """Return how a person's rows become one record; raise InternalError if there is none."""
+        """Return how a person's rows become one record; raise InternalError before discovery has completed the schema."""
         if self.layout is None or self.declared is not None:
             raise InternalError("a private database needs a layout")
         return self.layout
 
     def _distribute(self, table: TableLayout, stores: Sequence[SpillBuffer]) -> None:
-        """Read one table and put each row where all rows of its person go."""
+        """Read one table and put each row into the buffer (of ``stores``) that holds all rows of its person."""
         schema = self._layout().schema
         columns = {name: one for name, one in schema.tables[table.name].items() if not one.names_rows}
         keys = schema.keys_of(table.name)
@@ -128,12 +131,15 @@ class PrivateDatabase(PrivateTable):
 
 @dataclass(slots=True, repr=False)
 class _OneRowEach(PrivateTable):
-    """One table of several, of which one row of each person is read: more rows of one add more noise than they tell."""
+    """One of several tables; a single row of each person is read from it.
+
+    With more rows the noise would grow by their number, and discovery would find less.
+    """
 
     many: dict[object, int] | None = None
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
-        """Yield raw values of columns that are not declared yet, in one row of each person."""
+        """Yield raw values of undeclared columns, block by block, in one row of each person, for discovery."""
         source, unit = self.open(), str(self.adjacency.unit)
         if self.many is None:
             self.reads += 1
@@ -151,7 +157,7 @@ class _OneRowEach(PrivateTable):
 def private_database(
     tables: object, schema: DatabaseSchema, adjacency: Adjacency
 ) -> tuple[PrivateDatabase, tuple[str, ...]]:
-    """Return the persons of several tables, and the columns beyond the schema, after a look at the names alone.
+    """Return the private tables as persons, and the names of undeclared columns; only column names are looked at.
 
     Raises
     ------
@@ -191,7 +197,7 @@ def private_database(
 
 
 def without_open_columns(schema: DatabaseSchema) -> DatabaseSchema:
-    """Return a schema whose open columns are as if nothing had been found of them.
+    """Return a schema whose undeclared columns have placeholder values, so that a record can be laid out before discovery.
 
     Raises
     ------
@@ -210,13 +216,16 @@ def without_open_columns(schema: DatabaseSchema) -> DatabaseSchema:
 
 
 def _buckets(layout: Layout) -> dict[str, list[SpillBuffer]]:
-    """Return for each table `BUCKETS` buffers on disk, in which rows are kept by a hash of their person."""
+    """Return, for each table, `BUCKETS` buffers on disk, into which rows are divided by a hash of their person."""
     memory = MEMORY_BYTES // (BUCKETS * len(layout.tables))
     return {table.name: [SpillBuffer(memory=memory) for _ in range(BUCKETS)] for table in layout.tables}
 
 
 def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[SpillBuffer]) -> None:
-    """Put every row with the others of its person; a row without a key is a person of its own, known by no other."""
+    """Append every row to the buffer of its person's hash; rows without a key go to the first.
+
+    ``arrays`` are (n,) or (n, 2) columns, ``digests`` (n, 2) hashes of persons.
+    """
     bucket = (digests[:, 0] % np.uint64(len(stores))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
     ends = np.cumsum(np.bincount(bucket, minlength=len(stores)))[:-1]
@@ -226,12 +235,12 @@ def _scatter(arrays: Sequence[AnyArray], digests: AnyArray, stores: Sequence[Spi
 
 
 def _joined(blocks: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
-    """Return columns whose blocks are joined, one array a column."""
+    """Return each column as one array, from blocks that hold a part of every column."""
     return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[GridIndices]:
-    """Return one record for every person that some rows name.
+    """Return one record for every person with a row in any table, as columns of grid indices.
 
     Removing all rows of one person removes one record and changes no other; so does replacing them.
 
@@ -275,7 +284,7 @@ def records_of(layout: Layout, tables: Mapping[str, list[AnyArray]]) -> list[Gri
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Chosen:
-    """Which rows of a table are used.
+    """The rows of one table that enter the persons' records, and where each is placed.
 
     Parameters
     ----------
@@ -294,9 +303,9 @@ class _Chosen:
 
 
 def _owners(digests: Sequence[AnyArray]) -> tuple[list[IntArray], int]:
-    """Return the number of each row's person, in every table, and how many persons there are.
+    """Return, for each table, the (n,) number of each row's person, and the number of persons.
 
-    A row without a key is a person of its own.
+    ``digests`` holds (n, 2) hashes of persons, one array for each table.  A row without a key is a person of its own.
     """
     every = np.concatenate(digests)
     different, number = np.unique(np.ascontiguousarray(every).view("V16").ravel(), return_inverse=True)
@@ -317,7 +326,10 @@ def _chosen(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> tuple[_Chosen, IntArray]:
-    """Return which rows of a table are used, and which persons have some that are not."""
+    """Return which rows of table ``i`` enter the records, and a mask of the persons who have more rows than enter.
+
+    ``owner`` numbers each row's person; ``chosen`` holds the choices of the tables above.
+    """
     kind = layout.tables[i]
     table = tables[kind.name]
     names = [name for name, one in layout.schema.tables[kind.name].items() if not one.names_rows]
@@ -359,7 +371,7 @@ def _parents(
     chosen: Sequence[_Chosen],
     persons: int,
 ) -> IntArray:
-    """Return the position of each row's parent among the used rows of the parent table; -1 where there is none."""
+    """Return, for each row of table ``i``, the position of its parent among the used rows of the parent table; else -1."""
     kind = layout.tables[i]
     if kind.order is Order.ROOT:
         return owner
@@ -377,7 +389,7 @@ def _parents(
 
 
 def _columns(layout: Layout, i: int) -> int:
-    """Return how many columns of a table are read, which come before its digests."""
+    """Return the number of encoded columns of table ``i``, which is where the hashes of its keys begin."""
     return sum(not one.names_rows for one in layout.schema.tables[layout.tables[i].name].values())
 
 
@@ -390,13 +402,16 @@ def _key_to_parent(layout: Layout, i: int) -> str:
 
 
 def _named(person: IntArray, digests: AnyArray) -> AnyArray:
-    """Return what names a row of a person: its number and the digest of the row's own key."""
+    """Return an (n,) array that identifies rows of a table: each combines the person's number and the row key's hash."""
     both = np.column_stack([person.astype(np.uint64), digests])
     return np.ascontiguousarray(both).view("V24").ravel()
 
 
 def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
-    """Return the first of the rows above that has the name of each row below; -1 where none has, or it has no name."""
+    """Return, for each row below, the first row above with the same identifier, -1 if there is none.
+
+    ``named`` masks the rows below that have a key.
+    """
     if not len(above):
         return np.full(len(below), -1)
     different, first = np.unique(above, return_index=True)
@@ -405,9 +420,10 @@ def _matches(above: AnyArray, below: AnyArray, named: BoolArray) -> IntArray:
 
 
 def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable: AnyArray) -> IntArray:
-    """Return the usable rows, a parent's together, in an order that its own rows decide.
+    """Return the indices of the usable rows, grouped by parent, in a random-looking order within each parent.
 
-    By a hash of the person, the row's values and how often the same row came before.
+    A hash of the person, the row's values and the number of equal rows before decides the order.  So no other person's
+    rows change it.
     """
     rows = np.flatnonzero(usable)
     parent, salt = parent[rows], salt[rows]
@@ -420,12 +436,15 @@ def _ranked(parent: IntArray, salt: AnyArray, values: Sequence[AnyArray], usable
 
 
 def _salts(digests: AnyArray) -> AnyArray:
-    """Return the half of each digest that orders a person's rows at random."""
+    """Return the second half of each person's hash, (n,), which makes the order of rows differ between persons."""
     return digests[:, 1]
 
 
 def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout: Layout) -> tuple[IntArray, IntArray]:
-    """Return for each used row its parent and what it adds to the parent's count: one, or the bit of its period."""
+    """Return, for each used row, its parent's position and its term in the parent's sum.
+
+    The term is 1 to count rows, or a power of two to record which periods have a row.
+    """
     if table.order is not Order.PATTERN or table.period is None:
         return found.parent, np.ones(len(found.parent), np.int64)
     names = [name for name, one in layout.schema.tables[table.name].items() if not one.names_rows]
@@ -436,7 +455,10 @@ def _counts(table: TableLayout, found: _Chosen, columns: list[AnyArray], layout:
 def _differences(
     layout: Layout, i: int, between: Difference, tables: Mapping[str, list[AnyArray]], chosen: Sequence[_Chosen]
 ) -> IntArray:
-    """Return the grid point of a difference of two days, for each row of a table; of rows that are not used, anything."""
+    """Return, for each row of table ``i``, the grid index of the days between two date columns; unused rows get 0.
+
+    ``between`` names the columns, the first of them in this table or one above.
+    """
     schema, found = layout.schema, chosen[i]
     above, rows = i, np.arange(len(found.rows))
     while layout.schema.names[above] != between.first[0]:
@@ -452,13 +474,13 @@ def _differences(
 
 
 def _blank(persons: int, column: object) -> GridIndices:
-    """Return the last grid point, which is never released, for every person."""
+    """Return the last grid index, which marks an empty slot and is never released, for every person, (persons,)."""
     size = grid_of(column).size  # type: ignore[arg-type]
     return narrow(np.full(persons, size - 1), size)
 
 
 def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: AnyArray) -> None:
-    """Write chosen rows' values of one column into the persons' records, by slot."""
+    """Write the chosen rows' values of one column into the persons' records: slot s goes to column ``places[s]``."""
     inside = values[found.rows]
     for slot, place in enumerate(places):
         here = found.slot == slot
@@ -466,7 +488,7 @@ def _put(record: list[GridIndices], places: IntArray, found: _Chosen, values: An
 
 
 def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts: tuple[IntArray, IntArray]) -> None:
-    """Write how many rows, or which periods, each used parent row has."""
+    """Write each used parent row's sum of ``counts`` (its number of rows, or the bits of its periods) into the records."""
     total = np.bincount(counts[0], counts[1], minlength=len(parent.person)).astype(np.int64)
     for slot, place in enumerate(places):
         here = parent.slot == slot
@@ -474,5 +496,5 @@ def _count(record: list[GridIndices], places: IntArray, parent: _Chosen, counts:
 
 
 def _flag(record: list[GridIndices], places: IntArray, values: IntArray) -> None:
-    """Write one value a person into the persons' records."""
+    """Write one value for each person, (persons,), into the records' column ``places[0]``."""
     record[places[0]][:] = values

@@ -31,22 +31,25 @@ from synthdp.tables.sources.dataframe import FrameSource
 from synthdp.tables.sources.resolve import infer_schema, source_of
 
 CACHED_DOMAINS = 4
-"""Domains whose codes and counts are kept for the next question.  A safety limit."""
+"""Domains (binnings of the columns) whose encoded rows are kept, so that the next query need not encode them again.  A
+safety limit on memory."""
 
 KEPT_CELLS = 1 << 22
-"""Most cells of counted tables that are kept of one domain: 32 MiB.  A safety limit."""
+"""Most cells of exact marginals that are kept for one domain, so that they are not counted twice: 32 MiB.  A safety
+limit."""
 
 SLAB_ROWS = 1 << 19
-"""Rows that are coded and counted at once, by one of several threads: enough to be worth a table's cells.
-A safety limit."""
+"""Rows that one thread encodes and counts at once: enough to make an array of a marginal's cells worth its time. A
+safety limit."""
 
 BUCKETS = 64
-"""Parts that rows are divided into by their unit, so that a part and not the table must fit in memory.  A safety limit."""
+"""Files that rows are divided into by their unit, so that only one file, not the table, must fit in memory.  A safety
+limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Coded:
-    """The codes of all rows over the axes of a domain, and the tables that were counted of them."""
+    """All rows as bin codes over the axes of one domain, and the exact marginals already counted from them."""
 
     domain: Domain
     codes: SpillBuffer
@@ -55,7 +58,7 @@ class _Coded:
 
 @dataclass(slots=True, repr=False)
 class PrivateTable:
-    """Private rows and how often they were read.
+    """The private rows of one table, encoded once and kept on disk, and a count of how often they were read.
 
     Parameters
     ----------
@@ -83,13 +86,13 @@ class PrivateTable:
         self.source, self._keys = None, {}
 
     def _forget(self) -> None:
-        """Close and drop the rows that are kept, encoded or as codes."""
+        """Close and drop the encoded rows that are kept on disk or in memory."""
         for store in [*([] if self._stored is None else [self._stored]), *(coded.codes for coded in self._coded)]:
             store.close()
         self._stored, self._coded = None, []
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
-        """Yield raw values of columns that are not declared yet.
+        """Yield raw values of undeclared columns, block by block, with at most as many rows of each unit as may count.
 
         Only a noised statistic of them may leave.
         """
@@ -105,7 +108,9 @@ class PrivateTable:
                 yield {name: rows_of(raw[name], kept) for name in names}
 
     def key_counts(self, columns: tuple[str, ...]) -> Mapping[str, int]:
-        """Return how often each record key occurs, the key being the text of some columns' values.
+        """Return how often each record key (the text of some columns' values) occurs.
+
+        The same key costs one pass over the rows.
 
         Only a noised statistic of them may leave.
         """
@@ -127,7 +132,7 @@ class PrivateTable:
         return self._keys[columns]
 
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
-        """Return a statistic without noise.
+        """Return a statistic's exact integer sums, (k,), without noise.
 
         Only `Curator` may call it, for what `check_question` lets pass, and only to add noise.
         """
@@ -140,7 +145,10 @@ class PrivateTable:
         return values
 
     def exact_each(self, statistics: Sequence[Statistic]) -> list[Totals]:
-        """Return several statistics without noise, tables of one domain in a single pass over the rows; see `exact`."""
+        """Return the exact sums of several statistics; marginals over one domain take a single pass over the rows.
+
+        Only `Curator` may call it; see `exact`.
+        """
         tables = [one for one in statistics if isinstance(one, Marginals)]
         if (
             len(tables) < 2
@@ -153,7 +161,10 @@ class PrivateTable:
         return np.split(self.exact(together), ends)
 
     def _cell_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums: in the source itself where it can sum, else from blocks of rows."""
+        """Return a statistic's exact sums, (k,), computed by the source itself (such as a SQL database) if it can.
+
+        Else the rows are fetched in blocks and summed here.
+        """
         if isinstance(statistic, OfTables) and statistic.counted is not statistic:
             return statistic.of_tables(self._cell_totals(statistic.counted))
         source, unit = self.open(), self.adjacency.unit
@@ -165,13 +176,13 @@ class PrivateTable:
         return self._block_totals(statistic)
 
     def _block_totals(self, statistic: Statistic) -> Totals:
-        """Return a statistic's exact sums from blocks of rows."""
+        """Return a statistic's exact sums, (k,), from blocks of encoded rows."""
         return statistic.finish(self._block_sums(statistic))
 
     def _block_sums(self, statistic: Statistic) -> Totals:
-        """Return what a statistic sums, before it is finished, from coded rows.
+        """Return a statistic's sums over all encoded rows, before its `finish` turns them into (k,) answers.
 
-        Tables of few cells from their distinct rows.
+        Marginals of few cells are taken from those counted before.
         """
         self.reads += 1
         coded = self._coded_as(statistic.domain)
@@ -181,18 +192,18 @@ class PrivateTable:
 
     @property
     def _slab_rows(self) -> int:
-        """Return how many rows are encoded at once."""
+        """The number of rows that are encoded at once by one thread."""
         return SLAB_ROWS
 
     @property
     def _bound(self) -> Bounding | None:
-        """Return the bound on rows of one unit, or None where each row is a unit."""
+        """The limit on rows of one unit, or ``None`` where each row is a unit."""
         return None if self.adjacency.unit is None else Bounding(self.adjacency.rows)
 
     def rows(self) -> int:
         """Return the exact number of rows.
 
-        It may leave only where the number of rows is public.
+        It may leave only where the number of rows is public, that is under ``replace_one``.
         """
         if isinstance(self.source, SummingSource) and not self.schema.undeclared:
             return int(self.exact(Total(domain_of(self.schema, bins=1)))[0])
@@ -201,7 +212,7 @@ class PrivateTable:
         return sum(len(block[0]) for block in self._grid_indices().blocks())
 
     def _coded_as(self, domain: Domain) -> _Coded:
-        """Return the codes of all rows over the axes of a domain, as they are kept if it is one of the last."""
+        """Return all rows as bin codes over the axes of a domain; codes of the last `CACHED_DOMAINS` domains are kept."""
         self.open()
         for coded in self._coded:
             if coded.domain is domain:
@@ -217,7 +228,7 @@ class PrivateTable:
         return self._coded[0]
 
     def _grid_indices(self) -> SpillBuffer:
-        """Return all rows as grid indices, one block of the source after the other, encoded once."""
+        """Return all rows as grid indices, (rows,) for each column in blocks, with bounded contributions; encoded once."""
         if self._stored is None:
             source, unit, bound = self.open(), self.adjacency.unit, self._bound
             buckets = [] if bound is None else [SpillBuffer(memory=MEMORY_BYTES // BUCKETS) for _ in range(BUCKETS)]
@@ -241,7 +252,7 @@ class PrivateTable:
         return self._stored
 
     def open(self) -> Source:
-        """Return the source of rows, unless the table was closed."""
+        """Return the source of rows; raise RoomClosedError if the table was closed."""
         if self.source is None:
             raise RoomClosedError(
                 "the curator is closed and no longer holds rows: make a new Curator for a new release"
@@ -250,7 +261,7 @@ class PrivateTable:
 
 
 def private_table(table: object, schema: Schema | None, adjacency: Adjacency) -> tuple[PrivateTable, tuple[str, ...]]:
-    """Return the rows of a table, and its columns beyond the schema, after a look at the column names alone.
+    """Return a table's private rows, and the names of its columns beyond the schema; only column names are looked at.
 
     Raises
     ------
@@ -267,7 +278,7 @@ def private_table(table: object, schema: Schema | None, adjacency: Adjacency) ->
 
 
 def _counts(tables: Marginals, coded: _Coded) -> Totals:
-    """Return the counts of some tables; tables that were counted before cost no pass over the rows."""
+    """Return the exact counts of some marginals, concatenated; marginals counted before need no pass over the rows."""
     new = tuple(dict.fromkeys(clique for clique in tables.cliques if clique not in coded.counts))
     counts = dict(coded.counts)
     if new:
@@ -282,7 +293,7 @@ def _counts(tables: Marginals, coded: _Coded) -> Totals:
 
 
 def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
-    """Return the sums of a statistic over all rows, one block after the other."""
+    """Return a statistic's sums over all blocks of encoded rows, computed by several threads."""
     blocks, sums = (block for (block,) in codes.blocks()), None
     if isinstance(statistic, AddingStatistic):
         total, adding = np.zeros(statistic.cells_added, np.int64), Lock()
@@ -297,7 +308,7 @@ def _sums(statistic: Statistic, codes: SpillBuffer) -> Totals:
 
 
 def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
-    """Check that a table has the columns of a schema and return the names of those it has beyond.
+    """Return the names of a table's columns beyond the schema; raise DataError if a column of the schema is missing.
 
     Raises
     ------
@@ -312,7 +323,9 @@ def check_columns(source: Source, schema: Schema) -> tuple[str, ...]:
 
 
 def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
-    """Check that a table has the column of units, and that the schema asks for none of its values.
+    """Check that a table has the privacy unit's column, and that the schema declares it at most as an identifier.
+
+    Otherwise the values that name the protected persons would be released.
 
     Raises
     ------
@@ -333,7 +346,7 @@ def check_unit(source: Source, schema: Schema, unit: str | None) -> None:
 
 
 def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> None:
-    """Refuse a statistic that is not about this table, before anything is charged or read.
+    """Raise an error if a statistic does not fit this table, before anything is charged or read.
 
     Raises
     ------
@@ -359,7 +372,7 @@ def check_question(table: PrivateTable, statistic: Statistic | KeyStatistic) -> 
 
 
 def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
-    """Check that a table has the columns that make up a record's key, and that their values can be read.
+    """Raise DataError unless a table has the columns that make up a record's key, and their values can be read.
 
     Raises
     ------
@@ -379,7 +392,10 @@ def check_key_columns(table: PrivateTable, columns: tuple[str, ...]) -> None:
 def blocks_of_indices(
     source: Source, schema: Schema, unit: str | None, bound: Bounding | None
 ) -> Iterator[tuple[list[GridIndices], AnyArray | None]]:
-    """Yield the grid indices of each block's columns, in the schema's order, and a digest of the owner of each row."""
+    """Yield each block's columns as (n,) grid indices, in the schema's order, with (n, 2) hashes of the rows' units.
+
+    The hashes are ``None`` where each row is a unit.  Sources that encode by themselves, such as SQL databases, do so.
+    """
     extra = () if unit is None else (unit,)
 
     def owners(raw: Mapping[str, RawColumn]) -> AnyArray | None:
@@ -405,12 +421,12 @@ def blocks_of_indices(
 
 
 def _encoded(column: Column, cells: GridIndices | RawColumn) -> GridIndices:
-    """Return raw values as grid indices, and grid indices unchanged."""
+    """Return raw values as grid indices; the source may have encoded them already, and they are then unchanged."""
     return encode(column, cells) if isinstance(cells, Labels | Numbers) else cells
 
 
 def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[GridIndices]:
-    """Return the rows of some units, without the rows that are too many, and free the place they took."""
+    """Return the columns of one bucket of units without the rows beyond each unit's limit, and free the bucket's file."""
     blocks = [(dict(zip(names, some, strict=True)), digest) for *some, digest in bucket.blocks()]
     kept = bound.keep(blocks)
     bucket.close()
@@ -418,7 +434,7 @@ def _kept(bound: Bounding, names: Sequence[str], bucket: SpillBuffer) -> list[Gr
 
 
 def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[AnyArray]]:
-    """Put small blocks of columns together and cut large ones, so that each has about ``rows`` rows."""
+    """Join small blocks of columns and cut large ones, so that each block has about ``rows`` rows, as suits the threads."""
     waiting: list[list[AnyArray]] = []
     held = 0
     for block in blocks:
@@ -433,12 +449,15 @@ def _slabs(blocks: Iterable[Sequence[AnyArray]], rows: int) -> Iterator[list[Any
 
 
 def _joined(blocks: Sequence[list[AnyArray]]) -> list[AnyArray]:
-    """Return blocks of columns joined, one array a column."""
+    """Return each column as one array, from blocks that hold a part of every column."""
     return blocks[0] if len(blocks) == 1 else [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
 def _distribute(indices: Sequence[AnyArray], digests: AnyArray, buckets: Sequence[SpillBuffer]) -> None:
-    """Put every row where all rows of its unit go; rows of no unit are spread evenly."""
+    """Append every row to the bucket of its unit's hash; rows without a unit are spread evenly.
+
+    ``indices`` are (n,) columns, ``digests`` (n, 2) hashes of units.
+    """
     place = np.where(digests.any(axis=1), digests[:, 0], np.arange(len(digests), dtype=np.uint64))
     bucket = (place % np.uint64(len(buckets))).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")

@@ -18,19 +18,19 @@ from synthdp.errors import FormatError, PrivacyError
 from synthdp.files import sync_folder
 
 FORMAT = "synthdp private session"
-"""The name of this format in its files."""
+"""The name of this file format, written in its files so that other files are refused."""
 
 VERSION = 1
-"""Version of the file of a saved watch.  A convention: each change adds one."""
+"""Version of the files of a saved session.  A convention: each change adds one."""
 SESSION, CONTINUED, ARRAYS = "session.json", "session.continued.json", "session.npz"
-"""Names of the files of a saved session: its state, its mark once continued, and its arrays."""
+"""Names of the files of a saved session: its state, the state's new name once it was continued, and its arrays."""
 
 WARNING = "PRIVATE: holds hidden noise and a fingerprint of the table; publish the closed session's release instead"
-"""What the file says to whoever opens it."""
+"""A warning in the file of a saved session to whoever opens it."""
 
 
 class SavedDraft:
-    """A saved watch that is being written.
+    """A sparse vector session that is being saved to a folder, whole or not at all.
 
     **The folder is private**: keep it on the curator's side.
 
@@ -48,7 +48,7 @@ class SavedDraft:
         self._publishing = False
 
     def publish(self, document: Mapping[str, Any], arrays: bytes) -> None:
-        """Write both files, and then let them be continued, by one renaming.
+        """Write both files of the session, and then allow it to be continued, by one renaming.
 
         **The folder is private**: keep it on the curator's side.
 
@@ -76,7 +76,10 @@ class SavedDraft:
         _sync_folder(self._folder)
 
     def discard(self) -> bool:
-        """Delete what was written, if nobody can continue it; return whether that is certain."""
+        """Delete the written files, if nobody can continue the session; return whether that is certain.
+
+        The caller may go on with its session only then, so that its budget is used once.
+        """
         if self._publishing:
             try:
                 self._part.unlink()  # still there, so it was not renamed, and now it cannot be
@@ -96,7 +99,7 @@ class SavedDraft:
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class SavedSession:
-    """A saved watch that was read and not continued yet.
+    """A saved sparse vector session that was read and not yet continued.
 
     It stays on the curator's side.
 
@@ -119,7 +122,7 @@ class SavedSession:
 
     @classmethod
     def read(cls, folder: Path) -> SavedSession:
-        """Read a folder without changing it.
+        """Read a saved session from a folder without changing the folder.
 
         It stays on the curator's side.
 
@@ -146,7 +149,7 @@ class SavedSession:
         return cls(folder=folder, text=text, document=document, arrays=arrays)
 
     def claim(self) -> None:
-        """Take the session out of its folder, so that nobody else can continue it.
+        """Rename the session's file, so that no other process can continue it: its budget may be spent only once.
 
         Raises
         ------
@@ -170,7 +173,7 @@ class SavedSession:
 
 
 def _refuse_used(folder: Path) -> None:
-    """Refuse a folder in which a session was ever saved: one that was read might be taken for the next."""
+    """Raise FileExistsError if a session was ever saved in a folder, so that two sessions cannot be mistaken."""
     if (folder / SESSION).exists() or (folder / CONTINUED).exists():
         raise FileExistsError
 
@@ -200,6 +203,6 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let a renaming reach the disk, where the system can be told to."""
+    """Sync a folder to disk after a renaming, where the system supports it."""
     with contextlib.suppress(OSError):
         sync_folder(folder)

@@ -15,10 +15,11 @@ from synthdp.privacy.loss import to_document
 from synthdp.schema.schema import Schema
 
 TERMS, CHARGED = "terms", "charged"
+"""Names of two private records: the agreed terms, and the number of the ledger's entry."""
 
 
 class SeriesAccount:
-    """The terms of a series and its entry in the ledger, as they are written among its private files.
+    """The agreed terms of a series of releases and its one ledger entry, kept in private files between processes.
 
     Parameters
     ----------
@@ -39,7 +40,9 @@ class SeriesAccount:
         self._ledger, self._dataset, self._mine = ledger, dataset, os.getpid()
 
     def open(self) -> bytes:
-        """Write the terms the first time, later refuse others; return the secret that keys digests.
+        """Write the terms at the first call and refuse other terms later.
+
+        Return the secret key for hashing units, 32 bytes.
 
         Raises
         ------
@@ -71,7 +74,7 @@ class SeriesAccount:
         return record["secret"].tobytes()
 
     def charge(self) -> None:
-        """Book the whole series in the ledger, once, whatever process asks.
+        """Record the loss of the whole series in the ledger, once, even if several processes ask.
 
         Costs the loss of the terms, for their neighbours.
         """
@@ -93,6 +96,6 @@ class SeriesAccount:
 
     @property
     def entry(self) -> int | None:
-        """The number of the series' entry in the ledger."""
+        """The number of the series' entry in the ledger, ``None`` without one."""
         number = int(self._state.read(CHARGED)["entry"]) if self._state.has(CHARGED) else -1
         return None if number < 0 else number

@@ -25,7 +25,10 @@ from synthdp.queries.protocol import KeyStatistic, LinearQueries, Statistic, abo
 
 
 class Journal(Answering):
-    """Write every noisy answer to the disk before anyone sees it, and tell it again if the same is asked after a crash."""
+    """Write every noisy answer of a series to disk before it is returned, and return it again after a crash.
+
+    Fresh noise for a question asked again would cost the budget twice.
+    """
 
     __slots__ = ("_count", "_factor", "_prefix", "_secret", "_state", "_weight")
 
@@ -36,7 +39,11 @@ class Journal(Answering):
     def plan(
         self, queries: Statistic | KeyStatistic, loss: PrivacyLoss, *, adjacency: Adjacency, law: NoiseLaw | None
     ) -> Calibration:
-        """Return the noise of a question: on the lattice of the factor if it is asked again later, else less of it."""
+        """Return the noise of a statistic for a budget in Gaussian DP.
+
+        Sums over rows are asked again in later periods.  Their noise is shared by all periods, so the scale is a
+        multiple of the factor's first entry.  A statistic that is asked once gets less noise for the same cost.
+        """
         if not isinstance(loss, GaussianDP) or about_keys(queries) or law not in (None, NoiseLaw.GAUSSIAN):
             raise ParameterError(
                 "a series takes only queries that count over declared columns, Gaussian noise, and a budget in "
@@ -50,13 +57,15 @@ class Journal(Answering):
         return calibrate(norms, GaussianDP(loss.mu * column), k=queries.k)
 
     def allow_others(self) -> None:
-        """Refuse: only statistics are written down, and know how often a row counts."""
+        """Raise PrivacyError: a series can only measure statistics, because only their noise can be shared by periods."""
         raise PrivacyError(
             "a series can measure sums over rows only: ask this question with a Curator outside the series"
         )
 
     def noised(self, plan: Calibration, exact: IntArray) -> IntArray:
-        """Return the noisy answer that was told before, or draw one and write it down.
+        """Return exact integer sums, (k,), with noise.
+
+        The noisy answer on disk if the question was answered before a crash.
 
         Costs the loss of the plan, once.
         """
@@ -83,13 +92,16 @@ class Journal(Answering):
 
 
 class RepeatedNoise(Calibration):
-    """How a vector is noised that is asked again in every period."""
+    """The noise of sums that are asked again in every period of a series; a type that tells them from sums asked once."""
 
     __slots__ = ()
 
 
 def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
-    """Return Gaussian noise on a lattice whose ``first`` steps are one multiple of the vector; see `calibrate`."""
+    """Return Gaussian noise for ``k`` sums scaled by a multiple of ``first``, the first entry of the series' factor.
+
+    Then the weighted sums of later periods are whole numbers too, and noise of one integer lattice can be added to all.
+    """
     l2 = root_up(norms.l2_squared)
     wanted = min(max(LEAST_SIGMA * mu / l2, 1.0), float(FINEST))
     resolution = first * max(1, math.ceil(wanted / first))
@@ -103,6 +115,9 @@ def lattice(norms: Norms, mu: float, k: int, first: int) -> RepeatedNoise:
 
 
 def clipped(sums: IntArray, factor: IntArray, multiplier: int) -> IntArray:
-    """Return sums cut so that no weighted sum of a plan leaves what noise is added to: the same cut in all periods."""
+    """Return sums clipped so that no weighted sum of them overflows what noise can be added to.
+
+    The bound depends on the factor and the scale only, so that all periods are clipped alike.
+    """
     most = noise.LARGEST_VALUE // (multiplier * int(np.abs(factor).sum(axis=1).max()))
     return np.clip(sums, -most, most)

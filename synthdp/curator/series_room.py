@@ -39,14 +39,16 @@ from synthdp.queries.protocol import LinearQueries, Statistic
 from synthdp.schema.schema import Schema
 
 ROWS, PLAN, QUESTION, KEPT, ANSWERS = "rows-", "plan-", "question-", "kept-", "answers-"
+"""Beginnings of the names of private records, each followed by a period: fingerprint of its rows, plan, answered
+questions, exact sums at a plan's start, and answers of a later period."""
 
 
 @final
 class SeriesRoom:
-    """Hold the exact sums of a series of periods; answer only with noise.
+    """Read the private rows of a series of periods, keep exact sums of earlier periods, and answer only with noise.
 
-    All answers together cost no more than the loss of the terms, for neighbouring series, which differ in the rows of one
-    unit in at most as many periods as the terms say.
+    All answers together cost no more than the loss of the terms, for neighbouring series, which differ in the rows of
+    one unit in at most as many periods as the terms say.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ class SeriesRoom:
     def adding(
         self, period: int, table: object, *, taken_back: object = None, earlier: Sequence[object] | None = None
     ) -> Iterator[None]:
-        """Read the rows of a period, and of all earlier ones if they are given; forget them at the end.
+        """Lend the rows of one period (and earlier ones if given) to the ``with`` body; forget them at its end.
 
         Costs the loss of the terms in the first period, booked in the ledger before any row is read, and nothing later.
 
@@ -128,17 +130,17 @@ class SeriesRoom:
 
     @property
     def entry(self) -> int | None:
-        """The number of the series' entry in the ledger."""
+        """The number of the series' entry in the ledger, ``None`` without one."""
         return self._account.entry
 
     @property
     def seed(self) -> int:
-        """A public number for the program that asks about this period: the same each time, so that it asks the same."""
+        """A stored public random seed of this period, so that an interrupted program asks the same questions again."""
         return int(self._state.read(f"{ROWS}{self._period:04}")["seed"])
 
     @property
     def rows(self) -> int:
-        """The number of the period's rows, where neighbours share it.
+        """The exact number of the period's rows, which is public where all neighbours have the same number.
 
         Raises
         ------
@@ -152,10 +154,10 @@ class SeriesRoom:
         return sum(len(block[0]) for block in self._stores[-1].rows.blocks())
 
     def open_plan(self, factor: IntArray, *, last: int, mu: float, weight: int = 1) -> Any:
-        """Return a curator of all rows so far for a program that chooses what is asked from now on.
+        """Return a curator of all rows so far, for a program that chooses which statistics are asked from now on.
 
-        What is linear in the rows and was kept by `keep` is asked again in every period up to ``last``.  What is not linear
-        is asked once, so that it has less noise for the same part of the budget.
+        Sums over rows that `keep` stores are asked again in every period up to ``last``.  Other statistics are asked
+        once, with less noise for the same part of the budget.
 
         Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
 
@@ -191,7 +193,7 @@ class SeriesRoom:
         return Curator(GuardedTable(rows, terms, extra_columns=(), answering=answering), budget=GaussianDP(mu))
 
     def keep(self, measurements: Sequence[Measurements]) -> tuple[int, ...]:
-        """Keep the exact sums of those measurements of this period's plan that are asked again in later periods.
+        """Store the exact sums of the measured statistics that later periods ask again: earlier rows are not read again.
 
         Returns
         -------
@@ -217,10 +219,10 @@ class SeriesRoom:
     def ask(
         self, factor: IntArray, queries: Sequence[Statistic], parts: Sequence[float], *, last: int, mu: float
     ) -> tuple[list[IntArray], list[tuple[int, float]]]:
-        """Ask statistics that are known beforehand from now on, in a plan of their own.
+        """Measure given sums over rows in this period and in all later ones up to ``last``, in a plan of their own.
 
-        Any in the first period; later the questions of the plan before, whose exact sums of all periods so far are kept:
-        earlier rows are not read.
+        In the first period they may be any.  Later they must be the statistics of the plan before, whose exact sums of
+        earlier periods are stored: earlier rows are not read.
 
         Costs at most ``mu`` times the factor's cost, for the neighbours of the terms; what is left is checked first.
 
@@ -273,7 +275,7 @@ class SeriesRoom:
         return [record[f"noisy{i}"] for i in count], lattices
 
     def answers(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Answer the kept statistics of the plan in a later period, with the noise that was drawn for it.
+        """Return noisy answers, (k,) each, to the plan's stored statistics over all rows up to this later period.
 
         Costs nothing more: the plan paid for all its periods.
 
@@ -312,7 +314,10 @@ class SeriesRoom:
         return [record[f"noisy{i}"] for i in range(len(queries))]
 
     def costs(self, *, before: int) -> FloatArray:
-        """Return K, where all plans that began before a period cost a unit with rows in the periods P at most 1_P' K 1_P."""
+        """Return the (periods, periods) matrix K of costs, in mu squared, of all plans begun before a period.
+
+        A unit with rows in the set P of periods costs at most the sum of K over P x P.  The worst P bounds the loss.
+        """
         total = np.zeros((self.terms.periods,) * 2)
         for name in self._state.names(PLAN):
             plan = self._state.read(name)
@@ -321,7 +326,7 @@ class SeriesRoom:
         return total
 
     def start(self) -> None:
-        """Make the private files and book the series in the ledger, if that was not done.
+        """Make the private files and record the series' loss in the ledger, if that was not done.
 
         Costs the loss of the terms, for their neighbours, booked before any row is read.
         """
@@ -330,20 +335,26 @@ class SeriesRoom:
             self._account.charge()
 
     def lattices(self) -> list[tuple[int, float]]:
-        """Return the multiplier and the noise of each statistic that `keep` kept."""
+        """Return, for each statistic that `keep` stored, the integer scale of its answers and its noise's stddev.
+
+        The stddev is in scaled units.  Estimates need both to turn integers into rows with errors.
+        """
         record = self._state.read(f"{KEPT}{self._period:04}")
         return [(int(record[f"multiplier{i}"]), float(record[f"sigma{i}"])) for i in range(int(record["count"]))]
 
     def forget(self) -> None:
-        """Delete all private files: the series is over."""
+        """Delete all private files after the last period, because nothing needs them any more."""
         self._state.forget()
 
     def _open(self) -> None:
-        """Write the terms the first time; later refuse others."""
+        """Write the terms at the first call, refuse other terms later, and load the secret key for hashing units."""
         self._secret = self._account.open()
 
     def _read(self, period: int, tables: tuple[object, object], earlier: Sequence[object] | None) -> None:
-        """Read the rows of a period, and earlier periods' if given; raise DataError unless these are unchanged."""
+        """Read and encode a period's rows, and earlier periods' if given; raise DataError if earlier rows were changed.
+
+        A fingerprint of the rows goes to disk, so that an interrupted period must be added with equal rows.
+        """
         if tables[1] is not None:
             self._check_taken_back(period)
         before = [self._state.read(f"{ROWS}{t:04}") for t in range(period)]
@@ -375,7 +386,7 @@ class SeriesRoom:
         self._stores, self._period = tuple(stores), period
 
     def _check_taken_back(self, period: int) -> None:
-        """Refuse corrections that no bound on a unit's periods pays for."""
+        """Refuse corrections of earlier rows unless units may count in two periods: only then the loss covers both."""
         if self.terms.adjacency.unit is None or self.terms.most_periods < 2:
             raise ParameterError(
                 "corrections need a privacy_unit with max_periods_per_unit of 2 or more, because a row and its "
@@ -387,7 +398,10 @@ class SeriesRoom:
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]
     ) -> tuple[EncodedPeriod, AnyArray]:
-        """Return a period's rows without the rows of units that had some in as many periods before, and its units."""
+        """Return a period's encoded rows and the (n, 2) hashes of its units; exhausted units are left out.
+
+        A unit is exhausted if it had rows in as many earlier periods as the terms allow.
+        """
         adjacency, most, (table, taken_back) = self.terms.adjacency, self.terms.most_periods, tables
         units = None
         if adjacency.unit is not None and most < self.terms.periods:
@@ -398,7 +412,7 @@ class SeriesRoom:
         return found, np.zeros((0, 2), np.uint64) if units is None else units.seen
 
     def _book(self, factor: IntArray, *, start: int, last: int, mu: float, weight: int, chosen: bool) -> None:
-        """Write a plan before anything is asked for it, if what is left pays for it; refuse to change one."""
+        """Write a plan to disk before its first question, if the rest of the budget covers it; refuse to change it later."""
         terms = self.terms
         check_number("mu", mu, above=0)
         factor, weight = np.asarray(factor), whole("weight", weight, least=1)
@@ -430,20 +444,20 @@ class SeriesRoom:
         self._state.write(name, plan)
 
     def _cost(self, plan: dict[str, AnyArray]) -> FloatArray:
-        """Return a plan's (periods,) cost in mu squared."""
+        """Return the (periods, periods) matrix of one plan's costs in mu squared; see `costs`."""
         start, last = int(plan["start"]), int(plan["last"])
         columns = [max(0, t - start) if t <= last else -1 for t in range(self.terms.periods)]
         rows = min(self.terms.most_periods, start + 1)
         return cost_matrix(plan["factor"], columns, first_rows=rows) * float(plan["mu"]) ** 2
 
     def _merged(self, start: int) -> Adjacency:
-        """Return the neighbours of a table of all periods so far: a unit has its rows of several periods there."""
+        """Return the neighbouring relation of the table of all rows so far, in which a unit has rows of several periods."""
         one = self.terms.adjacency
         times = min(self.terms.most_periods, start + 1)
         return one if one.unit is None else Adjacency(one.neighbors, one.unit, one.rows * times)
 
     def _plan(self, period: int) -> dict[str, AnyArray]:
-        """Return the plan that a period belongs to: the last one that was begun by then."""
+        """Return the plan that covers a period, which is the last one begun by then; raise PrivacyError if there is none."""
         for name in reversed(self._state.names(PLAN)):
             plan = self._state.read(name)
             if int(plan["start"]) <= period:
@@ -453,27 +467,30 @@ class SeriesRoom:
         raise PrivacyError("the series has no plan before its first period: add the first period")
 
     def _kept(self, plan: dict[str, AnyArray]) -> dict[str, list[Any]]:
-        """Return what a plan's period keeps of the measurements that later periods ask again."""
+        """Return the stored exact sums, scales, noise and sensitivities of a plan's repeated statistics, each a list."""
         record = self._state.read(f"{KEPT}{int(plan['start']):04}")
         count = range(int(record["count"]))
         return {part: [record[f"{part}{i}"] for i in count] for part in ("sums", "multiplier", "sigma", "moves")}
 
     def _sums_of(self, plan: dict[str, AnyArray], period: int) -> list[IntArray]:
-        """Return all exact sums of a plan's column: of all rows up to its start, or of one later period."""
+        """Return the stored exact sums of one column of a plan's factor: all rows up to its start, or one later period."""
         start = int(plan["start"])
         name = f"{KEPT}{start:04}" if period == start else f"{ANSWERS}{period:04}"
         sums = self._state.read(name, starting="sums")
         return [np.asarray(sums[f"sums{i}"], np.int64) for i in range(len(sums))]
 
     def _exact(self, queries: Sequence[Statistic]) -> list[IntArray]:
-        """Return the exact sums of statistics over this period's rows."""
+        """Return the exact integer sums of statistics over this period's rows, (k,) each."""
         rows = PeriodRows.of(self._stores[-1:], self._schema, self.terms.adjacency)
         return [np.asarray(one, np.int64) for one in rows.exact_each(list(queries))]
 
     def _check_planned(
         self, queries: Sequence[Statistic], kept: dict[str, list[Any]], plan: dict[str, AnyArray]
     ) -> None:
-        """Refuse statistics that are not linear or move by more than those whose noise was planned."""
+        """Raise PrivacyError unless the statistics are sums over rows whose sensitivity is within the plan's.
+
+        The noise on disk was drawn for that sensitivity.
+        """
         if len(queries) != len(kept["sums"]):
             raise PrivacyError("queries must be the queries that the plan of the series was made for")
         first = int(plan["factor"][0, 0])
@@ -488,5 +505,5 @@ class SeriesRoom:
                 )
 
     def _questions(self, period: int) -> list[str]:
-        """Return the names of the records of a period's questions."""
+        """Return the names of the private records of a period's answered questions."""
         return self._state.names(f"{QUESTION}{period:04}-")

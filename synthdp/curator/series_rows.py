@@ -23,17 +23,18 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import source_of
 
 MODULUS = 2**256
-"""Fingerprints of rows are added up modulo it, so that they do not depend on the order of rows or where tables end.
+"""Fingerprints of rows are added modulo it, so that a sum depends neither on the order of rows nor on where tables end.
 Derived: the range of SHA-256."""
 
 
 TAKEN_BACK = "row of an earlier period that is taken back"
-"""The column that tells corrections from new rows while both are bounded together."""
+"""Name of a helper column that marks corrections among new rows, so that both count towards one limit on a unit's rows.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class EncodedPeriod:
-    """The rows of a period that are used, as grid indices.
+    """The encoded rows of one period that count, and its corrections of earlier rows.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class EncodedPeriod:
     mark: int
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Forget the rows, and free their place on disk."""
         for store in (self.rows, self.taken_back):
             if store is not None:
                 store.close()
@@ -58,9 +59,10 @@ class EncodedPeriod:
 
 @dataclass(slots=True, repr=False)
 class PeriodRows(PrivateTable):
-    """Rows of some periods, each bounded by itself, and each counted several times.
+    """A private table of the rows of several periods, where each row may count ``weight`` times.
 
-    Statistics that are linear in the rows count rows that are taken back -1 times; others do not see them.
+    Each period's rows have bounded contributions already.  Sums count taken-back rows -1 times; other statistics ignore
+    them.
 
     Parameters
     ----------
@@ -81,13 +83,16 @@ class PeriodRows(PrivateTable):
     def of(
         cls, periods: Sequence[EncodedPeriod], schema: Schema, adjacency: Adjacency, *, weight: int = 1
     ) -> PeriodRows:
-        """Return the rows of some periods."""
+        """Return a private table of the encoded rows of some periods, with their corrections."""
         back = tuple(one.taken_back for one in periods if one.taken_back is not None)
         stores = tuple(one.rows for one in periods)
         return cls(None, schema, adjacency, stores=stores, taken_back=back, weight=weight)
 
     def exact(self, statistic: Statistic | KeyStatistic) -> Totals:
-        """Return a statistic without noise; see `PrivateTable.exact`."""
+        """Return a statistic's exact sums, (k,), without noise, less the sums of taken-back rows.
+
+        See `PrivateTable.exact`.
+        """
         found = PrivateTable.exact(self, statistic)
         if self.taken_back and isinstance(statistic, LinearQueries):
             back = PeriodRows(None, self.schema, self.adjacency, stores=self.taken_back, weight=self.weight)
@@ -103,7 +108,7 @@ class PeriodRows(PrivateTable):
         self._open = False
 
     def open(self) -> Source:
-        """Say that there are rows, unless the table was closed."""
+        """Return an empty source, because all rows are encoded already; raise an error if the table was closed."""
         if not self._open:
             raise RoomClosedError(
                 "this period was added already, and its rows can no longer be read: add the next period"
@@ -111,18 +116,18 @@ class PeriodRows(PrivateTable):
         return _NO_SOURCE
 
     def rows(self) -> int:
-        """Return the exact number of rows, each as often as it counts.
+        """Return the exact number of rows, times their weight.
 
         It may leave only where the number of rows is public.
         """
         return self.weight * PrivateTable.rows(self)
 
     def _block_sums(self, statistic: Statistic) -> Totals:
-        """Return a statistic's sums over the periods' rows, times how often each row counts."""
+        """Return a statistic's sums over the periods' rows, times the rows' weight."""
         return PrivateTable._block_sums(self, statistic) * self.weight  # noqa: SLF001 - of the class that it extends
 
     def _grid_indices(self) -> SpillBuffer:
-        """Return the rows of all periods in one store; joined once."""
+        """Return the rows of all periods as one buffer of grid indices, joined once."""
         if self._stored is None:
             joined = SpillBuffer()
             for store in self.stores:
@@ -133,21 +138,21 @@ class PeriodRows(PrivateTable):
 
 
 class _Nothing:
-    """A source in name: `PeriodRows` has its rows already."""
+    """An empty source of rows that stands in for the source which `PrivateTable` expects: `PeriodRows` has its rows."""
 
     names: tuple[str, ...] = ()
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:  # noqa: ARG002
-        """Yield nothing: all rows are encoded already."""
+        """Yield no block: all rows are encoded already."""
         yield from ()
 
 
 _NO_SOURCE: Source = _Nothing()
-"""The source of rows that are all kept encoded."""
+"""The stand-in source of `PeriodRows`, whose rows are all encoded."""
 
 
 class Units:
-    """Which units have rows in a period, and which had rows in as many periods as they may.
+    """Decide which units' rows count in a period: those with rows in fewer periods than allowed; record who was seen.
 
     Parameters
     ----------
@@ -166,11 +171,11 @@ class Units:
 
     @property
     def seen(self) -> AnyArray:
-        """(n, 2) digests of the units that were let in."""
+        """Sorted keyed hashes, (n, 2), of the units whose rows count in this period."""
         return np.frombuffer(b"".join(sorted(self._seen)), np.uint64).reshape(-1, 2)
 
     def admitted(self, raw: RawColumn) -> BoolArray:
-        """Return which rows are let in, (n,); a row without a unit is one of its own."""
+        """Return an (n,) mask of the rows that count, and record their units; a row without a unit always counts."""
         digests = Bounding(1).digests(raw)
         distinct, place = np.unique(digests, axis=0, return_inverse=True)
         keyed = [hmac.digest(self._secret, one.tobytes(), "sha256")[:16] for one in distinct]
@@ -181,7 +186,7 @@ class Units:
 
 
 class _Admitted:
-    """A source without the rows of units that had rows in as many periods as they may."""
+    """A source of rows without exhausted units, which had rows in as many earlier periods as allowed."""
 
     def __init__(self, source: Source, units: Units) -> None:
         self._source, self._units = source, units
@@ -192,7 +197,7 @@ class _Admitted:
         return self._source.names
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield the rows that are let in."""
+        """Yield blocks of the rows whose units are not exhausted."""
         wanted = tuple(dict.fromkeys([*extra, self._units.unit]))
         for block in self._source.blocks(columns, extra=wanted):
             kept = self._units.admitted(block[self._units.unit])
@@ -200,19 +205,19 @@ class _Admitted:
 
 
 class _Signed:
-    """New rows and rows that are taken back as one source, with a column that tells which is which."""
+    """New rows and taken-back rows as one source, with the column `TAKEN_BACK`, so that they share a unit's limit."""
 
     def __init__(self, rows: Source, taken_back: Source) -> None:
         self._parts = ((rows, 0), (taken_back, 1))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order, if both have them."""
+        """Names of the columns that both sources have, in order, and `TAKEN_BACK`."""
         (rows, _), (back, _) = self._parts
         return (*(name for name in rows.names if name in back.names), TAKEN_BACK)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows, the new ones first."""
+        """Yield blocks of all rows, the new ones first, with the column `TAKEN_BACK` (0 for new, 1 for taken back)."""
         wanted = {name: column for name, column in columns.items() if name != TAKEN_BACK}
         for source, sign in self._parts:
             for block in source.blocks(wanted, extra=extra):
@@ -221,6 +226,7 @@ class _Signed:
 
 
 def _length(raw: RawColumn) -> int:
+    """Return the number of rows of a raw column."""
     return len(raw.values if isinstance(raw, Numbers) else raw.codes)
 
 
@@ -233,7 +239,7 @@ def encoded(
     secret: bytes,
     taken_back: object = None,
 ) -> EncodedPeriod:
-    """Return the rows of one period as grid indices: no more of a unit than may be used, taken back or new.
+    """Return one period's rows as grid indices, with at most as many rows of a unit, new or taken back, as may count.
 
     Removing one unit changes at most as many rows of the result as the adjacency says.
 
@@ -265,9 +271,9 @@ def encoded(
 
 
 def fingerprint(store: SpillBuffer, secret: bytes) -> int:
-    """Return a keyed fingerprint of rows that adds up over tables and does not depend on their order.
+    """Return an integer fingerprint of rows, the sum of their keyed hashes: fingerprints of tables add up, in any order.
 
-    Whoever does not know the secret can neither tell rows from it nor find others that have it.
+    It detects changed rows later.  Without the secret nobody can learn rows from it or forge rows with it.
     """
     total = 0
     for block in store.blocks():

@@ -22,17 +22,18 @@ from synthdp.errors import DataError, FormatError
 from synthdp.files import sync_folder
 
 WARNING = "PRIVATE: exact sums of private rows. Publish nothing of this folder; it is deleted after the last period.\n"
-"""What the folder says to whoever opens it."""
+"""A warning in the folder of private files to whoever opens it."""
 
 README, LOCK, SUFFIX = "PRIVATE.txt", "lock", ".private"
-"""Names of the warning and of the lock in the folder, and the ending of records' names."""
+"""Names of the warning file and the lock file in the folder, and the suffix of the record files."""
 
 _SEALED, _NONCE, _MAC = b"synthdp sealed 1\n", 16, 32
-"""First bytes of an encrypted record, and bytes of its nonce and of its authentication code.  A convention of the files."""
+"""First bytes that mark an encrypted record, and lengths in bytes of its nonce and of its authentication code.  A
+convention of the files."""
 
 
 class PrivateState:
-    """Records of arrays by name in a folder that only its owner can read.
+    """Named records of arrays on disk, in a folder that only its owner can read; they outlive the process.
 
     It stays on the curator's side.
 
@@ -51,15 +52,15 @@ class PrivateState:
         self._key = None if key is None else hashlib.sha256(b"synthdp series" + key).digest()
 
     def has(self, name: str) -> bool:
-        """Say whether there is a record of a name."""
+        """Return whether a record of this name exists."""
         return self._path(name).is_file()
 
     def names(self, start: str) -> list[str]:
-        """Return the names of all records that begin so, in order."""
+        """Return the sorted names of all records that begin with ``start``, such as the records of all periods."""
         return sorted(path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"{start}*{SUFFIX}"))
 
     def read(self, name: str, *, starting: str = "") -> dict[str, AnyArray]:
-        """Return a record, or its arrays whose names start so.
+        """Return a record as arrays by name; only the arrays whose names begin with ``starting``.
 
         It stays on the curator's side.
 
@@ -84,7 +85,9 @@ class PrivateState:
             ) from None
 
     def write(self, name: str, arrays: Mapping[str, AnyArray]) -> None:
-        """Write a record whole or not at all, and wait until it is on the disk.
+        """Write a record of arrays whole or not at all, and wait until it is on the disk.
+
+        A noisy answer must be on disk before it is told, or a crash would make fresh noise necessary.
 
         Raises
         ------
@@ -124,7 +127,9 @@ class PrivateState:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out while a period is added; where the system has no such locks, nothing does.
+        """Hold a file lock while a period is added, so that two processes cannot.
+
+        Without file locks in the system, do nothing.
 
         Raises
         ------
@@ -146,18 +151,21 @@ class PrivateState:
             os.close(handle)
 
     def _make(self) -> None:
-        """Make the folder, which only its owner may read, with its warning."""
+        """Make the folder, readable by its owner only, with a warning file in it."""
         if not self.folder.is_dir():
             self.folder.mkdir(mode=0o700, parents=True)
             (self.folder / README).write_text(WARNING)
             (self.folder / README).chmod(0o600)
 
     def _path(self, name: str) -> Path:
-        """Return the file of a record."""
+        """Return the path of a record's file."""
         return self.folder / f"{name}{SUFFIX}"
 
     def _closed(self, content: bytes) -> bytes:
-        """Encrypt with a stream of SHAKE-256 and then authenticate with HMAC, keys and nonce apart."""
+        """Return a record's bytes encrypted (XOR with a SHAKE-256 stream) and authenticated (HMAC).
+
+        Unchanged without a key.
+        """
         if self._key is None:
             return content
         nonce = os.urandom(_NONCE)
@@ -165,7 +173,7 @@ class PrivateState:
         return _SEALED + nonce + hmac.digest(self._key, nonce + hidden, "sha256") + hidden
 
     def _opened(self, content: bytes) -> bytes:
-        """Return a record's bytes decrypted; raise FormatError for another key, or changed bytes."""
+        """Return a record's decrypted bytes; raise FormatError if the key is wrong or the bytes were changed."""
         if self._key is None:
             if content.startswith(_SEALED):
                 raise FormatError("the private state of the series is encrypted: give its key")
@@ -181,7 +189,7 @@ class PrivateState:
 
 
 def _xored(content: bytes, key: bytes, nonce: bytes) -> bytes:
-    """Return bytes xored with a stream of the key and the nonce; twice gives the bytes again."""
+    """Return bytes XORed with a SHAKE-256 stream of key and nonce; the same call encrypts and decrypts."""
     stream = hashlib.shake_256(b"stream" + key + nonce).digest(len(content))
     return bytes(np.frombuffer(content, np.uint8) ^ np.frombuffer(stream, np.uint8))
 

@@ -13,7 +13,7 @@ from synthdp.privacy.neighbors import Adjacency
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTerms:
-    """The terms of a series: loss, neighbours and numbers of periods, which hold from the first period on.
+    """The terms of a series of releases, fixed at its first period: whole loss, neighbours, numbers of periods.
 
     Parameters
     ----------
@@ -55,5 +55,5 @@ class SeriesTerms:
 
     @property
     def mu(self) -> float:
-        """The whole cost in Gaussian DP."""
+        """The whole loss as the mu of Gaussian DP, in which the costs of adaptive periods add up as squares."""
         return gaussian_account(self.loss).mu

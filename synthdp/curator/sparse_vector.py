@@ -31,7 +31,7 @@ from synthdp.queries.supports import DENOMINATOR, Support
 
 
 def cell_total(table: PrivateTable, query: Statistic) -> int:
-    """Return a query's exact total in 1024ths of a row.
+    """Return a query's exact total in 1024ths of a row, the unit of thresholds and guesses.
 
     It may only be compared with noise, or noised.
 
@@ -58,7 +58,7 @@ def cell_total(table: PrivateTable, query: Statistic) -> int:
 
 
 class _State(NamedTuple):
-    """What changes from question to question, replaced as a whole: an interrupt cannot come in between."""
+    """The state of a sparse vector session, replaced as a whole after each query, so that an interrupt cannot split it."""
 
     alarms: int
     level: int | None
@@ -69,10 +69,12 @@ class _State(NamedTuple):
 
 @final
 class SparseVector:
-    """A watch over one table; made by `Curator.watch`.
+    """A sparse vector session over one table, made by `Curator.watch`.
 
-    Costs what was charged when it was opened, for the curator's neighbours, however many queries come.
-    Several threads may ask it, as they may the curator.
+    It compares guesses of counts with the rows and answers only the wrong guesses, at most ``max_alarms`` of them.
+
+    Costs what was charged when it was opened, for the curator's neighbours, however many queries come. Several threads
+    may ask it, as they may the curator.
 
     Parameters
     ----------
@@ -112,41 +114,41 @@ class SparseVector:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values make up a record's key."""
+        """Names of the columns whose values make up a record's key, by which queries of keys count rows."""
         return self._columns
 
     @property
     def plan(self) -> AboveThresholdPlan:
-        """The noise that was paid for."""
+        """The noise scales of the session, which its cost was computed for."""
         return self._plan
 
     @property
     def threshold(self) -> int:
-        """How far off a guess may be, in 1024ths of a row, before noise."""
+        """The distance between guess and truth, in 1024ths of a row and before noise, above which a guess gets an answer."""
         return self._threshold
 
     @property
     def alarms(self) -> int:
-        """How many guesses were found to be too far off."""
+        """The number of guesses found wrong so far; each used up one of ``max_alarms`` answers."""
         return self._state.alarms
 
     @property
     def exhausted(self) -> bool:
-        """Whether all answers were given, so that no row is read any more."""
+        """Whether all ``max_alarms`` answers were given, after which no row is read any more."""
         return self.alarms >= self.plan.max_alarms
 
     @property
     def threshold_rows(self) -> float:
-        """How far off a guess may be, in rows, before noise."""
+        """The distance between guess and truth, in rows and before noise, above which a guess gets an answer."""
         return self.threshold / DENOMINATOR
 
     def silence_bound(self, *, beta: float) -> float:
-        """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch."""
+        """Return a bound, in rows, on the errors of all guesses that got no answer; it holds with probability 1 - beta."""
         return self.plan.silence_bound(self.threshold_rows, beta=beta)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Keep other threads from asking the curator for as long as a question takes, what is learned from it included.
+        """Hold the curator's lock for one question and the use of its answer, so that no other thread asks in between.
 
         Raises
         ------
@@ -157,7 +159,7 @@ class SparseVector:
             yield
 
     def ask(self, query: Support | Statistic, *, guess: float) -> AboveThresholdAnswer | None:
-        """Return a noisy total if the guess seems further off than the threshold, else ``None``.
+        """Return the query's noisy total if the guess seems wrong by more than the threshold, else ``None``.
 
         Paid for when the watch was opened.
 
@@ -203,7 +205,7 @@ class SparseVector:
             )
 
     def close(self) -> None:
-        """Answer nothing any more.
+        """End the session: later queries raise PrivacyError.
 
         What was paid for and not used is not given back.
         """
@@ -212,9 +214,10 @@ class SparseVector:
             self._exchange(state, state._replace(ended=state.ended or "closed: ask its release"))
 
     def save(self, path: str | PathLike[str], document: Mapping[str, Any], arrays: bytes) -> None:
-        """End the watch and write it to a private folder, to be continued by `Curator.resume_watch`, once.
+        """End this session and write it to a private folder, from which `Curator.resume_watch` continues it once.
 
-        It ends before the folder can be continued, and goes on only if it is certain that the folder never can be.
+        It ends before the folder can be continued.  It goes on only if writing failed and nobody can ever continue the
+        folder.
 
         **The folder is private**: it holds the noise on the threshold and a fingerprint of the rows.
 
@@ -244,7 +247,7 @@ class SparseVector:
 
     @contextmanager
     def continued(self, saved: SavedSession) -> Iterator[None]:
-        """Answer nothing for as long as others check what belongs to the watch, then take its folder and go on.
+        """Answer nothing while the ``with`` body checks a restored session; then claim its folder and begin to answer.
 
         Paid for when the watch was opened.
 
@@ -268,13 +271,13 @@ class SparseVector:
             yield table
 
     def _exchange(self, before: _State, after: _State) -> None:
-        """Go from one state to the next, unless a signal's handler, or the query itself, asked in between."""
+        """Replace the session's state; raise PrivacyError if another query (of a signal handler) changed it meanwhile."""
         if self._state is not before:
             raise PrivacyError("ask() was called before the previous ask() returned: ask one query at a time")
         self._state = after  # nothing comes in between: neither line calls anything
 
     def _document(self, table: PrivateTable, state: _State) -> dict[str, Any]:
-        """Return everything that a continuation needs, as JSON: private."""
+        """Return the session's state, noise and row fingerprint as JSON, for a continuation: private."""
         answer = self.plan.answer
         return {
             "columns": list(self.columns),
@@ -293,14 +296,14 @@ class SparseVector:
         }
 
     def _total(self, table: PrivateTable, query: Support | Statistic) -> int:
-        """Return a query's exact total."""
+        """Return a query's exact total in 1024ths of a row."""
         if isinstance(query, Support):
             return query.total(table.key_counts(self.columns))
         return cell_total(table, query)
 
 
 class Continued(NamedTuple):
-    """A saved watch that goes on, and what was saved with it.
+    """A restored sparse vector session, with the JSON document and the bytes that were saved with it.
 
     Paid for when the watch was opened.
     """
@@ -312,7 +315,7 @@ class Continued(NamedTuple):
 
 @contextmanager
 def continued(path: str | PathLike[str], *, vault: GuardedTable) -> Iterator[Continued]:
-    """Read a saved watch over the same rows; it goes on when the caller has found nothing to complain of.
+    """Restore a saved session over the same rows, for a ``with`` body that checks it; it answers after the body.
 
     Paid for when the watch was opened.
 
@@ -334,7 +337,7 @@ def continued(path: str | PathLike[str], *, vault: GuardedTable) -> Iterator[Con
 
 
 def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTable) -> SparseVector:
-    """Return the session of a saved document, on this table; raise FormatError if the document is damaged."""
+    """Return the session of a saved document on this table; raise an error if the document, neighbours or rows differ."""
     try:
         columns = tuple(str(name) for name in watch["columns"])
         law = Noise(law=NoiseLaw(watch["law"]), scale=float(watch["scale"]), k=1)
@@ -364,9 +367,9 @@ def _restored(watch: Any, receipt: Any, *, vault: GuardedTable, table: PrivateTa
 
 
 def rows_fingerprint(table: PrivateTable, columns: tuple[str, ...]) -> str:
-    """Return a hash of the record keys and how often they occur: private, for comparison on the curator's side only.
+    """Return a hash of the record keys and their counts, to check that a session is continued on the rows it began with.
 
-    It stays on the curator's side.
+    It is private.  It stays on the curator's side.
     """
     digest = hashlib.blake2b(digest_size=16)
     for key, count in sorted(table.key_counts(columns).items()):

@@ -16,12 +16,12 @@ from synthdp.arrays import AnyArray
 from synthdp.errors import DataError
 
 MEMORY_BYTES = 64 * 2**20
-"""Most bytes of one store in memory; what comes after goes to disk.  A safety limit."""
+"""Most bytes that one buffer holds in memory; later blocks go to disk.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Where an array lies in the file."""
+    """Position, dtype and shape of an array in the buffer's file."""
 
     offset: int
     dtype: np.dtype[np.generic]
@@ -29,10 +29,10 @@ class _Piece:
 
 
 class SpillBuffer:
-    """A list of blocks, each a tuple of arrays.
+    """A list of blocks (tuples of arrays) that is kept in memory up to a limit and beyond it in a temporary file.
 
-    The file is made without a name (or, where the system cannot, deleted when it is closed) and readable by its owner
-    alone, so that nothing is left behind however the process ends.
+    The file has no name (or, where the system cannot, is deleted when it is closed) and is readable by its owner alone.
+    So no private rows are left behind however the process ends.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class SpillBuffer:
 
     @property
     def spilled(self) -> int:
-        """Bytes on disk."""
+        """The number of bytes on disk."""
         return self._end
 
     @property
@@ -63,7 +63,7 @@ class SpillBuffer:
         return not self._blocks
 
     def add(self, arrays: Sequence[AnyArray]) -> None:
-        """Append a block.
+        """Append a block (a tuple of arrays): in memory while the limit allows, else on disk.
 
         Raises
         ------
@@ -78,21 +78,21 @@ class SpillBuffer:
             self._blocks.append(tuple(self._write(array) for array in arrays))
 
     def blocks(self) -> Iterator[tuple[AnyArray, ...]]:
-        """Yield the blocks in order; those on disk are read when they come."""
+        """Yield the blocks in order of addition; arrays on disk are mapped into memory when their turn comes."""
         for block in self._blocks:
             yield tuple(self._read(part) if isinstance(part, _Piece) else part for part in block)
 
     def close(self) -> None:
-        """Forget all blocks and free the disk."""
+        """Drop all blocks and delete the temporary file."""
         self._blocks = []
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _write(self, array: AnyArray) -> _Piece:
-        """Append an array to the file on disk, and return where it lies.
+        """Append an array to the temporary file, column by column, and return where it lies.
 
-        Raise DataError if the disk does not take it.
+        Raise DataError on a full disk.
         """
         try:
             if self._file is None:
@@ -111,7 +111,7 @@ class SpillBuffer:
         return piece
 
     def _read(self, piece: _Piece) -> AnyArray:
-        """Return an array of the file, mapped into memory."""
+        """Return an array of the temporary file, mapped into memory, so that only used parts are read."""
         if self._file is None:
             raise DataError(
                 "the curator was closed while its rows were read: keep the curator open until the release is made"

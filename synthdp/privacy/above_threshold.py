@@ -21,12 +21,12 @@ from synthdp.queries.norms import Norms
 from synthdp.queries.supports import DENOMINATOR
 
 Part: TypeAlias = PureDP | ZCDP | GaussianDP
-"""The currencies in which a part of a watch is paid."""
+"""Kinds of privacy loss that the threshold's noise or the answers' noise of a sparse vector session may be paid in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboveThresholdPlan:
-    """The noise of a watch, fixed before any row is read.
+    """The noise scales of a sparse vector session, fixed before any row is read.
 
     Parameters
     ----------
@@ -48,18 +48,20 @@ class AboveThresholdPlan:
 
     @property
     def answer_stddev(self) -> float:
-        """Standard deviation of a count that comes with an answer above the threshold, in rows."""
+        """The noise standard deviation, in rows, of the noisy count that is returned for a wrong guess."""
         return self.answer.noise.stddev / (self.answer.resolution * DENOMINATOR)
 
     def threshold_for(self, queries: int) -> float:
-        """Return the threshold, in rows, which few perfect guesses pass.
+        """Return a threshold, in rows, that few correct guesses exceed by noise alone.
 
-        b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
+        It is b ln(4k/c): of k queries with a perfect guess, c/4 are found above it on average.
         """
         return self.query_scale * max(1.0, math.log(4 * queries / self.max_alarms)) / DENOMINATOR
 
     def level(self, threshold: float | None, *, queries: int) -> int:
         """Return the threshold in 1024ths of a row: the given one, in rows, or `threshold_for` a number of queries.
+
+        Comparisons use 1024ths because exact noise needs integers.
 
         Raises
         ------
@@ -72,13 +74,16 @@ class AboveThresholdPlan:
         return round((self.threshold_for(queries) if threshold is None else threshold) * DENOMINATOR)
 
     def draw_level(self) -> int:
-        """Return noise for the threshold, in 1024ths of a row: it must stay hidden."""
+        """Draw the threshold's noise, an integer in 1024ths of a row.
+
+        It must stay hidden, or answers would reveal counts.
+        """
         return noise.geometric(scale=self.level_scale)
 
     def is_silent(self, deviation: int, *, threshold: int, level: int) -> bool:
-        """Say whether a guess seems no further off than the threshold, under fresh noise.
+        """Return whether a guess passes the noisy comparison with the threshold, and so gets no answer.
 
-        Costs what was paid for the watch.
+        Costs what was paid for the session.
 
         Parameters
         ----------
@@ -92,7 +97,7 @@ class AboveThresholdPlan:
         return deviation + noise.geometric(scale=self.query_scale) < threshold + level
 
     def item(self, step: str, loss: PrivacyLoss) -> Item:
-        """Return the line of a receipt."""
+        """Return the receipt's line on this session: its noise, its number of answers and its loss."""
         return Item(
             step=step,
             mechanism=f"sparse vector with geometric noise; {self.answer.noise.law}",
@@ -105,10 +110,10 @@ class AboveThresholdPlan:
         )
 
     def silence_bound(self, threshold: float, *, beta: float) -> float:
-        """Return how far any guess was off, in rows, that was met with silence; probability 1 - beta over the watch.
+        """Return a bound, in rows, on the errors of all guesses that got no answer; it holds with probability 1 - beta.
 
-        Query noise is never negative, so silence means |q - guess| < threshold + the level's noise, which exceeds
-        b ln(1/beta) with probability beta.
+        Query noise is never negative, so silence means |q - guess| < threshold + the level's noise, which exceeds b
+        ln(1/beta) with probability beta.
         """
         runs = self.max_alarms if self.redrawn else 1
         return threshold + (self.level_scale * math.log(runs / beta) + 1) / DENOMINATOR
@@ -116,7 +121,7 @@ class AboveThresholdPlan:
 
 @dataclass(frozen=True, slots=True)
 class AboveThresholdAnswer:
-    """The noisy answer that comes when a guess was found to be too far off.
+    """The noisy count that a sparse vector session returns for a guess that was too far off.
 
     Parameters
     ----------
@@ -133,12 +138,12 @@ class AboveThresholdAnswer:
     law: NoiseLaw
 
     def bound(self, *, beta: float) -> float:
-        """Return how far the count is off at most, in rows, with probability 1 - beta."""
+        """Return a bound, in rows, on the noise of the count; it holds with probability 1 - beta."""
         return self.stddev * self.law.distribution.quantile(beta, 1)
 
 
 def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: int = 1) -> AboveThresholdPlan:
-    """Return the least noise for a watch of a given loss.
+    """Return the least noise of a sparse vector session whose whole loss is given.
 
     Pure losses draw the threshold's noise once and pay for all c findings together; zCDP and Gaussian DP draw it anew
     after each and compose.  An (epsilon, delta) takes whichever is less noisy: in the first case the findings are pure
@@ -173,7 +178,7 @@ def plan_watch(loss: PrivacyLoss, *, max_alarms: int, alarm_share: float, rows: 
 
 
 def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresholdPlan:
-    """Return the noise scales of an above-threshold session, from the parts of the budget for alarms and for counts."""
+    """Return the noise scales of a sparse vector session, from the loss for comparisons and the loss for noisy counts."""
     redrawn = not isinstance(alarms, PureDP)
     together = 1 if redrawn else max_alarms
     epsilon = _pure_part(alarms.split(max_alarms)) if redrawn else _pure_part(alarms)
@@ -190,7 +195,7 @@ def _plan(alarms: Part, counts: Part, max_alarms: int, rows: int) -> AboveThresh
 
 
 def _pure_part(loss: Part) -> float:
-    """Return the largest epsilon whose pure guarantee implies the loss."""
+    """Return the largest epsilon for which epsilon-DP implies the given loss: comparisons need a pure epsilon."""
     match loss:
         case PureDP(epsilon):
             return epsilon

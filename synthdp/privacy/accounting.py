@@ -19,7 +19,9 @@ from synthdp.errors import ParameterError
 
 
 def last_holding(holds: Callable[[float], bool], *, inside: float, outside: float, relative: float = 0.0) -> float:
-    """Return the value nearest to ``outside`` where a monotone condition, true at ``inside``, still holds.
+    """Return, by bisection, the value nearest to ``outside`` where a monotone condition, true at ``inside``, still holds.
+
+    Conversions between losses use it, because its answer errs to the safe side.
 
     Parameters
     ----------
@@ -43,18 +45,24 @@ def last_holding(holds: Callable[[float], bool], *, inside: float, outside: floa
 
 
 SMALLEST_PLD_DELTA = 1e-10
-"""Below it the rounding of the fast Fourier transform inside dp-accounting is not small against δ."""
+"""Least delta for privacy loss distributions.  Below it the rounding error of the fast Fourier transform in
+dp-accounting is not small against delta."""
 
 LARGEST_PLD_SIGMA = 2000.0
-"""Up to here the discrete Gaussian is tabulated; above, it is the normal law and its distance to it is charged.
-A safety limit of time."""
+"""Largest sigma, in lattice steps, whose discrete Gaussian is tabulated exactly.  Above it the normal law stands in,
+and its total variation distance is charged.  A safety limit of time."""
 
 _SLACK = 1e-11
-"""Relative; covers the rounding of exp, erfcx and sums in double precision many times over."""
+"""Relative error added to results on the safe side; it covers the rounding of exp, erfcx and sums in double precision.
+"""
 
 _BLUR = 4.0  # variance that a continuous Gaussian gives up to become a discrete one
+"""The v of Lemma 1 in docs/proofs/gaussian-filter.md: integer noise of variance s^2 costs no more than normal noise of
+s^2 - 4."""
 _LARGEST_EPSILON = 700.0  # e^ε stays a float
+"""Largest epsilon that is computed: e^epsilon overflows a float soon above."""
 _TOO_MUCH = 3000.0  # a ρ or μ that costs δ = 1 at every such ε
+"""A rho or mu that is surely too large: the upper end of a bisection."""
 
 
 def zcdp_to_delta(rho: float, epsilon: float) -> float:
@@ -79,14 +87,14 @@ def zcdp_to_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite above 700."""
+    """Return the least ε such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`; infinite if it is above 700."""
     check_number("rho", rho, above=0)
     check_share("delta", delta)
     return _least_epsilon(lambda epsilon: zcdp_to_delta(rho, epsilon) <= delta)
 
 
 def zcdp_from_approx(epsilon: float, delta: float) -> float:
-    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`."""
+    """Return the largest ρ such that ρ-zCDP implies (ε, δ)-DP, by `zcdp_to_delta`: the budget inside a promised (ε, δ)."""
     check_number("epsilon", epsilon, above=0)
     check_share("delta", delta)
     return last_holding(lambda rho: zcdp_to_delta(rho, epsilon) <= delta, inside=1e-300, outside=_TOO_MUCH)
@@ -115,14 +123,14 @@ def _gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
-    """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite above 700."""
+    """Return the least ε such that μ-Gaussian DP implies (ε, δ)-DP; infinite if it is above 700."""
     check_number("mu", mu, above=0)
     check_share("delta", delta)
     return _least_epsilon(lambda epsilon: gdp_to_delta(mu, epsilon) <= delta)
 
 
 def gdp_from_approx(epsilon: float, delta: float) -> float:
-    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP."""
+    """Return the largest μ such that μ-Gaussian DP implies (ε, δ)-DP: the budget inside a promised (ε, δ)."""
     _check_epsilon(epsilon)
     check_share("delta", delta)
     return _gdp_from_approx(epsilon, delta)
@@ -131,7 +139,7 @@ def gdp_from_approx(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=256)  # of what a promise says, which is public; a release asks for the same some twenty times
 def _gdp_from_approx(epsilon: float, delta: float) -> float:
     # At μ = δ it holds: there δ(ε) ≤ δ(0) = 2Φ(μ/2) − 1 < μ/2.
-    """Return the largest μ whose Gaussian DP implies (ε, δ)."""
+    """Return `gdp_from_approx` of checked numbers; results are cached, because programs ask for the same often."""
     return last_holding(lambda mu: _gdp_to_delta(mu, epsilon) <= delta, inside=delta, outside=_TOO_MUCH)
 
 
@@ -179,7 +187,9 @@ def discrete_gaussian_sigma(sensitivity: float, *, mu: float) -> float:
 
 
 def rounded_gaussian_gap(sigma: float) -> float:
-    """Bound the total variation between N_Z(0, σ²) and the rounded normal law of variance σ² − 1/12.
+    """Return a bound on the total variation between N_Z(0, σ²) and the rounded normal law of variance σ² − 1/12.
+
+    `pld_epsilon` adds it to δ where it composes the normal law in place of the discrete one.
 
     Parameters
     ----------
@@ -199,7 +209,7 @@ def rounded_gaussian_gap(sigma: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseEvent:
-    """One kind of noise in a plan that is fixed before data is read; the queries themselves may be adaptive.
+    """One kind of noise in a plan that is fixed before data is read, as input of `pld_epsilon`; queries may be adaptive.
 
     Parameters
     ----------
@@ -236,15 +246,15 @@ class NoiseEvent:
 
     @property
     def tabulated(self) -> bool:
-        """Whether the exact discrete law is composed, rather than the normal law plus its distance."""
+        """Whether the exact discrete law is composed; otherwise the normal law is, and its distance is added to δ."""
         single = self.sensitivity == 1 or self.shifts_of_one
         return self.kind == "laplace" or (single and self.scale <= LARGEST_PLD_SIGMA)
 
 
 def pld_epsilon(events: Sequence[NoiseEvent], delta: float) -> float:
-    """Return ε such that all events together are (ε, δ)-DP, from their privacy loss distributions.
+    """Return the least ε such that all events together are (ε, δ)-DP, by composing privacy loss distributions.
 
-    Infinite if no ε suffices.
+    It is tighter than composition theorems.  Infinite if no ε suffices.
 
     Raises
     ------
@@ -316,7 +326,7 @@ def pld_gaussian_scale(
 
 
 def _composed(events: Sequence[NoiseEvent]) -> Any:
-    """Return the privacy loss distribution of all events together."""
+    """Return the privacy loss distribution (of dp-accounting) of all events together."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     parts: list[Any] = []
@@ -339,12 +349,12 @@ def _composed(events: Sequence[NoiseEvent]) -> Any:
 
 
 def _mills(y: float) -> float:
-    """Return Mills' ratio (1 - Φ(y)) / φ(y), which stays exact for large y."""
+    """Return Mills' ratio (1 - Φ(y)) / φ(y), computed so that large y lose no precision."""
     return math.sqrt(math.pi / 2) * float(erfcx(y / math.sqrt(2)))
 
 
 def _least_epsilon(holds: Callable[[float], bool]) -> float:
-    """Return the least ε for which something holds, infinite if it holds for none up to `_LARGEST_EPSILON`."""
+    """Return the least ε for which the monotone condition ``holds``; infinite if it fails up to `_LARGEST_EPSILON`."""
     if not holds(_LARGEST_EPSILON):
         return math.inf
     return 0.0 if holds(0.0) else last_holding(holds, inside=_LARGEST_EPSILON, outside=0.0)

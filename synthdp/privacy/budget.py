@@ -24,7 +24,7 @@ from synthdp.privacy.loss import (
 
 @dataclass(slots=True)
 class Account:
-    """What was spent of one budget, in the budget's own currency.
+    """One privacy budget and the losses already spent of it, in the kind of loss of the budget.
 
     The total is fixed beforehand, so spends may simply be added, even if later ones depend on earlier answers: by basic
     composition for `PureDP` and `ApproxDP`, by the zCDP filter (Feldman, Zrnic 2021) and the Gaussian filter (Smith,
@@ -59,7 +59,7 @@ class Account:
         return GaussianDP(left**0.5, left_delta if left_delta > ROUNDING * delta else 0.0)
 
     def resolve(self, spend: Spend) -> PrivacyLoss:
-        """Return a spend in the budget's currency; `Remaining` becomes all that is left.
+        """Return a spend as a loss of the budget's kind, such as zCDP; `Remaining` becomes all that is left.
 
         Raises
         ------
@@ -76,10 +76,10 @@ class Account:
         return in_currency(spend, type(self.budget))
 
     def charge(self, spend: PrivacyLoss) -> None:
-        """Take a spend from the budget, or refuse it and take nothing.
+        """Take a loss from the budget, or raise BudgetExceededError and take nothing.
 
-        It is recorded before it is compared with the budget, so that code that runs in between, such as a signal's handler,
-        already sees it.
+        The loss is recorded before it is compared with the budget.  So code that runs in between, such as a signal's
+        handler, already sees it.
 
         Costs ``spend``, booked before any row is read.
 
@@ -100,12 +100,12 @@ class Account:
                 )
 
     def refund(self, spend: PrivacyLoss) -> None:
-        """Undo a charge that the ledger refused; no row was read."""
+        """Undo a charge for which no answer was given, because the ledger refused it or the computation failed."""
         self.spent.remove(components(in_currency(spend, type(self.budget))))
 
 
 def check_loss(name: str, loss: object) -> PrivacyLoss:
-    """Return a privacy loss; refuse anything else.
+    """Return ``loss`` if it is a privacy loss; raise ParameterError that names the parameter otherwise.
 
     Raises
     ------
@@ -118,15 +118,19 @@ def check_loss(name: str, loss: object) -> PrivacyLoss:
 
 
 EARLY_SHARE = 0.1
-"""Share of a promised delta that is set aside for all early ends of a program together; the rest buys Gaussian noise."""
+"""Share of a promised delta for proving smaller losses of programs that stop early; the rest buys Gaussian noise.
+Stopping early needs its own conversion from Gaussian DP to (epsilon, delta)."""
 
 COUNT_SHARE = 0.03
-"""Share of a discovery that the number of rows costs, where it is private: after it, the discovery may be given up."""
+"""Share of a discovery's budget for a noisy number of rows, where it is private.  If the number is too small, the
+discovery stops and the rest is saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyEnds:
-    """Where an account may be given up, fixed before any row is read.
+    """The shares of an account's budget after which it may stop and pay less, fixed before any row is read.
+
+    They are fixed beforehand because a stop that depends on answers needs a proof for each stop.
 
     Parameters
     ----------
@@ -149,7 +153,7 @@ class EarlyEnds:
     def of(
         cls, whole: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float, shares: Sequence[float]
     ) -> EarlyEnds:
-        """Return an account inside a loss that may be given up after some shares of its budget.
+        """Return the budget and stopping shares of an account inside a loss.
 
         Parameters
         ----------
@@ -165,7 +169,7 @@ class EarlyEnds:
         return cls(whole=whole, budget=budget, shares=tuple(shares), delta=aside * components(whole)[1])
 
     def cost(self, spent: float) -> PrivacyLoss:
-        """Return what an account that spent at most a share of its budget, and never spends again, has cost.
+        """Return the loss of an account that stops for good after the share ``spent`` of its budget.
 
         Only epsilon is less than was reserved: all of delta stays spent.
 

@@ -21,18 +21,20 @@ from synthdp.queries.norms import Norms
 from synthdp.queries.protocol import KeyStatistic, Statistic
 
 LEAST_SIGMA = 2**20
-"""Smallest sigma, in whole numbers, under Gaussian DP: from here on rounding to integers costs at most 2e-12 of mu."""
+"""Smallest sigma, in integer steps, of noise under Gaussian DP: above it, discrete noise costs at most 2e-12 of mu more
+than continuous noise."""
 
 THRESHOLDS_SHARE = 0.1
-"""Share of a promised delta that discovery sets aside for the thresholds of levels; the rest buys Gaussian noise."""
+"""Share of a promised delta for the thresholds by which discovery releases labels; the rest buys Gaussian noise."""
 
 FINEST = 2**26
-"""Most that a vector is multiplied by before Gaussian noise, so that sums up to 10^8 fit: noise of 1/64 is fine enough."""
+"""Largest factor by which integers are multiplied before Gaussian noise, to make the noise finer than a row.  Sums up
+to 10^8 then still fit, and a resolution of 1/64 of the noise is fine enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How a vector is noised.
+    """The noise that will be added to a vector of integer sums: law, scale, and the factor for finer noise.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Calibration:
     sensitivity: float
 
     def noised(self, exact: IntArray) -> IntArray:
-        """Return (k,) exact whole numbers, multiplied by ``resolution``, with noise.
+        """Return (k,) exact integer sums, multiplied by ``resolution``, with noise added.
 
         Costs the loss that this was calibrated for.
         """
@@ -63,7 +65,7 @@ class Calibration:
         return noise.linf_knorm(values, scale=self.noise.scale)
 
     def measured(self, queries: Statistic | KeyStatistic, exact: IntArray) -> Measurements:
-        """Return the answers to a statistic with noise, as they leave the curator.
+        """Return noisy answers to a statistic as `Measurements`, with all that is needed to estimate from them.
 
         Costs the loss that this was calibrated for.
         """
@@ -71,7 +73,7 @@ class Calibration:
         return Measurements(queries=queries, values=values, resolution=self.resolution, noise=self.noise)
 
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int = 1) -> Item:
-        """Return the line of a receipt, for a vector of counts of rows in which ``denominator`` stands for 1."""
+        """Return the receipt's line on these answers; ``denominator`` is the integer that stands for one row."""
         stddev = self.noise.stddev / (self.resolution * denominator)
         return Item(
             step=step,
@@ -86,7 +88,7 @@ class Calibration:
 
 
 class SelectionLaw(StrEnum):
-    """By which law the position of a large score is chosen."""
+    """Mechanisms that choose the index of a large score."""
 
     PERMUTE_AND_FLIP = "permute_and_flip"
     EXPONENTIAL = "exponential"
@@ -94,7 +96,7 @@ class SelectionLaw(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """How the position of a large score is chosen.
+    """A mechanism that chooses the index of a large score, with its noise scale.
 
     Parameters
     ----------
@@ -117,14 +119,14 @@ class Selection:
     stddev: float
 
     def chosen(self, scores: IntArray) -> int:
-        """Return the position of a large one of (m,) exact whole-number scores.
+        """Return the index of a large one of (m,) exact integer scores.
 
         Costs the loss that this was planned for.
         """
         return int(self.choose(scores, scale=self.scale))
 
     def item(self, step: str, loss: PrivacyLoss, *, denominator: int) -> Item:
-        """Return the line of a receipt, for scores in which ``denominator`` stands for 1."""
+        """Return the receipt's line on this selection; ``denominator`` is the integer that stands for a score of 1."""
         return Item(
             step=step,
             mechanism=self.mechanism,
@@ -138,7 +140,7 @@ class Selection:
 
 
 def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None = None) -> Calibration:
-    """Return the least noise that makes a vector cost no more than a loss.
+    """Return the least noise for which a vector of integer sums costs at most a given privacy loss.
 
     Pure losses take Laplace noise on the L1 norm or K-norm noise on the maximum norm, whichever is smaller; the others
     take Gaussian noise on the L2 norm, an (epsilon, delta) through Gaussian DP.  Where Laplace noise is insisted on, an
@@ -206,9 +208,9 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
-    """Return the selection of a law, by default with the least noise: permute-and-flip, or under zCDP the exponential one.
+    """Return the selection mechanism with the least noise for a loss: permute-and-flip, or under zCDP the exponential one.
 
-    What is chosen by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
+    A selection by it costs at most ``loss``, for neighbours that move every score by at most ``linf``.
 
     Raises
     ------
@@ -233,7 +235,7 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
 
 
 def _exponential(linf: int, scale: float) -> Selection:
-    """Return a selection by the exponential mechanism, with the stddev of the Gumbel noise that has its law."""
+    """Return the exponential mechanism, with the stddev of the Gumbel noise that it is equivalent to, for the receipt."""
     return Selection(
         choose=noise.exponential_mechanism,
         mechanism="exponential mechanism",
@@ -246,7 +248,7 @@ def _exponential(linf: int, scale: float) -> Selection:
 def account_inside(
     loss: PrivacyLoss, currency: type[PrivacyLoss] | None, *, thresholds: float = 0.0, ends: float = 0.0
 ) -> PrivacyLoss:
-    """Return the budget of an account inside a loss: an (epsilon, delta) becomes one that adds up adaptively.
+    """Return a budget inside a loss that adds up over adaptive spends: an (epsilon, delta) becomes zCDP or Gaussian DP.
 
     Spending the result costs at most ``loss``, adaptively or not.
 
@@ -289,7 +291,11 @@ def gaussian_account(loss: ApproxDP, *, thresholds: float = 0.0, ends: float = 0
 
 
 def _gaussian(l2: float, mu: float, k: int) -> Calibration:
-    """Return Gaussian noise on a lattice that is fine enough for `accounting.gdp_from_discrete_gaussian`."""
+    """Return Gaussian noise for L2 sensitivity ``l2`` and ``k`` sums, multiplied so that sigma is at least 2^20.
+
+    So coarse a lattice relative to sigma makes discrete noise cost hardly more than continuous noise.  The factor is at
+    most `FINEST`.
+    """
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(
             f"a loss of mu = {mu:.3g} needs more noise than can be drawn (a scale above 2**53): spend more budget, or lower "
@@ -301,7 +307,7 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
 
 
 def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
-    """Return the lesser of the noise by the L1 norm, without delta, and by composition of k coordinates."""
+    """Return the smaller of two Laplace noises: for the L1 norm without delta, or for k composed coordinates."""
     each = composition.split(loss.epsilon, k, delta=loss.delta)
     scales = noise.laplace_scale(norms.l1, epsilon=loss.epsilon), noise.laplace_scale(norms.linf, epsilon=each)
     sensitivity = norms.l1 if scales[0] <= scales[1] else norms.linf
@@ -309,20 +315,20 @@ def _composed_laplace(norms: Norms, loss: ApproxDP, *, k: int) -> Calibration:
 
 
 def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibration:
-    """Return the plan of k answers with noise of one scale."""
+    """Return a `Calibration` of k answers with noise of one scale and no multiplication."""
     return Calibration(Noise(law=law, scale=scale, k=k), 1, sensitivity)
 
 
 def _only_gaussian(law: NoiseLaw | None) -> None:
-    """Raise ParameterError for a law of noise other than Gaussian."""
+    """Raise ParameterError for a noise law other than Gaussian, which alone has a cost in zCDP and Gaussian DP."""
     if law not in (None, NoiseLaw.GAUSSIAN):
         raise ParameterError(f"{law} noise cannot be charged to this kind of privacy loss: use a PureDP budget")
 
 
 def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0) -> float:
-    """Return α = Δ(k/ε)ln(k/β), or Δ√(8k ln(1/δ))/ε·ln(k/β) if δ > 0.
+    """Return a bound α on the largest error of k answers with Laplace noise, α = Δ(k/ε)ln(k/β).
 
-    Roth, lecture 5, Theorem 3.
+    For δ > 0 it is Δ√(8k ln(1/δ))/ε·ln(k/β) (Roth, lecture 5, Theorem 3).
 
     Parameters
     ----------
@@ -341,9 +347,9 @@ def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, de
 
 
 def laplace(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0, rule: str = "pld") -> float:
-    """Return the exact α of Laplace noise whose scale is the least that ``rule`` allows (basic if δ = 0).
+    """Return the exact (1 − β)-quantile α of the largest error of k answers with Laplace noise.
 
-    P(max |zᵢ| ≤ α) = (1 − e^(−α/b))^k.
+    The scale b is the least that the composition ``rule`` allows (basic if δ = 0).  P(max |zᵢ| ≤ α) = (1 − e^(−α/b))^k.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     each = epsilon / k if delta == 0 else composition.split(epsilon, k, delta=delta, rule=rule)
@@ -351,9 +357,9 @@ def laplace(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: f
 
 
 def gaussian_bound(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: float) -> float:
-    """Return α = σ√(2 ln(2k/β)) at the classical σ = Δ√k·√(2 ln(1.25/δ))/ε, proved for ε ≤ 1.
+    """Return a bound α on the largest error of k answers with Gaussian noise of the classical σ, proved for ε ≤ 1.
 
-    Dwork, Roth 2014, Theorem A.1, and a union bound.
+    α = σ√(2 ln(2k/β)) with σ = Δ√k·√(2 ln(1.25/δ))/ε (Dwork, Roth 2014, Theorem A.1, and a union bound).
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     if epsilon > 1:
@@ -363,9 +369,9 @@ def gaussian_bound(k: int, *, sensitivity: float, epsilon: float, delta: float, 
 
 
 def gaussian(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: float) -> float:
-    """Return the exact α of Gaussian noise at the least σ: Δ√k/μ with μ = `accounting.gdp_from_approx`.
+    """Return the exact (1 − β)-quantile α of the largest error of k answers with Gaussian noise of the least σ.
 
-    P(max |zᵢ| ≤ α) = (2Φ(α/σ) − 1)^k.
+    σ = Δ√k/μ with μ of `accounting.gdp_from_approx`.  P(max |zᵢ| ≤ α) = (2Φ(α/σ) − 1)^k.
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     sigma = sensitivity * math.sqrt(k) / accounting.gdp_from_approx(epsilon, delta)
@@ -373,9 +379,9 @@ def gaussian(k: int, *, sensitivity: float, epsilon: float, delta: float, beta: 
 
 
 def linf_knorm_bound(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
-    """Return α = (Δ/ε)(k + √(2k ln(1/β)) + ln(1/β)), a tail bound of the gamma law.
+    """Return a bound α on the largest error of k answers of the ℓ∞ K-norm mechanism, by a tail bound of the gamma law.
 
-    Boucheron, Lugosi, Massart 2013, section 2.4.
+    α = (Δ/ε)(k + √(2k ln(1/β)) + ln(1/β)) (Boucheron, Lugosi, Massart 2013, section 2.4).
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     tail = math.log(1 / beta)
@@ -383,16 +389,16 @@ def linf_knorm_bound(k: int, *, sensitivity: float, epsilon: float, beta: float)
 
 
 def linf_knorm(k: int, *, sensitivity: float, epsilon: float, beta: float) -> float:
-    """Return the exact α of the ℓ∞ K-norm mechanism: max |zᵢ| has the gamma law of shape k and scale Δ/ε.
+    """Return the exact (1 − β)-quantile α of the largest error of k answers of the ℓ∞ K-norm mechanism.
 
-    Hardt, Talwar 2010.
+    max |zᵢ| has the gamma law of shape k and scale Δ/ε (Hardt, Talwar 2010).
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     return sensitivity / epsilon * float(gammainccinv(k, beta))
 
 
 def _one_tail(k: int, beta: float) -> float:
-    """Return p with (1 − p)^k = 1 − β."""
+    """Return the tail probability p of one answer with (1 − p)^k = 1 − β, so that all k answers are within the bound."""
     return -math.expm1(math.log1p(-beta) / k)
 
 

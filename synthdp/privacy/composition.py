@@ -17,10 +17,11 @@ from synthdp.privacy import accounting
 from synthdp.privacy.accounting import last_holding
 
 LATTICE_STEPS = 1024
-"""Lattice steps to a sensitivity of 1 in `pld`; the discrete Laplace law is then the continuous one to 1e-6."""
+"""Lattice steps for a sensitivity of 1 in `pld`: so fine that the discrete Laplace law equals the continuous one to
+1e-6."""
 
 _SLACK = 1e-11
-"""Relative rounding error of a bound that is added to it.  A numerical tolerance."""
+"""Relative rounding error, which is added to a bound.  A numerical tolerance."""
 
 
 def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG001 - the rules' common signature
@@ -33,7 +34,7 @@ def basic(epsilon: float, k: int, *, delta: float = 0.0) -> float:  # noqa: ARG0
 
 
 def lecture(epsilon: float, k: int, *, delta: float) -> float:
-    """Return ε√(8k ln(1/δ)), the short form of advanced composition, or infinity where it is not proved.
+    """Return ε√(8k ln(1/δ)), the total ε by the short form of advanced composition, or infinity where it is not proved.
 
     Notes
     -----
@@ -46,10 +47,7 @@ def lecture(epsilon: float, k: int, *, delta: float) -> float:
 
 
 def drv(epsilon: float, k: int, *, delta: float) -> float:
-    """Return ε√(2k ln(1/δ)) + kε(e^ε − 1), for k mechanisms that are each ε-DP.
-
-    Dwork, Rothblum, Vadhan 2010, Theorem III.3.
-    """
+    """Return the total ε of k mechanisms that are each ε-DP, by advanced composition: ε√(2k ln(1/δ)) + kε(e^ε − 1)."""
     _check(epsilon, k)
     return epsilon * math.sqrt(2 * k * _log_inverse(delta)) + k * epsilon * math.expm1(epsilon)
 
@@ -123,7 +121,8 @@ def pld(epsilon: float, k: int, *, delta: float) -> float:
 RULES: MappingProxyType[str, Callable[..., float]] = MappingProxyType(
     {"basic": basic, "lecture": lecture, "drv": drv, "optimal": optimal, "zcdp": zcdp, "rdp": rdp, "pld": pld}
 )
-"""By name.  `rdp` and `pld` are for Laplace noise, the others for any pure mechanism."""
+"""The composition rules by name, each a function of (ε, k, delta=δ) that returns the total ε.  `rdp` and `pld` hold for
+Laplace noise, the others for any pure mechanism."""
 
 
 def split(epsilon: float, k: int, *, delta: float, rule: str = "optimal") -> float:
@@ -166,6 +165,6 @@ def _check(epsilon: float, k: int) -> None:
 
 
 def _log_inverse(delta: float) -> float:
-    """Return ln(1/δ) of a δ between 0 and 1."""
+    """Return ln(1/δ); raise ParameterError unless 0 < δ < 1."""
     check_share("delta", delta)
     return -math.log(delta)

@@ -18,7 +18,7 @@ from synthdp.privacy.receipt import Item
 @file_form("HistogramPlan")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramPlan:
-    """The noise of a stability histogram, fixed before any row is read.
+    """The noise and threshold of a stability histogram, fixed before any row is read.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class HistogramPlan:
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of a count, before the threshold, in rows."""
+        """The noise standard deviation of one count, in rows, before the threshold."""
         return Noise(law=self.law, scale=self.scale, k=1).stddev / self.resolution
 
     def noised(self, counts: Mapping[str, int]) -> dict[str, int]:
@@ -59,7 +59,7 @@ class HistogramPlan:
         return {key: round(count / self.resolution) for key, count in found.items()}
 
     def item(self, step: str, loss: PrivacyLoss, *, answers: int) -> Item:
-        """Return the line of a receipt."""
+        """Return the receipt's line on this histogram: its noise, threshold mechanism and loss."""
         return Item(
             step=step,
             mechanism=f"thresholded {self.law}",
@@ -75,7 +75,7 @@ class HistogramPlan:
 @file_form("KeyCounts")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyCounts:
-    """Noisy counts of the keys that occur often.
+    """Noisy counts of the record keys that occur often enough to be released.
 
     Parameters
     ----------
@@ -95,8 +95,9 @@ class KeyCounts:
 def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     """Return the least noise, and then the least threshold, of a stability histogram of a given loss.
 
-    One row is one key's count, a replaced row two keys' counts; with r rows of a unit, r times as many.  An (epsilon,
-    delta) takes Laplace noise, a Gaussian-DP loss with a delta Gaussian noise.
+    A stability histogram releases the noisy counts above a threshold, so that keys need not be listed beforehand.  One
+    row changes one key's count, a replaced row two; with r rows of a unit, r times as many.  An (epsilon, delta) takes
+    Laplace noise, a Gaussian-DP loss with a delta Gaussian noise.
 
     What is noised by it costs at most ``loss``.
 
@@ -117,7 +118,10 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
 
 
 def _gaussian(loss: GaussianDP, adjacency: Adjacency) -> HistogramPlan:
-    """Plan Gaussian noise; each of two units that are exchanged may have keys of its own, and has half of the delta."""
+    """Return a stability histogram with Gaussian noise.
+
+    Each of two units that are exchanged may have keys that nobody else has, and gets half of the delta.
+    """
     plan = calibrate(adjacency.histogram, GaussianDP(loss.mu), k=2)
     each = loss.delta / 2 if adjacency.rows_are_public else loss.delta
     threshold = noise.gaussian_threshold_for(

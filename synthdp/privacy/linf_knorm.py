@@ -20,14 +20,15 @@ Bits: TypeAlias = Callable[[int], int]
 """``bits(n)`` is uniform on ``range(2**n)`` and independent of every other call."""
 
 SMALLEST_SCALE = Fraction(1, 1024)
-"""Below it (ε above 1024 a unit) there is no privacy to speak of, and the exponents grow without bound."""
+"""Least scale.  Below it (ε above 1024 for sensitivity 1) there is no privacy to speak of, and exponents would grow
+large."""
 
 _WORD = 64
-"""Random bits that are drawn at once."""
+"""Random bits that are drawn at once when a probability is compared with a uniform number."""
 
 
 def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
-    """Draw one vector of the law.
+    """Draw one integer vector z, (dimension,), with P(z) ∝ exp(−max|zᵢ|/scale).
 
     Added to integers it costs ε = Δ∞/scale.
 
@@ -53,7 +54,7 @@ def draw(dimension: int, *, scale: Fraction, bits: Bits) -> list[int]:
 
 
 def stddev(dimension: int, *, scale: float) -> float:
-    """Return the standard deviation of one coordinate, scale·√((R+1)(R+2)/3), the continuous law's.
+    """Return the standard deviation of one coordinate of the K-norm noise: scale·√((R+1)(R+2)/3), as for the continuous law.
 
     Notes
     -----
@@ -64,9 +65,9 @@ def stddev(dimension: int, *, scale: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Envelope:
-    """A staircase above the weights w(k) = (2k+1)^R e^(−k/scale): w(k) ≤ w(mode)·2^(−i) on the i-th step.
+    """A proposal law for rejection sampling: a staircase above the weights w(k) = (2k+1)^R e^(−k/scale) of halfwidths k.
 
-    Steps are ``step`` integers long and run from the mode to both sides.
+    On the i-th step w(k) ≤ w(mode)·2^(−i).  Steps are ``step`` integers long and run from the mode to both sides.
     """
 
     dimension: int
@@ -77,7 +78,7 @@ class _Envelope:
 
 @lru_cache(maxsize=128)
 def _envelope(dimension: int, scale: Fraction) -> _Envelope:
-    """Build the staircase; every inequality it rests on is decided exactly."""
+    """Return the staircase for a dimension and a scale, by exact comparisons only, so that no float error biases a draw."""
     mode = max(0, math.floor(dimension * scale - Fraction(1, 2)))  # not above the real maximiser, up to which w rises
     while _compare(dimension, scale, high=mode + 1, low=mode) > 0:
         mode += 1
@@ -88,19 +89,19 @@ def _envelope(dimension: int, scale: Fraction) -> _Envelope:
 
 
 def _halved(dimension: int, scale: Fraction, *, mode: int, step: int) -> bool:
-    """Tell whether w(mode ± step) ≤ w(mode)/2, where w vanishes below 0."""
+    """Return whether w(mode ± step) ≤ w(mode)/2, as the staircase needs; w is 0 below 0."""
     right = _Chance.of(dimension, scale, at=mode + step, mode=mode, doublings=1)
     left = _Chance.of(dimension, scale, at=mode - step, mode=mode, doublings=1) if step <= mode else None
     return right.compared_with_one() < 0 and (left is None or left.compared_with_one() < 0)
 
 
 def _compare(dimension: int, scale: Fraction, *, high: int, low: int) -> int:
-    """Return the sign of w(high) − w(low)."""
+    """Return the sign of w(high) − w(low), exactly; it finds the mode of the weights."""
     return _Chance.of(dimension, scale, at=high, mode=low, doublings=0).compared_with_one()
 
 
 def _draw_halfwidth(envelope: _Envelope, bits: Bits) -> int:
-    """Draw k with probability proportional to w(k), by rejection from the staircase."""
+    """Draw the halfwidth k of a cube with probability proportional to w(k), by exact rejection from the staircase."""
     while True:
         doublings = 0
         while bits(1):
@@ -116,7 +117,7 @@ def _draw_halfwidth(envelope: _Envelope, bits: Bits) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chance:
-    """The number 2^i·w(k)/w(mode) = (numerator/denominator)·e^(−exponent), held exactly."""
+    """The acceptance probability 2^i·w(k)/w(mode) = (numerator/denominator)·e^(−exponent), held exactly."""
 
     numerator: int
     denominator: int
@@ -124,7 +125,7 @@ class _Chance:
 
     @classmethod
     def of(cls, dimension: int, scale: Fraction, *, at: int, mode: int, doublings: int) -> _Chance:
-        """Return the chance of the value ``at`` relative to the mode, as an exact fraction times an exponential."""
+        """Return the acceptance probability of the halfwidth ``at`` on the step number ``doublings``."""
         return cls(
             numerator=(2 * at + 1) ** dimension << doublings,
             denominator=(2 * mode + 1) ** dimension,
@@ -132,7 +133,7 @@ class _Chance:
         )
 
     def flip(self, bits: Bits) -> bool:
-        """Return True with exactly this probability: compare it with a uniform real, revealed bit by bit."""
+        """Return True with exactly this probability: compare it with a uniform real that is revealed bit by bit."""
         revealed, length = 0, 0
         while True:
             revealed, length = revealed << _WORD | bits(_WORD), length + _WORD
@@ -144,7 +145,7 @@ class _Chance:
                 return False
 
     def compared_with_one(self) -> int:
-        """Return the sign of this number minus 1 where the exponent is not 0: it is irrational then."""
+        """Return the sign of this number minus 1, exactly; the exponent must not be 0, so that the number is irrational."""
         precision = 2 * _WORD
         while True:
             low, high = self._bounds(precision)
@@ -155,7 +156,7 @@ class _Chance:
             precision *= 2
 
     def _bounds(self, precision: int) -> tuple[int, int]:
-        """Return integers around this number times 2^precision."""
+        """Return integers below and above this number times 2^precision."""
         low, high = _exp_bounds(abs(self.exponent), precision)
         if self.exponent > 0:
             scaled = self.numerator << 2 * precision
@@ -164,10 +165,10 @@ class _Chance:
 
 
 def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
-    """Return integers around e^x·2^precision for x ≥ 0, precision ≥ 1: Taylor sums, every term rounded down, and up.
+    """Return integers below and above e^x·2^precision for x ≥ 0, by Taylor sums rounded down and up.
 
-    A term x^j/j! of at most 1/2 has j ≥ 2x, since (j/2)^j/j! ≥ 1/2.  From there terms at least halve, so all that follow
-    sum to at most the last one.
+    A term x^j/j! of at most 1/2 has j ≥ 2x, since (j/2)^j/j! ≥ 1/2.  From there terms at least halve, so all that
+    follow sum to at most the last one.
     """
     above, below = x.numerator, x.denominator
     low = high = term_low = term_high = 1 << precision
@@ -181,7 +182,7 @@ def _exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
 
 
 def _below(bound: int, bits: Bits) -> int:
-    """Return a uniform integer of ``range(bound)``."""
+    """Return a uniform integer of ``range(bound)``, by rejection of random bits."""
     length = (bound - 1).bit_length()
     while (value := bits(length) if length else 0) >= bound:
         pass

@@ -15,15 +15,18 @@ from synthdp.checks import check_number
 from synthdp.errors import ParameterError
 
 ROUNDING = 1e-12
-"""Relative slack when parts are added up to a whole: promises hold up to this rounding of their numbers."""
+"""Relative tolerance when losses are added and compared with a budget: guarantees hold up to this rounding."""
 
 
 LARGE_EPSILON = 5.0
-"""From above here the promise is weak, and whoever chooses it is told so."""
+"""Epsilon above which the guarantee is weak and the user is warned."""
 
 
 def best_odds(epsilon: float, delta: float = 0.0) -> float:
-    """Return the best chance that a 50:50 guess about one unit becomes right: e^epsilon / (1 + e^epsilon), plus delta."""
+    """Return an attacker's largest probability of a right guess whether a unit is in the table, from 50:50 prior odds.
+
+    It is e^epsilon / (1 + e^epsilon) + delta, at most 1; receipts show it because it needs no definition.
+    """
     return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta)
 
 
@@ -58,11 +61,11 @@ class PureDP:
         return f"ε = {self.epsilon:.6g}"
 
     def fraction(self, share: float) -> PureDP:
-        """Return a part of the loss, 0 < share <= 1."""
+        """Return the loss of a share of this budget, 0 < share <= 1; shares that sum to 1 compose to the whole."""
         return PureDP(self.epsilon * _share(share))
 
     def split(self, k: int) -> PureDP:
-        """Return the loss of each of k equal parts."""
+        """Return the loss of each of k equal parts that compose to the whole."""
         return self.fraction(1 / k)
 
 
@@ -97,11 +100,11 @@ class ApproxDP:
         return f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g}"
 
     def fraction(self, share: float) -> ApproxDP:
-        """Return a part of the loss by basic composition, 0 < share <= 1."""
+        """Return the loss of a share of this budget, 0 < share <= 1, by basic composition of epsilon and of delta."""
         return ApproxDP(self.epsilon * _share(share), self.delta * _share(share))
 
     def split(self, k: int) -> ApproxDP:
-        """Return the loss of each of k equal parts by basic composition."""
+        """Return the loss of each of k equal parts that compose to the whole, by basic composition."""
         return self.fraction(1 / k)
 
 
@@ -130,11 +133,11 @@ class ZCDP:
         return f"ρ = {self.rho:.6g}"
 
     def fraction(self, share: float) -> ZCDP:
-        """Return a part of the loss, 0 < share <= 1."""
+        """Return the loss of a share of this budget, 0 < share <= 1; rho adds up under composition."""
         return ZCDP(self.rho * _share(share))
 
     def split(self, k: int) -> ZCDP:
-        """Return the loss of each of k equal parts."""
+        """Return the loss of each of k equal parts that compose to the whole."""
         return self.fraction(1 / k)
 
 
@@ -170,21 +173,22 @@ class GaussianDP:
         return f"μ = {self.mu:.6g}" + (f", δ = {self.delta:.3g}" if self.delta > 0 else "")
 
     def fraction(self, share: float) -> GaussianDP:
-        """Return a part of the loss (of mu^2 and delta), 0 < share <= 1."""
+        """Return the loss of a share of this budget, 0 < share <= 1, as a share of mu^2 and of delta, which add up."""
         return GaussianDP(self.mu * math.sqrt(_share(share)), self.delta * _share(share))
 
     def split(self, k: int) -> GaussianDP:
-        """Return the loss of each of k equal parts."""
+        """Return the loss of each of k equal parts that compose to the whole: mu / sqrt(k)."""
         return self.fraction(1 / k)
 
 
 PrivacyLoss: TypeAlias = PureDP | ApproxDP | ZCDP | GaussianDP
 L = TypeVar("L", PureDP, ApproxDP, ZCDP, GaussianDP)
+"""A type variable for the kinds of privacy loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """All that the curator has left: the default cost of a mechanism."""
+    """A placeholder spend for all that is left of a budget: the default cost of a mechanism."""
 
     def __str__(self) -> str:
         return "all that the curator has left"
@@ -194,13 +198,13 @@ Spend: TypeAlias = PrivacyLoss | Remaining
 
 
 def loss_of(epsilon: float, delta: float = 0.0) -> PureDP | ApproxDP:
-    """Return the loss of a user's epsilon and delta; delta = 0 is pure."""
+    """Return the privacy loss of a user's epsilon and delta: `PureDP` for delta = 0, else `ApproxDP`."""
     approx = ApproxDP(epsilon, delta)
     return approx if approx.delta > 0 else PureDP(approx.epsilon)
 
 
 def components(loss: PrivacyLoss) -> tuple[float, float]:
-    """Return the numbers of a loss that add up under composition; the second is delta or 0."""
+    """Return the two numbers of a loss that add up under composition: epsilon, rho or mu^2, and delta or 0."""
     match loss:
         case PureDP(epsilon):
             return epsilon, 0.0
@@ -212,7 +216,7 @@ def components(loss: PrivacyLoss) -> tuple[float, float]:
 
 
 def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
-    """Return one or more losses of one currency added up.
+    """Return the total of one or more losses of one kind under composition.
 
     Raises
     ------
@@ -236,9 +240,9 @@ def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
 
 
 def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
-    """Return an upper bound on a loss in another currency, where a lossless rule exists.
+    """Return a loss converted to another kind of loss, an upper bound, where a standard lossless rule exists.
 
-    Pure to approximate (delta 0), pure to zCDP (epsilon^2 / 2; Bun, Steinke 2016, Proposition 1.4).
+    The rules are pure to approximate (delta 0), and pure to zCDP (epsilon^2 / 2; Bun, Steinke 2016, Proposition 1.4).
 
     Raises
     ------
@@ -261,7 +265,7 @@ def in_currency(loss: PrivacyLoss, currency: type[PrivacyLoss]) -> PrivacyLoss:
 
 
 def to_document(loss: PrivacyLoss) -> dict[str, Any]:
-    """Return the loss as a JSON document."""
+    """Return the loss as a JSON document, to be saved with a receipt or in a ledger."""
     match loss:
         case PureDP(epsilon):
             return {"kind": "PureDP", "epsilon": epsilon}
@@ -273,7 +277,7 @@ def to_document(loss: PrivacyLoss) -> dict[str, Any]:
 
 
 def from_document(document: dict[str, Any]) -> PrivacyLoss:
-    """Read a loss from its JSON document."""
+    """Return the privacy loss that a JSON document describes; raise ParameterError for an unknown kind."""
     kinds: dict[str, type[PrivacyLoss]] = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GaussianDP)}
     fields = {key: value for key, value in document.items() if key != "kind"}
     try:
@@ -283,10 +287,7 @@ def from_document(document: dict[str, Any]) -> PrivacyLoss:
 
 
 def _share(share: float) -> float:
-    """Return a share as a float of at most 1.
-
-    Raise ParameterError unless it is above 0 and, up to rounding, at most 1.
-    """
+    """Return a share of a budget as a float of at most 1; raise ParameterError unless it is above 0 and at most 1."""
     if not 0 < share <= 1 + ROUNDING:
         raise ParameterError(f"a share ({share!r}) must be above 0 and at most 1")
     return min(float(share), 1.0)

@@ -12,7 +12,7 @@ from synthdp.queries.protocol import Bounded
 
 
 class Neighbors(StrEnum):
-    """How two neighbouring tables differ."""
+    """The kinds of neighbouring relation: one unit is added or removed, or one is replaced."""
 
     ADD_REMOVE = "add_remove"
     REPLACE_ONE = "replace_one"
@@ -20,7 +20,7 @@ class Neighbors(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """Which tables are neighbours: they differ in all rows of one unit, added, removed or replaced.
+    """The neighbouring relation of a guarantee: tables that differ in all rows of one unit, added, removed or replaced.
 
     Parameters
     ----------
@@ -63,45 +63,48 @@ class Adjacency:
 
     @property
     def relation(self) -> str:
-        """How neighbouring tables differ, in words, whatever is used of them."""
+        """The neighbouring relation in words, for receipts and messages, without the limit on rows."""
         who = "one row" if self.unit is None else f"all rows of one value of {self.unit!r}"
         return f"add or remove {who}" if self.neighbors is Neighbors.ADD_REMOVE else f"replace {who}"
 
     def adds_up_with(self, other: Adjacency) -> bool:
-        """Return whether losses for both bound the same tables, so that their sum does.
+        """Return whether losses for two relations may be added, because both bound changes between the same pairs of tables.
 
-        The rows that are used do not matter: both losses are for all rows of a unit.
+        The limit on rows of a unit may differ: both losses are for all rows of a unit.
         """
         return (self.neighbors, self.unit) == (other.neighbors, other.unit)
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether all neighbours have the same number of rows."""
+        """Whether all neighbours have the same number of rows, so that it may be released without noise."""
         return self.neighbors is Neighbors.REPLACE_ONE
 
     def of_one_row(self) -> Adjacency:
-        """Return the neighbours for which one row of each unit is noised, of a table in which a unit may have none.
+        """Return the relation for a query of one row of each unit, in a table where a unit may have no row.
 
-        A unit that is added or removed brings or takes its row.  One that is replaced may do both, or either: so the number
-        of such rows is private, whoever knows that of units.
+        A unit that is added or removed brings or takes its row.  One that is replaced may do both, or either, so the
+        number of such rows is private even if the number of units is public.
         """
         return Adjacency(Neighbors.ADD_REMOVE, self.unit, 2 if self.rows_are_public else 1)
 
     @property
     def histogram(self) -> Norms:
-        """How far counts move between neighbours, where every row is counted in at most one of them."""
+        """The sensitivity norms of a histogram in which every row is counted in at most one bin."""
         one = Norms(1, 1, 1) if self.neighbors is Neighbors.ADD_REMOVE else Norms(2, 2, 1)
         return one.times(self.rows)
 
     def sensitivity(self, queries: Bounded) -> Norms:
-        """Return the most that a statistic moves between neighbours, in whole numbers, at least 1: noise needs a scale."""
+        """Return the L1, squared L2 and maximum norm of a statistic's change between neighbours, in integers of at least 1.
+
+        Noise needs a positive scale even for a statistic that cannot change.
+        """
         bounds = queries.bounds
         one = bounds.one if self.neighbors is Neighbors.ADD_REMOVE else bounds.swap
         return one.times(self.rows).either(Norms(1, 1, 1))
 
 
 def neighbors_named(name: str) -> Neighbors:
-    """Return the relation of a name.
+    """Return the neighbouring relation with this name, as users write it.
 
     Raises
     ------

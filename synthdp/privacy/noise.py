@@ -26,13 +26,13 @@ from synthdp.queries.norms import root_up
 
 
 def noise_versions() -> tuple[tuple[str, str], ...]:
-    """Return name and version of each package that a guarantee rests on."""
+    """Return name and version of each package that a guarantee rests on, for the receipt."""
     return tuple((name, version_of(name)) for name in ("synthdp", "opendp", "dp-accounting", "numpy"))
 
 
 @cache
 def version_of(name: str) -> str:
-    """Return the version of an installed package."""
+    """Return the version of an installed package, or "not installed"; the receipt names it."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -40,22 +40,28 @@ def version_of(name: str) -> str:
 
 
 LARGEST_VALUE = 2**53
-"""Values beyond ±2⁵³ are clipped before noise: 1-Lipschitz in each coordinate, so every sensitivity holds."""
+"""Largest integer that noise is added to; larger ones are clipped.  Clipping never increases a difference of two
+values, so every sensitivity still holds."""
 
 LARGEST_SCALE = 2.0**53
-"""A draw passes int64's range with probability below e⁻¹⁰⁰⁰; OpenDP then saturates: post-processing."""
+"""Largest noise scale: a draw then exceeds int64 with probability below e⁻¹⁰⁰⁰.  OpenDP clips such a draw, which is
+post-processing."""
 
 _FIRST_UNBIASED = (0, 14, 2)
-"""Before it, OpenDP divided large rationals wrongly, and some values came too often (opendp/opendp issue 2638)."""
+"""First version of OpenDP whose sampler is right.  Earlier ones divided large rationals wrongly, and some values came
+too often (opendp/opendp issue 2638)."""
 
 _SQUARES = 2**126
-"""Above every squared distance: OpenDP takes the root as a float, unlike the other distances, of 64 bits."""
+"""Upper limit on squared L2 sensitivities.  OpenDP takes their root as a float; other sensitivities are 64-bit
+integers."""
 
 _SLACK = 1e-10
-"""Relative; covers the rounding of sums and of the normal tail in double precision, down to chances of 1e-300."""
+"""Relative error added to tail probabilities; it covers double-precision rounding of sums and of the normal tail, down
+to chances of 1e-300."""
 
 _RANGES = 2**12
-"""Ranges of numbers of keys that one bound is computed for; up to this many keys each has its own."""
+"""Numbers of keys of one unit that are bounded one by one; larger numbers are bounded by this many ranges, to save
+time."""
 
 _Cost: TypeAlias = Callable[[float], float]
 
@@ -134,9 +140,9 @@ def discrete_gaussian(values: IntArray, *, scale: float) -> IntArray:
 
 
 def geometric(*, scale: float) -> int:
-    """Draw one number z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
+    """Draw one integer z ≥ 0 with P(z) ∝ exp(−z/scale): the one-sided noise of the sparse vector technique.
 
-    Costs what is said by what it is added to (`synthdp.privacy.above_threshold`).
+    Costs what the mechanism that adds it states (`synthdp.privacy.above_threshold`).
 
     Parameters
     ----------
@@ -268,7 +274,10 @@ def gaussian_threshold(counts: Mapping[str, int], *, scale: float, threshold: in
 
 
 def _occurring(counts: Mapping[str, int]) -> tuple[list[str], list[int]]:
-    """Return the keys that occur, in order, and their counts, clipped."""
+    """Return the keys with a non-zero count, sorted, and their counts, clipped to `LARGEST_VALUE`.
+
+    Sorting makes the order say nothing about the rows.
+    """
     keys = sorted(key for key, count in counts.items() if count != 0)
     return keys, [max(-LARGEST_VALUE, min(int(counts[key]), LARGEST_VALUE)) for key in keys]
 
@@ -304,7 +313,7 @@ def linf_knorm(values: IntArray, *, scale: float) -> IntArray:
 
 
 def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
-    """Return the ε of `discrete_laplace`, from OpenDP's own map."""
+    """Return the ε that `discrete_laplace` costs at a scale, computed by OpenDP for its own sampler."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l1_sensitivity, name="l1_sensitivity")
@@ -312,7 +321,7 @@ def laplace_epsilon(l1_sensitivity: int, *, scale: float) -> float:
 
 
 def gaussian_rho(l2_squared: int, *, scale: float) -> float:
-    """Return the zCDP ρ of `discrete_gaussian` for a squared L2 sensitivity, from OpenDP's own map."""
+    """Return the zCDP ρ that `discrete_gaussian` costs for a squared L2 sensitivity, computed by OpenDP."""
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(l2_squared, name="l2_squared", below=_SQUARES)
@@ -321,7 +330,7 @@ def gaussian_rho(l2_squared: int, *, scale: float) -> float:
 
 
 def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the ε of `noisy_max`, from OpenDP's own map.
+    """Return the ε that `noisy_max` costs at a scale, computed by OpenDP.
 
     ``monotonic``: one row more moves all scores the same way (counts under add-or-remove-one).
     """
@@ -330,7 +339,7 @@ def noisy_max_epsilon(linf_sensitivity: int, *, scale: float, monotonic: bool) -
 
 
 def exponential_mechanism_rho(linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return the zCDP ρ of `exponential_mechanism`, from OpenDP's own map."""
+    """Return the zCDP ρ that `exponential_mechanism` costs at a scale, computed by OpenDP."""
     dp = _opendp()
     return _noisy_max_cost(dp.zcdp, linf_sensitivity, scale=scale, monotonic=monotonic)
 
@@ -372,7 +381,9 @@ def laplace_threshold_cost(l0: int, l1: int, linf: int, *, scale: float, thresho
 
 
 def gaussian_threshold_delta(rows: int, *, scale: float, threshold: int, resolution: int = 1) -> float:
-    """Return the most probable that `gaussian_threshold` publishes a key that only one unit has.
+    """Return the largest probability with which `gaussian_threshold` releases a key that only one unit has.
+
+    It is the delta that the threshold costs.
 
     Parameters
     ----------
@@ -530,9 +541,9 @@ def _opendp() -> SimpleNamespace:
 
 
 def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
-    """Return values with the noise of an OpenDP measurement.
+    """Return (k,) integers with the noise of an OpenDP measurement.
 
-    Its cost is computed first, which refuses bad parameters.
+    Its cost is computed first, because that refuses bad parameters.
     """
     _check_vector(values)
     _finite(measurement.map(one))
@@ -541,9 +552,9 @@ def _noised(measurement: Any, values: IntArray, *, one: float) -> IntArray:
 
 
 def _chosen(measurement: Any, scores: IntArray) -> int:
-    """Return the position that an OpenDP selection chooses.
+    """Return the index that an OpenDP selection chooses among (m,) integer scores.
 
-    Its cost is computed first, which refuses bad parameters.
+    Its cost is computed first, because that refuses bad parameters.
     """
     _check_vector(scores)
     if not scores.size:
@@ -554,7 +565,10 @@ def _chosen(measurement: Any, scores: IntArray) -> int:
 
 
 def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, monotonic: bool) -> float:
-    """Return what OpenDP charges for a noisy maximum of scores with this sensitivity."""
+    """Return the loss, by OpenDP's own map, of a noisy maximum of scores with this sensitivity.
+
+    It is an epsilon or a rho, by ``measure``.
+    """
     dp = _opendp()
     _check_scale(scale)
     _check_sensitivity(linf_sensitivity, name="linf_sensitivity")
@@ -563,13 +577,16 @@ def _noisy_max_cost(measure: object, linf_sensitivity: int, *, scale: float, mon
 
 
 def _threshold(scale: float, threshold: int) -> Any:
-    """Return OpenDP's measurement of noisy counts by key above a threshold."""
+    """Return OpenDP's mechanism that releases the keys whose noisy counts reach a threshold."""
     dp = _opendp()
     return dp.make_laplace_threshold(dp.int_map, dp.l01inf, scale=float(scale), threshold=int(threshold))
 
 
 def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:
-    """Walk up from a closed form, which is a few units in the last place too low: OpenDP rounds every cost up."""
+    """Return the smallest float scale whose cost is at most ``target``, walking up from the closed form ``guess``.
+
+    The guess is a few units in the last place too low, because OpenDP rounds every cost up.
+    """
     scale = guess
     while cost(scale) > target:
         scale = math.nextafter(scale, math.inf)
@@ -577,12 +594,12 @@ def _smallest_scale(guess: float, cost: _Cost, *, target: float) -> float:
 
 
 def _saturated(value: int) -> int:
-    """Return a whole number clipped to 64 bits."""
+    """Return an integer clipped to 64 bits: post-processing of a draw that does not fit."""
     return max(-(2**63), min(value, 2**63 - 1))
 
 
 def _finite(cost: float) -> float:
-    """Refuse OpenDP's answer "infinite loss", which it gives instead of an error when the scale is 0."""
+    """Return a loss by OpenDP as a float; raise an error if it is infinite, as OpenDP gives it for a scale of 0."""
     if not math.isfinite(cost):
         raise ParameterError("scale must be large enough for a finite privacy loss")
     return float(cost)

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 PUBLIC = "column names, their order and their types are public; the table has at least one row"
-"""What every receipt takes for public."""
+"""What every guarantee assumes to be public, as the receipt's sentence."""
 
 AT_RISK = ": they may tell of single rows, which no noise protects from that"
-"""What a receipt adds where a declaration came from the private table."""
+"""A warning that the receipt adds where bounds or levels were read from the private table itself."""
 
 ONE_ROW = "each row is a unit of its own: a person with several rows is protected one row at a time"
-"""What a receipt says of the unit where no column names persons."""
+"""The receipt's sentence on the privacy unit where no column names persons."""
 
 
 def assumptions(
     declared: Schema | DatabaseSchema, complete: Schema | DatabaseSchema, adjacency: Adjacency
 ) -> tuple[str, ...]:
-    """Return the sentences on what the privacy promise assumes of units, declarations and rules.
+    """Return the receipt's sentences on what the guarantee assumes about units, declarations and rules.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def assumptions(
 
 
 def _units(adjacency: Adjacency) -> list[str]:
-    """Return the receipt's sentences on what one unit is."""
+    """Return the receipt's sentences on the privacy unit of one table, such as a person."""
     if adjacency.unit is None:
         return [ONE_ROW, *["the number of rows is public"] * adjacency.rows_are_public]
     who = f"a person has one id in column {adjacency.unit!r}, in one spelling; a row without an id is a unit of its own"
@@ -75,7 +75,7 @@ def _units(adjacency: Adjacency) -> list[str]:
 
 
 def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
-    """Return the receipt's sentences on what one person is in several tables."""
+    """Return the receipt's sentences on the privacy unit of several tables: a person by their key."""
     lines = [
         "names, order and types of tables and columns are public",
         f"a person has one {schema.key!r}, in one spelling in all tables; a row without one is a person of its own",
@@ -86,20 +86,23 @@ def _persons(schema: DatabaseSchema, adjacency: Adjacency) -> list[str]:
 
 
 def _related(relation: Relation) -> str:
-    """Return the receipt's sentence on one relation."""
+    """Return the receipt's sentence on one relation between tables, such as its limit on child rows."""
     each = f"each row of {relation.parent!r} has at most {relation.at_most} rows of {relation.child!r} that are used"
     by = "" if relation.order is None else f", ordered by {relation.order!r}" + ", one each" * relation.unique
     return f"{each}{by}: declared, not taken from these tables"
 
 
 def _table(name: str, declared: Schema, complete: Schema) -> list[str]:
-    """Return the receipt's sentences on one table of several."""
+    """Return the receipt's sentences on the declarations of one of several tables."""
     lines = (*_declared(declared), *_open(declared, complete), *_rules(declared))
     return [f"table {name!r}: {line}" for line in lines]
 
 
 def _declared(schema: Schema) -> list[str]:
-    """Return a line for each source of knowledge, and the columns whose bounds or levels are known from it."""
+    """Return the receipt's sentences on the sources of declared bounds and levels, one for each source.
+
+    Bounds that were read from private rows would break the guarantee, so the reader must see where they are from.
+    """
     read = [name for name, column in schema.items() if not column.names_rows]
     known: dict[str | None, list[str]] = {}
     for name in read:
@@ -112,7 +115,7 @@ def _declared(schema: Schema) -> list[str]:
 
 
 def _also_drafted(schema: Schema, read: list[str]) -> list[str]:
-    """Return a line for each list of settings that were read off the rows beside bounds or levels that were not."""
+    """Return the receipt's sentences on other settings that a draft read from the private rows, one for each list."""
     known: dict[str, list[str]] = {}
     for name in read:
         source = str(schema[name].source)
@@ -127,7 +130,7 @@ def _also_drafted(schema: Schema, read: list[str]) -> list[str]:
 
 
 def _known_from(column: Column, names: str) -> str:
-    """Return the receipt's sentence on where the declarations of some columns come from."""
+    """Return the receipt's sentence on the source of some columns' bounds and levels: drafted, discovered or declared."""
     which = f"bounds and levels of {names}"
     if is_drafted(column):
         accepted = "" if "accepted" in str(column.source) else " and accepted"
@@ -139,14 +142,14 @@ def _known_from(column: Column, names: str) -> str:
 
 
 def _missing(schema: Schema) -> list[str]:
-    """Return the receipt's sentence on texts that stand for missing values, in a list; none if there are none."""
+    """Return the receipt's sentence on the texts that mean a missing value in a text file, as a list of at most one."""
     texts = () if schema.csv is None else schema.csv.missing
     said = ", ".join(map(repr, texts))
     return [f"in a file of texts, these stand for a missing value, as was declared: {said}"] if texts else []
 
 
 def _open(declared: Schema, complete: Schema) -> list[str]:
-    """Return the receipt's sentences on columns that the schema left open."""
+    """Return the receipt's sentences on columns whose bounds or levels were not declared."""
     found = [name for name in declared.undeclared if name not in complete.undeclared]
     lines = [f"bounds and levels of {', '.join(found)} were not declared: they were {DISCOVERED}"] if found else []
     if complete.undeclared:
@@ -155,7 +158,7 @@ def _open(declared: Schema, complete: Schema) -> list[str]:
 
 
 def _rules(schema: Schema) -> list[str]:
-    """Return the receipt's sentence on rules between columns, in a list; none if there are none."""
+    """Return the receipt's sentence on declared rules between columns, as a list of at most one."""
     rules = len(schema.constraints)
     which = "a rule between columns was" if rules == 1 else f"{rules} rules between columns were"
     said = "; ".join(rule.in_words() for rule in schema.constraints)
@@ -163,7 +166,7 @@ def _rules(schema: Schema) -> list[str]:
 
 
 def odds_in_words(odds: float) -> str:
-    """Return what an attacker's best odds mean, for either kind of neighbouring tables, in words."""
+    """Return the receipt's sentence on an attacker's best probability of a right guess, for either neighbouring relation."""
     return (
         "if two neighbouring tables seem equally likely beforehand, somebody who has seen the release can tell which is "
         f"the real one with a probability of at most {odds:.1%}"
@@ -171,21 +174,21 @@ def odds_in_words(odds: float) -> str:
 
 
 UNTRACKED = "no ledger was given: other releases of the same data are not counted here"
-"""What a receipt says where no ledger was given."""
+"""The receipt's sentence where no ledger was given, so that other releases of the data are unknown."""
 
 LARGEST_WRITTEN = 1e9
-"""From here on noise is written with an exponent.  A convention."""
+"""Noise standard deviations from here on are written with an exponent.  A convention."""
 
 EXPLAINED = (
     "μ is the parameter of Gaussian DP: to tell whether one unit is in the table is at least as hard as to tell N(0, 1) "
     "from N(μ, 1) by one draw"
 )
-"""What a receipt says of μ."""
+"""The receipt's sentence that explains the parameter of Gaussian DP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One step that read private rows.
+    """One line of a receipt: a step that read private rows, with its noise and its loss.
 
     Parameters
     ----------
@@ -218,7 +221,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CuratorTerms:
-    """What was agreed before any row was read; the same for a curator and all its accounts.
+    """The terms of a curator, fixed before any row was read; all its accounts share them.
 
     Parameters
     ----------
@@ -241,7 +244,7 @@ class CuratorTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The account of one release: every step that read private rows, its cost, its noise, and what the promise assumes.
+    """The receipt of one release: every step that read private rows, its cost and noise, and the guarantee's assumptions.
 
     Parameters
     ----------
@@ -289,18 +292,18 @@ class Receipt:
 
     @property
     def record(self) -> str:
-        """Where the spend is recorded, in words."""
+        """A sentence that says in which ledger the spend is recorded, and under which entries."""
         if self.ledger is None:
             return UNTRACKED
         numbers = "entry " + ", ".join(map(str, self.entries)) if self.entries else "recorded"
         return f"{numbers} in '{self.ledger}' for data set {self.dataset!r}"
 
     def _repr_html_(self) -> str:
-        """Return the receipt for a notebook, folded to its promise."""
+        """Return the receipt as HTML for a notebook, collapsed to its guarantee."""
         return render("receipt.html", total=self.total, adjacency=self.adjacency, text=self)
 
     def groups(self) -> list[tuple[Item, ...]]:
-        """Return the items in order, one kind together: steps whose first words are the same."""
+        """Return the items in groups of one kind (equal first words, mechanism, kind of loss), to print a line for each."""
         found: dict[tuple[str, str, type[PrivacyLoss]], list[Item]] = {}
         for item in self.items:
             kind = item.step.partition(":")[0]
@@ -308,13 +311,13 @@ class Receipt:
         return [tuple(items) for items in found.values()]
 
     def sums(self) -> tuple[PrivacyLoss, ...]:
-        """Return what the items add up to, in each currency that they were paid in; all of it lies within the promise."""
+        """Return the total loss of the items for each kind of loss, such as Gaussian DP; the guarantee covers them all."""
         kinds = dict.fromkeys(type(item.loss) for item in self.items)
         return tuple(combined([item.loss for item in self.items if type(item.loss) is kind]) for kind in kinds)
 
     @property
     def together(self) -> str:
-        """What the items add up to, in words, and how that makes the promise."""
+        """The items' total loss in words, and how it converts to the promised (epsilon, delta)."""
         sums = self.sums()
         said = " and ".join(map(str, sums))
         if len(sums) > 1 or not isinstance(self.total, ApproxDP):
@@ -330,22 +333,25 @@ class Receipt:
 
     @property
     def explained(self) -> tuple[str, ...]:
-        """What the symbols of the items' losses mean, a sentence each."""
+        """Sentences that explain the symbols of the items' losses."""
         return (EXPLAINED,) * any(isinstance(item.loss, GaussianDP) for item in self.items)
 
     def noted(self, *notes: str) -> Receipt:
-        """Return the same receipt with more notes at its end."""
+        """Return a copy of the receipt with more notes at its end, on what a reader should know of the output."""
         return replace(self, notes=(*self.notes, *notes))
 
     @property
     def odds(self) -> float | None:
-        """Best chance to tell which of two neighbouring tables is the real one; see `synthdp.privacy.loss.best_odds`."""
+        """The best probability with which an attacker tells which of two neighbouring tables is real.
+
+        It is ``None`` for losses in zCDP or Gaussian DP alone; see `synthdp.privacy.loss.best_odds`.
+        """
         if not isinstance(self.total, (PureDP, ApproxDP)):
             return None
         return best_odds(self.total.epsilon, self.total.delta if isinstance(self.total, ApproxDP) else 0.0)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the receipt as a JSON document."""
+        """Return the receipt as a JSON document, to be saved with a release."""
         return {
             "total": to_document(self.total),
             "neighbors": self.adjacency.neighbors.value,
@@ -374,7 +380,7 @@ class Receipt:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Receipt:
-        """Read a receipt from its JSON document."""
+        """Return the receipt that a JSON document, saved with a release, describes."""
         adjacency = Adjacency(
             neighbors=Neighbors(document["neighbors"]),
             unit=document["privacy_unit"],
@@ -402,7 +408,7 @@ class Receipt:
 
 
 def _steps(groups: Sequence[tuple[Item, ...]]) -> list[str]:
-    """Return the table of what was spent, a row for each kind of step."""
+    """Return the receipt's table of spends as lines of text, a row for each kind of step."""
     heads = ("spent on", "answers", "noise (± 1 stddev)", "loss")
     rows = [
         (step_of(items), f"{sum(item.answers for item in items):,}", noise_of(items), loss_of(items))
@@ -412,7 +418,7 @@ def _steps(groups: Sequence[tuple[Item, ...]]) -> list[str]:
 
 
 def _laws(groups: Sequence[tuple[Item, ...]]) -> str:
-    """Return the laws of the noise: the most frequent one, and the steps that have another."""
+    """Return the noise laws in words: the most frequent one, and the steps with another."""
     by_law: dict[str, list[str]] = {}
     for items in groups:
         by_law.setdefault(items[0].mechanism, []).append(f"'{step_of(items)}'")
@@ -422,18 +428,18 @@ def _laws(groups: Sequence[tuple[Item, ...]]) -> str:
 
 
 def loss_of(items: Sequence[Item]) -> str:
-    """Return what some items cost together, in words."""
+    """Return the total loss of some items in words."""
     return str(combined([item.loss for item in items]))
 
 
 def step_of(items: Sequence[Item]) -> str:
-    """Return what some items of one kind were for; of several, in how many steps."""
+    """Return what items of one kind were for, in words; of several, with their number."""
     kind = items[0].step.partition(":")[0]
     return items[0].step if len(items) == 1 else f"{kind}, in {len(items)} steps"
 
 
 def noise_of(items: Sequence[Item]) -> str:
-    """Return the noise on an answer of some items of one kind, in words: "± 31 to 420 rows"."""
+    """Return the noise of items of one kind in words, such as "± 31 to 420 rows" (standard deviations)."""
     noise = [item.noise for item in items if item.noise is not None]
     if len(noise) < len(items):  # of an earlier version, which knew no unit
         return f"stddev {min(item.stddev for item in items):.4g} or more"

@@ -12,18 +12,19 @@ from synthdp.arrays import IntArray
 from synthdp.privacy import noise
 
 DRAWS = 40_000
-"""Draws of each check.  A safety limit of time."""
+"""Draws of each check, which limit its time."""
 
 FALSE_ALARM = 1e-9
-"""How often exact noise fails a check."""
+"""Probability that correct noise fails a check."""
 
 FEWEST = 10
-"""Values that are expected less often than this are counted together, above and below."""
+"""Least expected number of draws of a histogram bin; rarer values are pooled in the end bins, as a chi-square test
+needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of one check.
+    """The outcome of one check of the noise.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Check:
 
 
 def noise_selftest() -> list[Check]:
-    """Draw from every additive law and compare how often each value came with its probability.
+    """Draw from every noise law of this installation and test each histogram against the exact probabilities.
 
     A sampler may have the right mean and variance and be wrong value by value: OpenDP 0.14.0 drew a third of the
     residues modulo a whole scale 13 % too often.  Hence small whole scales, a fraction, and the whole histogram.
@@ -51,7 +52,7 @@ def noise_selftest() -> list[Check]:
 
 
 def _check(name: str, drawn: IntArray, scale: float, power: int) -> Check:
-    """Compare a histogram with the law P(z) ∝ exp(-|z / scale|^power / power) by Pearson's chi-square."""
+    """Return the chi-square test of a histogram of draws against the law P(z) ∝ exp(-|z / scale|^power / power)."""
     reach = math.ceil(60 * scale)
     z = np.arange(-reach, reach + 1)
     expected = np.exp(-(np.abs(z / scale) ** power) / power)

@@ -21,29 +21,34 @@ from scipy.optimize import minimize
 from synthdp.arrays import FloatArray, IntArray, frozen
 
 UNIT = 2**10
-"""Entries are whole multiples of 1 / UNIT: finer ones lower no variance by a thousandth, coarser ones would."""
+"""Denominator of a factor's entries, which are multiples of 1 / UNIT.  Finer entries lower no variance by a thousandth,
+coarser ones raise it."""
 
 MOST_PATTERNS = 200_000
-"""Sets of periods that are looked at one by one; of more a bound is taken."""
+"""Largest number of sets of periods whose costs are computed one by one; beyond it a bound is used, to save time."""
 
 FITTED_PATTERNS = 1_000
-"""Sets of periods up to which the factor is fitted to them."""
+"""Largest number of sets of periods for which a factor is optimised numerically; beyond it a standard factor is used.
+"""
 
 SHARPNESS = (4, 16, 64, 200)
-"""Orders of the norms that stand for the largest variance and the largest cost, one fit after the other."""
+"""Orders p of the p-norms that smoothly approximate a maximum, in successive fits of a factor."""
 
 STEPS, MEMORY = 1500, 30
-"""Most steps of each fit, and how many of them L-BFGS remembers."""
+"""Most L-BFGS steps of each fit, and the number of past steps it remembers."""
 
 
 def prefix_sums(periods: int) -> FloatArray:
-    """Return the matrix that makes prefix sums of the sums of periods."""
+    """Return the (periods, periods) lower triangular matrix of ones, which turns per-period sums into running totals."""
     return np.tril(np.ones((periods, periods)))
 
 
 @lru_cache(maxsize=64)
 def optimal_factor(periods: int, at_most: int = 1, first: float = 1.0, merged: int = 1) -> IntArray:
-    """Return the whole-number factor with the least of the largest variances of prefix sums, for one cost of a unit.
+    """Return the integer matrix by which a series' answers combine periods, for running totals of least maximal variance.
+
+    This is a matrix mechanism: totals are decoded from noisy products.  Variances are compared at one privacy cost of a
+    unit.
 
     Parameters
     ----------
@@ -75,7 +80,7 @@ def optimal_factor(periods: int, at_most: int = 1, first: float = 1.0, merged: i
 
 
 def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) -> FloatArray:
-    """Return what the answers of all periods cost a unit, in multiples of what the first answer was charged.
+    """Return the (T, T) privacy cost matrix of one plan's answers in all periods, relative to its first answer's cost.
 
     Parameters
     ----------
@@ -97,11 +102,11 @@ def cost_matrix(factor: IntArray, columns: Sequence[int], *, first_rows: int) ->
 
 
 def worst_cost(costs: FloatArray, at_most: int) -> float:
-    """Return the largest 1_P' K 1_P over all sets P of a limited number of periods, or a bound on it.
+    """Return the largest cost of one unit over all sets of at most ``at_most`` periods, or an upper bound on it.
 
-    The entries of K are at least 0, so that larger sets cost more.  Up to `MOST_PATTERNS` sets are looked at one by one.
-    Of more, the cost of P is the sum over s in P of what row s has in P, which is at most its diagonal and its largest other
-    entries; the largest such sums bound it.
+    The cost of the set P is the sum of K over P x P.  The entries of K are at least 0, so that larger sets cost more.
+    Up to `MOST_PATTERNS` sets are tried one by one.  Beyond, the cost is bounded by the largest sums of a row's
+    diagonal and its largest other entries.
     """
     periods = len(costs)
     size = min(at_most, periods)
@@ -114,13 +119,16 @@ def worst_cost(costs: FloatArray, at_most: int) -> float:
 
 
 def prefix_covariance(factor: IntArray) -> FloatArray:
-    """Return the covariance of all prefix sums, in multiples of the squared noise of one answer."""
+    """Return the (periods, periods) covariance of all running totals, in multiples of the noise variance of one answer."""
     decoder = prefix_sums(len(factor)) @ np.linalg.inv(factor.astype(np.float64))
     return np.asarray(decoder @ decoder.T, np.float64)
 
 
 def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
-    """Return how many periods of each column a unit's rows lie in, for every way to have as many as it may."""
+    """Return all maximal sets of periods that a unit may have rows in, (sets, columns), as weights of a factor's columns.
+
+    Each row is one set; the first column stands for ``merged`` periods, so its weight is a fraction.
+    """
     if at_most == 1:
         return np.eye(periods)
     found = []
@@ -137,7 +145,7 @@ def _patterns(periods: int, at_most: int, merged: int) -> FloatArray:
 
 
 def _square_root(periods: int, first: float) -> FloatArray:
-    """Return the root of the matrix of prefix sums, with columns of one norm: the start of the fit."""
+    """Return a start of the fit: the matrix square root of the running totals, with columns scaled to equal norm."""
     entries = [math.comb(2 * k, k) / 4**k for k in range(periods)]
     root = np.array([[entries[t - s] if t >= s else 0.0 for s in range(periods)] for t in range(periods)])
     norms = np.sqrt((root**2).sum(axis=0))
@@ -147,7 +155,7 @@ def _square_root(periods: int, first: float) -> FloatArray:
 
 
 def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> float:
-    """Return the largest variance of a prefix sum times the largest cost of a pattern."""
+    """Return a factor's loss: the largest variance of a running total times the largest cost of a set of periods."""
     gram = np.abs(factor.T @ factor)
     if not patterns.any():  # too many: those of one period, and a bound
         costs = np.asarray([worst_cost(gram, len(gram))])
@@ -158,7 +166,10 @@ def _badness(factor: FloatArray, patterns: FloatArray, limits: FloatArray) -> fl
 
 
 def _fitted(start: FloatArray, patterns: FloatArray) -> FloatArray:
-    """Return the factor that minimises the largest variance times the largest cost, by L-BFGS on norms of rising order."""
+    """Return the factor with the least product of maximal variance and maximal cost, by L-BFGS from ``start``.
+
+    Maxima are approximated by p-norms of rising order.
+    """
     periods = len(start)
     inside = np.tril_indices(periods)
     prefixes = prefix_sums(periods)
@@ -189,7 +200,7 @@ def _fitted(start: FloatArray, patterns: FloatArray) -> FloatArray:
 
 
 def _soft_largest(values: FloatArray, order: int) -> tuple[float, FloatArray]:
-    """Return the logarithm of a norm of some positive numbers, and its slope."""
+    """Return the logarithm of the p-norm (p = ``order``) of positive numbers, and its gradient: a smooth maximum."""
     largest = float(values.max())
     powers = (values / largest) ** order
     total = float(powers.sum())
@@ -197,7 +208,7 @@ def _soft_largest(values: FloatArray, order: int) -> tuple[float, FloatArray]:
 
 
 def largest_first(spent: FloatArray, costs: FloatArray, at_most: int, *, mu: float) -> float:
-    """Return what the first answers of a plan may cost, as a mu, beside what earlier plans cost.
+    """Return the largest mu for a plan's first answers that keeps all plans together within the budget ``mu``.
 
     Parameters
     ----------

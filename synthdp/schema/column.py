@@ -21,21 +21,23 @@ Level: TypeAlias = str | int | float | bool
 Quantity: TypeAlias = Literal["number", "moment", "length", "clock", "label", "truth", "name"]
 
 DRAFTED = "drafted from the table"
-"""How the source of a column begins whose bounds or levels were read off the rows; who accepts it may add a name."""
+"""The beginning of a column's source if its bounds or levels were read from the private rows; a reviewer may add a
+name."""
 
 ALSO_DRAFTED = f"; {DRAFTED}: "
-"""What stands in a source before the names of settings that were read off the rows although bounds or levels were not."""
+"""Text in a column's source, before the names of settings that were read from private rows although bounds or levels
+were not."""
 
 DISCOVERED = "discovered under noise"
-"""The source of a column whose bounds or levels a release found and paid for."""
+"""A column's source if a release found its bounds or levels under noise, and paid for them."""
 
 LONGEST_SOURCE = 200
-"""Most characters of what a column says of where its declaration comes from.  A safety limit."""
+"""Most characters of a column's source, which says where its declaration is known from.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The values are a list of levels.
+    """The possible values of a column that has a list of categories.
 
     Parameters
     ----------
@@ -51,7 +53,9 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The values are evenly spaced: ``offset + k * size`` for ``first <= k <= last``, over ``denominator``.
+    """The possible values of a column of evenly spaced values ``offset + k * size``, ``first <= k <= last``.
+
+    If ``denominator`` is given, all values are divided by it.
 
     Parameters
     ----------
@@ -79,14 +83,14 @@ class Steps:
     clock: tuple[int, ...] = ()
 
     def value(self, step: Any) -> Any:
-        """Return the value of a number of steps, or of an array of them."""
+        """Return the value of step number k, or of an array of step numbers."""
         whole = self.offset + step * self.size
         return whole if self.denominator is None else whole / self.denominator
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values are the real numbers of an interval.
+    """The possible values of a column that holds any real number of an interval.
 
     Parameters
     ----------
@@ -103,7 +107,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The values mean nothing: they are never read, and every released row has a new one.
+    """The possible values of an identifier: they are never read, and every released row gets a new one.
 
     Parameters
     ----------
@@ -154,46 +158,46 @@ class Column(ABC):
     @property
     @abstractmethod
     def is_complete(self) -> bool:
-        """Whether all bounds or levels are declared."""
+        """Whether the bounds or levels are declared; if not, they must be discovered under noise."""
 
     @abstractmethod
     def support(self) -> Support:
-        """Return the values of a complete column."""
+        """Return the possible values of a complete column, from which its grid of values is made."""
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise SchemaError if the settings contradict each other; ``where`` ends its sentence."""
+        """Raise SchemaError if the settings contradict each other; ``where`` ("column 'age'") begins the message."""
 
     @abstractmethod
     def example(self) -> Self:
-        """Return a complete column of the same settings: itself, if it is complete."""
+        """Return this column with all bounds or levels filled in arbitrarily, where only the kind of values matters."""
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what the column holds in a few words, for receipts and lists of columns."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
-        """Return for each step of a declared hierarchy, the coarsest first, the grid index of each group's first level."""
+        """Return the grid index of each group's first level, for each step of a declared hierarchy, the coarsest first."""
         return ()
 
     def class_ends(self) -> tuple[float, ...]:
-        """Return the ends of the classes that values are always counted in, increasing; none for equal bins."""
+        """Return the increasing ends of fixed bins in which values are always counted; nothing for bins of free choice."""
         return ()
 
     def class_values(self) -> tuple[float, ...]:
-        """Return the one number that stands for all values of each class, or nothing if each stands for itself."""
+        """Return the one number that stands for all values of each fixed bin, or nothing if values stand for themselves."""
         return ()
 
     def class_errors(self) -> tuple[float, ...]:
-        """Return the standard error of each of `class_values`."""
+        """Return the standard error of each number in `class_values`, which is a noisy mean."""
         return ()
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value, written as JSON has it, is one that a rule may name."""
+        """Return whether a value, as JSON writes it, is one that a rule may name for this column."""
         return self.measured and isinstance(value, (int, float)) and not isinstance(value, bool)
 
     def number_of(self, value: Any) -> int | float:
-        """Return a value that a person names as the number that stands for it.
+        """Return the number by which the package stores a value that a user names, such as microseconds for a date.
 
         Raises
         ------
@@ -203,42 +207,42 @@ class Column(ABC):
         return number(value)
 
     def with_bounds(self, lower: float, upper: float) -> Column:
-        """Return the column with bounds at or around two numbers, if they are open."""
+        """Return the column with bounds at or just outside two numbers; discovery completes open columns with it."""
         raise SchemaError(f"a column of type {type(self).__name__} has no bounds: leave {lower} and {upper} out")
 
     def as_object(self, value: Any) -> object:
-        """Return the number that stands for a value as Python's own object, as a column of objects has it."""
+        """Return a stored number as the Python object that a column of objects holds, such as a datetime."""
         return value
 
     def estimate(self, value: float) -> object:
-        """Return a number that need not stand for a value, such as a mean, in the terms of the column."""
+        """Return a number that need not be a possible value, such as a mean, in the units that users see."""
         return float(value)
 
     @property
     def stored_as(self) -> str:
-        """What suits the values in a table: real, whole, decimal, day, moment, length or clock."""
+        """The data type for the values in an output table: real, whole, decimal, day, moment, length or clock."""
         return "whole" if self.whole else "real"
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return which spacings values may turn out to have where none is declared, the widest first."""
+        """Return the spacings that values may turn out to have where none is declared, the widest first, for discovery."""
         return ()
 
     def with_spacing(self, spacing: Fraction) -> Column:
-        """Return the column with one of `spacings` declared."""
+        """Return the column with one of `spacings` declared, after discovery has found it."""
         raise SchemaError(f"a column of type {type(self).__name__} has no spacing: leave {spacing} out")
 
     def shown(self, value: Any) -> object:
-        """Return the number that stands for a value as users know the value."""
+        """Return the value of a stored number as users know it, for messages and reports."""
         return int(value) if self.whole else float(value)
 
     @property
     def cells(self) -> CellFormat | None:
-        """How cells are written; ``None`` if as a table without types writes such values."""
+        """The text format of the column's cells in files; ``None`` for the usual one."""
         return None
 
     @property
     def labelled(self) -> bool:
-        """Whether values are levels rather than numbers or times."""
+        """Whether values are categories (truth values included) rather than numbers or times."""
         return self.quantity in ("label", "truth")
 
     @property
@@ -248,23 +252,23 @@ class Column(ABC):
 
     @property
     def temporal(self) -> bool:
-        """Whether values are times, and microseconds stand for them."""
+        """Whether values are times, which are stored as microseconds."""
         return self.quantity in ("moment", "length", "clock")
 
     @property
     def measured(self) -> bool:
-        """Whether values are numbers or times between two bounds."""
+        """Whether values are numbers or times between two bounds, so that they can be compared and averaged."""
         return self.quantity == "number" or self.temporal
 
     @property
     def names_rows(self) -> bool:
-        """Whether values name rows or persons, and are not read."""
+        """Whether values identify rows or persons; such a column is never read."""
         return self.quantity == "name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known(Column):
-    """What every column says beside what it may hold.
+    """The setting that all column types share: where the declaration is known from.
 
     Parameters
     ----------
@@ -281,35 +285,35 @@ class Known(Column):
 
 
 COLUMN_TYPES: dict[str, type[Column]] = {}
-"""The column types by the names that schema files have for them."""
+"""All column types by the names that schema files use, such as "integer"."""
 
 ColumnT = TypeVar("ColumnT", bound=type[Column])
 
 
 def register(kind: ColumnT) -> ColumnT:
-    """Make a class a column type, known in schema files by its name in lower case; used as a decorator."""
+    """Make a class a column type, known in schema files by its lower-case name; a class decorator."""
     COLUMN_TYPES[kind.__name__.lower()] = kind
     return kind
 
 
 def is_complete(column: Column) -> bool:
-    """Say whether the column's bounds or levels are all declared."""
+    """Return whether the column's bounds or levels are declared; if not, they must be discovered under noise."""
     return column.is_complete
 
 
 def is_drafted(column: Column) -> bool:
-    """Say whether the column's bounds or levels were read off the rows and merely accepted."""
+    """Return whether the column's bounds or levels were read from the private rows; the receipt then warns."""
     return column.source is not None and column.source.strip().casefold().startswith(DRAFTED)
 
 
 def with_drafted(source: str, settings: Iterable[str]) -> str:
-    """Return a source of bounds or levels that also names the settings which were read off the rows and accepted."""
+    """Return a column's source, with the names of other settings that were read from the private rows and accepted."""
     named = ", ".join(settings)
     return f"{source}{ALSO_DRAFTED}{named}" if named else source
 
 
 def check_column(name: str, column: object) -> None:
-    """Check one declared column.
+    """Raise SchemaError, which names the column, unless a declared column is of a column type and consistent.
 
     Raises
     ------
@@ -329,7 +333,7 @@ def check_column(name: str, column: object) -> None:
 
 
 def number(value: Any) -> int | float:
-    """Return a number as Python's own; TypeError if it is none."""
+    """Return a number (also a NumPy scalar) as a Python number; raise TypeError for anything else, booleans included."""
     plain = value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
         raise TypeError(type(value).__name__)
@@ -337,7 +341,7 @@ def number(value: Any) -> int | float:
 
 
 def _is_short_text(text: object) -> bool:
-    """Say whether something is a printable text of 1 to `LONGEST_SOURCE` characters.
+    """Return whether a column's source is a printable text of 1 to `LONGEST_SOURCE` characters.
 
     What a draft appended does not count.
     """
@@ -350,7 +354,7 @@ def _is_short_text(text: object) -> bool:
 
 
 def values_as_tuple(name: str, values: object) -> tuple[Any, ...]:
-    """Return a list of values as a tuple of Python's own; SchemaError if it is not a list."""
+    """Return a user's list of values as a tuple of Python values; raise SchemaError if it is not a list."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise SchemaError(f"{name} must be a list of values, not {type(values).__name__}")
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -22,32 +22,32 @@ from synthdp.schema.column import Column, Steps, is_complete
 __all__ = ["RULE_KINDS", "CalendarDate", "Combinations", "Constraint", "Forbidden", "Iff", "Implies", "LessEqual"]
 
 SHORTER_MONTHS = (4, 6, 9, 11)
-"""Months of 30 days."""
+"""Numbers of the months with 30 days; with February, these decide which days a date rule excludes."""
 
 
 class Constraint(ABC):
-    """One rule that every released row obeys: a frozen dataclass whose fields are what a schema file says of it."""
+    """One rule between columns that every released row obeys, such as "born is at most died"."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     kind: ClassVar[str]
-    """What the rule is called in a schema file."""
+    """The rule's name in a schema file."""
 
     since: ClassVar[int] = 3
-    """The first version of schema files that has it."""
+    """The first version of schema files that can hold the rule."""
 
     def means(self) -> Sequence[Constraint]:
-        """Return rules of simpler kinds that together say the same.
+        """Return equivalent rules of simpler kinds, so that only few kinds need an implementation.
 
-        `LessEqual`, `Forbidden`, `Implies`, `Combinations` and `CalendarDate`, which `domain.rules` knows, mean nothing
-        simpler.
+        `LessEqual`, `Forbidden`, `Implies`, `Combinations` and `CalendarDate` are simple, and implemented in
+        `domain.rules`.
         """
         raise InternalError(f"no rows are checked against rules of type {type(self).__name__}")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the modelled columns that the rule is about."""
+        """The names of the modelled columns in the rule."""
         return tuple(dict.fromkeys(name for rule in self.means() for name in rule.names))
 
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -63,22 +63,23 @@ class Constraint(ABC):
             rule.check(columns)
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:
-        """Return the values that it names, by column: a model keeps cells of their own for them."""
+        """Return the values that the rule names, by column; the binning keeps bins of their own for them."""
         return [pair for rule in self.means() for pair in rule.named(columns)]
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return what it says, for a receipt or a report."""
+        """Return the rule as a phrase for a receipt or a report."""
 
 
 RULE_KINDS: dict[str, type[Constraint]] = {}
-"""Every kind of rule by its name in schema files."""
+"""All kinds of rules by their names in schema files."""
 
 C = TypeVar("C", bound=type[Constraint])
+"""The class of a rule, which a decorator returns unchanged."""
 
 
 def register(kind: C) -> C:
-    """Let schema files hold rules of a class; a decorator, above the dataclass's."""
+    """Let schema files hold rules of a class; a class decorator, above the dataclass's."""
     RULE_KINDS[kind.kind] = kind
     return kind
 
@@ -86,7 +87,7 @@ def register(kind: C) -> C:
 @register
 @dataclass(frozen=True, slots=True)
 class LessEqual(Constraint):
-    """Column ``left`` is never above column ``right``; rows where one is missing are free.
+    """A rule: column ``left`` is never above column ``right``; rows with a missing value in either are exempt.
 
     So are rows where one is a special value beyond its column's bounds, a code.  Special values between the bounds are
     numbers like others.
@@ -112,11 +113,11 @@ class LessEqual(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The two columns."""
+        """The names of the two columns."""
         return self.left, self.right
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check that the columns can be compared."""
+        """Raise SchemaError unless the two columns are declared and hold comparable values."""
         _known(self.names, columns)
         if self.left == self.right or type(columns[self.left]) is not type(columns[self.right]):
             raise SchemaError(
@@ -126,18 +127,18 @@ class LessEqual(Constraint):
             raise SchemaError(f"column {self.left!r} of a rule must be a number, a datetime or a duration")
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return no value: an order compares columns and names none."""
+        """Return no values: the rule compares columns, so the binning needs no bins of their own."""
         return ()
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{self.left} is at most {self.right}"
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Forbidden(Constraint):
-    """No row has all of these values together.
+    """A rule: no row has all of these values together.
 
     Parameters
     ----------
@@ -162,28 +163,28 @@ class Forbidden(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the values."""
+        """The names of the columns in the rule."""
         return tuple(self.values)
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check the values."""
+        """Raise SchemaError unless there are two or more columns that can hold the values."""
         _check_values(self.values, columns)
         if len(self.values) < 2:
             raise SchemaError("a Forbidden rule needs two or more columns")
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return the values."""
+        """Return the forbidden values by column; the binning keeps bins of their own for them."""
         return list(self.values.items())
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"never {_conditions(self.values)}"
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Implies(Constraint):
-    """Where the columns of ``when`` have these values, the columns of ``then`` have those.
+    """A rule: where the columns of ``when`` have these values, the columns of ``then`` have those.
 
     Parameters
     ----------
@@ -209,26 +210,26 @@ class Implies(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of both sides."""
+        """The names of the columns of both sides."""
         return (*self.when, *self.then)
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check the values."""
+        """Raise SchemaError unless both sides name different columns that can hold the values."""
         _check_sides("an Implies", self.when, self.then, columns)
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return the values of both sides."""
+        """Return the values of both sides by column; the binning keeps bins of their own for them."""
         return [*self.when.items(), *self.then.items()]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"where {_conditions(self.when)}: {_conditions(self.then)}"
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Iff(Constraint):
-    """The columns of one side have these values exactly where the columns of the other have those.
+    """A rule: the columns of ``left`` have these values exactly where the columns of ``right`` have those.
 
     Parameters
     ----------
@@ -252,22 +253,22 @@ class Iff(Constraint):
         object.__setattr__(self, "right", {name: _as_list(given) for name, given in self.right.items()})
 
     def means(self) -> Sequence[Constraint]:
-        """Return that each side implies the other."""
+        """Return two `Implies` rules, one for each direction."""
         return Implies(self.left, self.right), Implies(self.right, self.left)
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check the values."""
+        """Raise SchemaError unless both sides name different columns that can hold the values."""
         _check_sides("an Iff", self.left, self.right, columns)
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{_conditions(self.left)} exactly where {_conditions(self.right)}"
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Combinations(Constraint):
-    """Some columns have one of these combinations of values, and no other.
+    """A rule: some columns together have one of the listed combinations of values, and no other.
 
     Parameters
     ----------
@@ -298,11 +299,11 @@ class Combinations(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
+        """The names of the columns in the rule."""
         return self.columns
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check the columns and each combination."""
+        """Raise SchemaError unless the columns are declared and can hold the listed values."""
         names = ", ".join(map(str, self.columns))
         _known(self.columns, columns)
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
@@ -315,20 +316,20 @@ class Combinations(Constraint):
             _check_values({name: [value for one in given for value in _as_list(one)]}, columns)
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
-        """Return each value of each column once."""
+        """Return the listed values by column, each once; the binning keeps bins of their own for them."""
         by_column = zip(self.columns, zip(*self.combinations, strict=True), strict=True)
         every = [(name, [one for some in given for one in _as_list(some)]) for name, given in by_column]
         return [(name, list({repr(value): value for value in given}.values())) for name, given in every]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{' and '.join(self.columns)} are one of {len(self.combinations)} declared combinations"
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class CalendarDate(Constraint):
-    """Three whole numbers are a day of the calendar: no 31 April, and 29 February in leap years only.
+    """A rule: three integer columns form a day of the calendar: no 31 April, and 29 February in leap years only.
 
     Rows where a number that decides it is missing, or a special value beyond the bounds, are free.
 
@@ -355,11 +356,11 @@ class CalendarDate(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The two or three columns."""
+        """The names of the two or three columns in the rule."""
         return (self.month, self.day) if self.year is None else (self.year, self.month, self.day)
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Check that the columns can hold the parts of a date, and nothing else."""
+        """Raise SchemaError unless the columns are integers with the bounds of years, months and days."""
         _known(self.names, columns)
         limits = {self.month: (1, 12), self.day: (1, 31)} | ({} if self.year is None else {self.year: (1, 9999)})
         if len(set(self.names)) < len(self.names):
@@ -373,35 +374,38 @@ class CalendarDate(Constraint):
             )
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:
-        """Return the short months, and the days that not every month has."""
+        """Return the months shorter than 31 days and the days 29 to 31; the binning keeps bins of their own for them."""
         special = {self.month: (2, *SHORTER_MONTHS), self.day: (29, 30, 31)}
         return [(name, _within(columns[name], numbers)) for name, numbers in special.items()]
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{', '.join(self.names)} are a day of the calendar"
 
 
 def _conditions(values: Mapping[str, Any]) -> str:
-    """Return values by column in words: "a is 1 or 2 and b is from 3 to 5"."""
+    """Return values by column as a phrase: "a is 1 or 2 and b is from 3 to 5"."""
     return " and ".join(f"{name} is {' or '.join(map(_value_in_words, given))}" for name, given in values.items())
 
 
 def _value_in_words(value: Any) -> str:
-    """Return one value of a rule in words; a pair is a range, and None a missing value."""
+    """Return one value of a rule as a phrase; a pair is a range, ``None`` a missing value."""
     if isinstance(value, tuple):
         return f"from {value[0]} to {value[1]}"
     return "missing" if value is None else str(value)
 
 
 def _as_value(given: object) -> object:
-    """Return one value as it is, and anything else as `_as_list` has it."""
+    """Return a single value without a list around it, for one-column cells of a combination."""
     values = _as_list(given)
     return values[0] if len(values) == 1 and not isinstance(values[0], tuple) else values
 
 
 def _as_list(given: object) -> list[Any]:
-    """Return the values as a list in which a pair (a tuple, or a list within a list as JSON has it) is a range."""
+    """Return the values of a rule as a list, in which a pair is a range.
+
+    A pair is a tuple, or a list within a list as in JSON.
+    """
     if isinstance(given, (list, set, frozenset)):
         return [
             tuple(_plain(end) for end in value) if isinstance(value, (tuple, list)) else _plain(value)
@@ -411,17 +415,14 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON can hold it."""
+    """Return a value as JSON can hold it: dates as ISO text, NumPy scalars as Python's."""
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
 def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless both sides of a rule name columns.
-
-    None of them twice, and values that these can hold.
-    """
+    """Raise SchemaError unless two sides of a rule name different columns and values that these can hold."""
     _check_values(left, columns)
     _check_values(right, columns)
     if not left or not right or set(left) & set(right):
@@ -429,7 +430,7 @@ def _check_sides(kind: str, left: Mapping[str, Any], right: Mapping[str, Any], c
 
 
 def _ends_of(column: Column) -> tuple[float, float]:
-    """Return the first and the last number of a column; infinite ones if it is none of evenly spaced numbers."""
+    """Return the first and last value of a column with evenly spaced values; infinite ends for other columns."""
     match column.support():
         case Steps(first, last) as steps:
             return steps.value(first), steps.value(last)
@@ -443,7 +444,10 @@ def _within(column: Column, numbers: Sequence[int]) -> list[int]:
 
 
 def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
-    """Raise SchemaError unless all names are columns of the schema whose bounds or levels are declared."""
+    """Raise SchemaError unless all names are schema columns with declared bounds or levels.
+
+    What is discovered later might contradict a rule.
+    """
     for name in names:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
@@ -469,7 +473,7 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
 
 
 def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
-    """Return the ends of a range that are given, one or two; raise SchemaError for a column without an order."""
+    """Return the given ends of a range, one or two; raise SchemaError for a column without an order."""
     if not column.ordered or len(value) != 2:
         raise SchemaError(
             f"a rule gives a range for column {name!r}: a range needs an ordered column and exactly two ends"
@@ -478,5 +482,5 @@ def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
 
 
 def _may_hold(column: Column, value: object) -> bool:
-    """Say whether a column can hold a value, or be missing if the value is None."""
+    """Return whether a column can hold a value, or a missing value for ``None``."""
     return column.nullable if value is None else column.may_hold(value)

@@ -12,15 +12,15 @@ USUAL_MISSING = (
     "NA", "N/A", "#N/A", "<NA>", "na", "n/a", "N.A.", "n.a.", "NaN", "nan", "-nan", "NULL", "null", "Null", "(null)",
     "\\N", "NaT", "None", "none", "?", "-", "--", ".",
 )  # fmt: skip
-"""Texts that usually stand for a missing value: a constant, whatever a table holds."""
+"""Texts that files often use for a missing value; a fixed list, so that it reveals nothing of a table."""
 
 DOUBTFUL_MISSING = frozenset({"None", "none", "-", "--", "."})
-"""Those of them that also occur as levels, as in none, some, all."""
+"""Texts of `USUAL_MISSING` that may also be categories, as in none, some, all: a draft asks about them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """How a CSV file, or a sheet of Excel, writes a table.
+    """The format of a CSV file or Excel sheet that holds a table: delimiter, encoding, texts for missing values.
 
     Parameters
     ----------
@@ -59,18 +59,18 @@ class CsvFormat:
 
 
 def is_missing(text: str, missing: Collection[str]) -> bool:
-    """Say whether a field stands for a missing value: with spaces around it or without, and if nothing else is in it."""
+    """Return whether a field means a missing value: it is blank or, with or without spaces around it, in ``missing``."""
     return text in missing or (bare := text.strip()) in missing or not bare
 
 
 def check_delimiter(delimiter: object) -> None:
-    """Raise `ParameterError` unless it is one character that can stand between fields."""
+    """Raise ParameterError unless a delimiter is one character other than a quote or a line end."""
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n':
         raise ParameterError("delimiter must be one character, and neither a quote nor a line end")
 
 
 def check_encoding(encoding: object) -> None:
-    """Raise `ParameterError` unless it names an encoding of text."""
+    """Raise ParameterError unless Python knows a text encoding of this name, before a file is opened with it."""
     if not isinstance(encoding, str):
         raise ParameterError("encoding must be the name of a text encoding")
     try:
@@ -80,7 +80,7 @@ def check_encoding(encoding: object) -> None:
 
 
 def checked_missing(missing: object) -> tuple[str, ...]:
-    """Return texts that stand for a missing value, or raise `ParameterError`."""
+    """Return the texts for missing values as a tuple without repeats; raise ParameterError if they are no list of texts."""
     if isinstance(missing, (str, bytes)) or not isinstance(missing, Collection):
         raise ParameterError("missing must be a list of texts, not one text")
     if not all(isinstance(text, str) for text in missing):

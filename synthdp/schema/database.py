@@ -23,17 +23,17 @@ from synthdp.schema.schema_json import parsed, rule_document, rule_of
 from synthdp.schema.sibling_rules import SIBLING_KINDS, SiblingRule
 
 VERSION = 1
-"""The version of database schema files that is written and read."""
+"""The version of database schema files that is written and read.  A convention."""
 
 MOST_PLACES = 20_000
-"""Most values of one person, over all tables, that are held: a place is kept for each row that a person may have.
-A safety limit."""
+"""Most values in one person's record, over all tables: the record has columns for every row that a person may have. A
+safety limit on memory."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""What the name of a table may be: it becomes a part of file names and of names of groups."""
+"""A regular expression of table names, which become parts of file names."""
 
 _SETTINGS = ("parent", "child", "key", "at_most", "order", "unique")
-"""The fields of a relation in a schema's document."""
+"""The settings of a relation in a schema file."""
 
 
 class DatabaseSchema:
@@ -88,10 +88,10 @@ class DatabaseSchema:
     """All relations, in the order in which they were given."""
 
     root: str
-    """The table of persons."""
+    """The name of the table whose rows are the persons."""
 
     key: str | None
-    """The column, in every table, that names the person; ``None`` where there is one table only."""
+    """The name of the column, in every table, that identifies the person; ``None`` with one table only."""
 
     names: tuple[str, ...]
     """Names of the tables, parents before their children."""
@@ -100,13 +100,13 @@ class DatabaseSchema:
     """The rules of the database, as declared."""
 
     conditions: tuple[Condition, ...]
-    """The rules on two columns, the tables' own schemas' among them."""
+    """The rules that compare two columns, of one table or of two, including those in the tables' own schemas."""
 
     among: tuple[AmongRows, ...]
-    """The rules between the rows of one parent row."""
+    """The rules between the rows that belong to one parent row."""
 
     computed: tuple[Computed, ...]
-    """The columns that are computed across tables."""
+    """The columns that are computed from columns of other tables, and so not modelled."""
 
     def __init__(
         self,
@@ -163,11 +163,13 @@ class DatabaseSchema:
 
     @property
     def undeclared(self) -> tuple[tuple[str, str], ...]:
-        """Tables and columns whose bounds or levels are still unknown."""
+        """Pairs (table, column) of the columns whose bounds or levels are not declared."""
         return tuple((name, column) for name, schema in self.tables.items() for column in schema.undeclared)
 
     def check_open(self) -> None:
-        """Refuse open columns that nothing can discover.
+        """Raise SchemaError if a column that orders the rows of a relation has no declared bounds or levels.
+
+        Discovery cannot supply them, because the number of periods decides which queries are made.
 
         Raises
         ------
@@ -190,22 +192,22 @@ class DatabaseSchema:
         return next((one for one in self.relations if one.child == table), None)
 
     def keys_of(self, table: str) -> tuple[str, ...]:
-        """Return the key columns that a table must have: the person's first."""
+        """Return the key columns that a table must have, the person's first."""
         related = [one.key for one in self.relations if table in (one.parent, one.child)]
         return tuple(dict.fromkeys([self.key, *related])) if self.key is not None else ()
 
     def slots(self, table: str) -> int:
-        """Return how many rows of a table one person may have."""
+        """Return the largest number of rows of a table that one person may have, over all parents."""
         relation = self.relation_to(table)
         return 1 if relation is None else relation.at_most * self.slots(relation.parent)
 
     def computed_in(self, table: str) -> dict[str, Computed]:
-        """Return by name the columns of a table that are computed across tables."""
+        """Return the columns of a table that are computed from other tables' columns, by name."""
         return {one.place[1]: one for one in self.computed if one.place[0] == table}
 
     @property
     def below(self) -> dict[str, tuple[str, str]]:
-        """The columns of tables below the first that hold values, by "table.column"; none that the first has itself."""
+        """The (table, column) of each column in the tables below the root, by "table.column"; identifiers are left out."""
         own = self.tables[self.root].outputs
         return {
             name: (table, column)
@@ -215,17 +217,23 @@ class DatabaseSchema:
         }
 
     def with_columns_below(self) -> Schema:
-        """Return the schema of the first table with the columns of those below, named "table.column": for conditions."""
+        """Return the root table's schema, extended by the columns of tables below as "table.column".
+
+        Conditions on such columns are checked against it.
+        """
         more = {name: self.tables[table][column] for name, (table, column) in self.below.items()}
         return self.tables[self.root].extended(more) if more else self.tables[self.root]
 
     def with_columns(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
-        """Return the database with some modelled columns declared anew, with all relations and rules."""
+        """Return the schema with some columns declared anew; relations and rules stay."""
         declared = {name: self._declared[name].replace(dict(one)) for name, one in tables.items()}
         return DatabaseSchema({**self._declared, **declared}, self.relations, self.rules)
 
     def completed(self, tables: Mapping[str, Schema]) -> DatabaseSchema:
-        """Return the database with the modelled columns of some tables as they are here; others of these tables go."""
+        """Return the schema with the columns of some tables replaced by those given; missing ones are dropped.
+
+        It takes the results of discovery into the schema.
+        """
         declared = dict(self._declared)
         for name, one in tables.items():
             gone = {*self.tables[name]} - {*one}
@@ -235,7 +243,7 @@ class DatabaseSchema:
 
     @property
     def obeyed(self) -> tuple[str, ...]:
-        """What all rules say, the tables' own schemas' too."""
+        """All rules in words, including those in the tables' own schemas, for the receipt."""
         own = [
             f"{name}: {rule.in_words()}"
             for name, schema in self.tables.items() for rule in schema.constraints if not isinstance(rule, Derived)
@@ -303,7 +311,7 @@ class DatabaseSchema:
 
     @staticmethod
     def draft(tables: Mapping[str, Any], relations: Sequence[Relation]) -> Any:
-        """Return `sd.draft` of several tables; deprecated, since a schema is public and what reads rows is not.
+        """Call `sd.draft` for several tables; deprecated, because a schema is public and `draft` reads private rows.
 
         Warns
         -----
@@ -313,10 +321,7 @@ class DatabaseSchema:
         return drafted_by_old_name("DatabaseSchema.draft", tables, relations=relations)
 
     def _check_keys(self) -> None:
-        """Raise SchemaError unless tables under the root are joined by the person's key.
-
-        And others by a key of their parent.
-        """
+        """Raise SchemaError unless tables below the root have the person's key, and deeper ones their parent's key."""
         for relation in self.relations:
             if relation.parent == self.root and relation.key != self.key:
                 raise SchemaError(
@@ -337,10 +342,7 @@ class DatabaseSchema:
                     )
 
     def _check_tables(self) -> None:
-        """Raise SchemaError for names that begin with "#".
-
-        For four tables in a chain, and for too many places a person.
-        """
+        """Raise SchemaError for column names that begin with "#", too deep chains of tables, or too large records."""
         for name, schema in self.tables.items():
             for column in schema:
                 if column.startswith("#"):
@@ -354,7 +356,7 @@ class DatabaseSchema:
 
 
 def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
-    """Return a schema without some columns, from which no other of the table may be derived."""
+    """Return a schema without some columns; raise SchemaError if another column is derived from one of them."""
     if not columns:
         return schema
     left = schema.part([name for name in schema if name not in columns])
@@ -368,7 +370,7 @@ def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
 
 
 def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
-    """Return the one table that is nobody's child."""
+    """Return the name of the one table without a parent; raise SchemaError unless the tables form one tree."""
     children: set[str] = set()
     for relation in relations:
         for name in (relation.parent, relation.child):
@@ -394,7 +396,7 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
 
 
 def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Relation]) -> tuple[str, ...]:
-    """Return the tables, parents before their children."""
+    """Return the table names, parents before their children."""
     found = [root]
     for name in found:
         found += [one.child for one in relations if one.parent == name]
@@ -407,7 +409,7 @@ def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Rela
 
 
 def _check_order(relation: Relation, schema: Schema) -> None:
-    """Raise SchemaError unless a relation has no order, or is ordered by a column of its child that is read."""
+    """Raise SchemaError unless a relation has no order, or is ordered by a column of its child that is no identifier."""
     if relation.order is None:
         return
     column = schema.get(relation.order)
@@ -424,13 +426,13 @@ def _check_order(relation: Relation, schema: Schema) -> None:
 
 
 def _relation_document(relation: Relation) -> dict[str, Any]:
-    """Return the document of a relation, without the settings that are at their default."""
+    """Return a relation as a JSON document, without settings at their default."""
     document = {name: getattr(relation, name) for name in _SETTINGS}
     return {name: value for name, value in document.items() if value not in (None, False)}
 
 
 def _relation_of(document: object, *, source: str) -> Relation:
-    """Return the relation of a document; raise FormatError for settings that are missing or unknown."""
+    """Return the relation that a JSON document describes; raise FormatError for missing or unknown settings."""
     if not isinstance(document, dict) or not {"parent", "child", "key", "at_most"} <= set(document):
         raise FormatError(f"{source} has a relation that lacks one of the settings parent, child, key and at_most")
     unknown = [name for name in document if name not in _SETTINGS]
@@ -440,7 +442,7 @@ def _relation_of(document: object, *, source: str) -> Relation:
 
 
 def database_schema_given(given: object) -> DatabaseSchema:
-    """Return the database schema that a user gave: one, a schema document, or the path of a file.
+    """Return the database schema that a user gave as an object, a reviewed draft, a JSON document or a path.
 
     Raises
     ------

@@ -17,28 +17,28 @@ from synthdp.schema.column import Column, Interval, Levels, Steps, is_complete
 from synthdp.schema.constraints import Constraint, register
 
 MOST_CHARACTERS = 1000
-"""Most characters of an expression.  A safety limit: it is parsed."""
+"""Most characters of an expression.  A safety limit, because it is parsed."""
 
 MOST_PARTS = 200
-"""Most nodes of an expression's syntax tree.  A safety limit."""
+"""Most nodes of an expression's syntax tree.  A safety limit, because it is evaluated recursively."""
 
 MOST_VALUES = 100_000
-"""Values that a lookup lists at most.  A safety limit."""
+"""Most values of a column that a lookup may use, since all must be listed.  A safety limit."""
 
 LARGEST_CONSTANT = 1e300
-"""Largest number that an expression may name.  A safety limit: products of a few stay finite."""
+"""Largest number in an expression, so that products of a few numbers stay finite.  A safety limit."""
 
 _QUOTED = re.compile(r"`([^`]+)`")
-"""A column's name in backticks, as an expression has it where the name is no plain word."""
+"""A column name in backticks, for names that are not plain words."""
 
 _EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
-"""How an expression may look, for errors."""
+"""The end of an error message, which shows what an expression may look like."""
 
 
 @register
 @dataclass(frozen=True, slots=True)
 class Derived(Constraint):
-    """A column that is not modelled but computed from others: a label of a code, or a sum of other columns.
+    """A rule: a column is computed from others in every row (an expression or a lookup), and so not modelled.
 
     The curator does not read it in the private table, which need not have it; nothing is spent on it.
 
@@ -82,7 +82,7 @@ class Derived(Constraint):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return the columns that the derived column is computed from.
+        """The names of the columns that the derived column is computed from.
 
         Raises
         ------
@@ -97,21 +97,21 @@ class Derived(Constraint):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the columns that the derived column is computed from."""
+        """The names of the columns that the derived column is computed from."""
         return self.sources
 
     def means(self) -> Sequence[Constraint]:
-        """Return nothing: what is computed from a row cannot break a rule."""
+        """Return no rules: a value that is computed from its row cannot break one."""
         return ()
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         made = f"looked up by {self.of}" if self.expression is None else self.expression
         return f"{self.column} is {made}"
 
 
 def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str, Column]) -> Column:
-    """Check a derived column, and return it with the bounds or levels that were left open.
+    """Return a derived column with open bounds or levels filled in, after checking its rule.
 
     Parameters
     ----------
@@ -152,12 +152,12 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
 
 
 def lookup(rule: Derived, value: object) -> Any:
-    """Return the derived value of a value of the column that a rule looks up; ``None`` is a missing one."""
+    """Return the derived value for a value of the column that the rule looks up; ``None`` is a missing value."""
     return (rule.values or {}).get(value)
 
 
 def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> AnyArray:
-    """Return an expression's value in every row, (n,): exact in 64-bit whole numbers, or in floats, operation by operation.
+    """Return an expression's value in every row, (n,): exact 64-bit integers, or floats rounded to the column's digits.
 
     Parameters
     ----------
@@ -186,7 +186,9 @@ def compute(rule: Derived, values: Mapping[str, AnyArray], column: Column) -> An
 
 
 def values_of(column: Column) -> list[Any]:
-    """Return the values that a released row may have in a column of few values, ``None`` for a missing one.
+    """Return all values that a column with few values may have, with ``None`` for a missing one.
+
+    A lookup must define a result for each of them.
 
     Raises
     ------
@@ -206,9 +208,9 @@ def values_of(column: Column) -> list[Any]:
 
 
 def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
-    """Return a derived column that a table of values fills, its levels or bounds completed.
+    """Return a derived column that is filled by a lookup, with open levels or bounds set to cover the lookup's values.
 
-    Raise SchemaError if it cannot.
+    Raise SchemaError if the lookup is incomplete or does not fit the column.
     """
     name, table = rule.column, rule.values or {}
     if not column.labelled and column.quantity != "number":
@@ -238,7 +240,7 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
 
 
 def _opened(column: Column, values: Sequence[Any]) -> Column:
-    """Return a column that holds some values, if its bounds or levels were left open."""
+    """Return a column whose open bounds or levels are set to cover ``values``; a complete column is unchanged."""
     if is_complete(column):
         return column
     if column.labelled:
@@ -249,7 +251,7 @@ def _opened(column: Column, values: Sequence[Any]) -> Column:
 
 
 def _may_be(column: Column, value: Any) -> bool:
-    """Say whether a derived column can hold a value of its table; its bounds, where rounded, belong to it."""
+    """Return whether a derived column can hold a value of its lookup; bounds count even where rounding excludes them."""
     if value is None:
         return column.nullable
     if column.quantity != "number" or not column.may_hold(value):
@@ -259,9 +261,9 @@ def _may_be(column: Column, value: Any) -> bool:
 
 
 def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Column:
-    """Return a derived column that an expression fills, its open bounds completed.
+    """Return a derived column that is filled by an expression, with open bounds set to the range of its results.
 
-    Raise SchemaError if it cannot be.
+    Raise SchemaError if the sources are no numbers or a result may be out of bounds.
     """
     name, sources = rule.column, rule.sources
     if column.quantity != "number":
@@ -305,7 +307,7 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
 
 
 def _ends(column: Column) -> list[Any]:
-    """Return the bounds and the special values of a column of numbers."""
+    """Return the bounds and the special values of a numeric column, as a list."""
     match column.support():
         case Interval(lower, upper, special):
             return [lower, upper, *special]
@@ -316,13 +318,13 @@ def _ends(column: Column) -> list[Any]:
 
 
 def _between(column: Column, low: float, high: float) -> Column:
-    """Return a column of numbers with bounds; the upper one is above the lower, as a column wants it."""
+    """Return a numeric column with bounds; equal bounds are moved apart, because a column needs lower < upper."""
     return column.with_bounds(low, high if low < high else low + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """All numbers that a part of an expression may be; arithmetic of such ranges refuses what could overflow."""
+    """The range of values that a part of an expression may have, for interval arithmetic that refuses overflow."""
 
     name: str
     low: Any
@@ -341,7 +343,7 @@ class _Range:
             )
 
     def _with(self, *ends: Any) -> _Range:
-        """Return the range from the least to the largest of some numbers, of the same expression."""
+        """Return the range that spans some numbers, for the same expression."""
         return _Range(self.name, min(ends), max(ends), self.whole)
 
     def __add__(self, other: _Range) -> _Range:
@@ -376,11 +378,11 @@ _OPERATIONS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.USub: lambda a: -a,
     ast.UAdd: lambda a: a,
 }
-"""What each operator of an expression does, on numbers, ranges and arrays."""
+"""The function of each operator in an expression, for numbers, ranges and arrays alike."""
 
 
 def _folded(node: ast.AST, leaf: Callable[[Any], Any], operations: Mapping[type[ast.AST], Callable[..., Any]]) -> Any:
-    """Return what an expression comes to, for a meaning of its leaves."""
+    """Return the value of an expression's syntax tree, given a function for its leaves (numbers and column names)."""
     match node:
         case ast.BinOp(left, op, right):
             return operations[type(op)](_folded(left, leaf, operations), _folded(right, leaf, operations))
@@ -391,7 +393,10 @@ def _folded(node: ast.AST, leaf: Callable[[Any], Any], operations: Mapping[type[
 
 
 def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str]]:
-    """Return the tree of an expression and the names that stand in backticks, or refuse what it may not hold."""
+    """Return an expression's syntax tree and the column names in backticks by their stand-ins.
+
+    Raise SchemaError for anything but arithmetic, because expressions come from files.
+    """
     unread = SchemaError(f"the expression of derived column {column!r} cannot be read; write one {_EXAMPLE}")
     if not isinstance(expression, str) or len(expression) > MOST_CHARACTERS:
         raise unread
@@ -423,7 +428,7 @@ def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str
 
 
 def _pairs(column: str, values: object) -> dict[Any, Any]:
-    """Return a table that is given as a list of pairs, as JSON has it."""
+    """Return a lookup as a dict from a list of pairs, the form that JSON has."""
     pairs: list[Any] = list(values) if isinstance(values, Iterable) else [None]
     if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
         raise SchemaError(f"the values of derived column {column!r} must map values to values")
@@ -437,5 +442,5 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a numpy scalar as a value of Python, and anything else unchanged."""
+    """Return a NumPy scalar as a Python value, and anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value

@@ -17,43 +17,45 @@ from zoneinfo import ZoneInfo
 from synthdp.errors import SchemaError
 
 LONGEST_FORMAT = 100
-"""Most characters of a format.  A safety limit: it becomes a regular expression."""
+"""Most characters of a format.  A safety limit, because it becomes a regular expression."""
 
 LAST_YEAR = 2068
-"""Of two digits, the last year that C and Python read them as; the first is 99 years before."""
+"""The last year that two digits stand for, as in C and Python; the first is 99 years before."""
 
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
-"""Microseconds of one hour, minute, second and microsecond, by the letter of a format."""
+"""Microseconds in one hour, minute, second and microsecond, by strptime code."""
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
-"""The moment from which microseconds are counted."""
+"""The moment from which stored microseconds are counted."""
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
+"""English month names, which formats read and write whatever the system's language is."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""English weekday names, from Monday, which formats read and write whatever the system's language is."""
 _SPACES = " \u00a0\u202f"
-"""Characters that separate thousands as a space does: plain, without a break, and narrow."""
+"""Spaces that may separate thousands: plain, non-breaking and narrow non-breaking."""
 
 
 class CellFormat(Protocol):
-    """How the cells of one column are written."""
+    """How the cells of one column are read from and written to text."""
 
     @property
     def words(self) -> frozenset[str]:
-        """Texts that are values, though a file may list them as missing elsewhere."""
+        """Texts that are values of the column, even if the file lists them as missing values for other columns."""
         ...
 
     def read(self, text: str) -> Any:
-        """Return what a text stands for, or ``None`` if it cannot be read.
+        """Return the value of a text, or ``None`` if it cannot be read, which makes it an out-of-domain value.
 
-        Of a moment, a time of day or a length of time the microseconds; of a number a text that Python reads; of a truth
-        value that value.
+        Times give microseconds, numbers a text that Python reads, truth values a boolean.
         """
         ...
 
     def write(self, value: Any) -> str:
-        """Return how a value is written: microseconds, a number of Python's own, or a truth value."""
+        """Return a value as text: a number of microseconds, a Python number or a truth value."""
         ...
 
 
@@ -61,32 +63,32 @@ _NUMERIC = {
     "Y": r"\d{4}", "y": r"\d\d", "m": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}", "I": r"\d{1,2}", "M": r"\d{1,2}",
     "S": r"\d{1,2}", "f": r"\d{1,6}", "j": r"\d{1,3}",
 }  # fmt: skip
-"""The digits that each letter of a format reads."""
+"""Regular expressions of the digits that each strptime code reads."""
 
 _WIDTHS = {"Y": 4, "f": 6, "j": 3}
-"""Digits that each letter writes, where these are not two."""
+"""Number of digits that each strptime code writes, where it is not two."""
 
 _NAMES = {
     "B": _MONTHS, "b": tuple(name[:3] for name in _MONTHS), "A": _DAYS, "a": tuple(name[:3] for name in _DAYS),
     "p": ("AM", "PM"),
 }  # fmt: skip
-"""The names that each letter of a format reads and writes, in English."""
+"""The English names that each strptime code reads and writes."""
 
 _OFFSET = r"Z|[+-]\d\d:?\d\d"
-"""The offset of a time zone, as a regular expression."""
+"""A regular expression of a time zone's offset, such as +0100."""
 
 _OF = {
     "moment": frozenset("YymdHIMSfjBbAapz"), "clock": frozenset("HIMSfp"), "length": frozenset("HMSf"),
 }  # fmt: skip
-"""The letters that a format of each quantity may have."""
+"""The strptime codes that are allowed for moments, times of day and lengths of time."""
 
 _PART = re.compile(r"%(?P<plain>-?)(?P<code>[A-Za-z%])|(?P<text>[^%]+)")
-"""One part of a format: a letter after a percent sign, or text."""
+"""A regular expression of one part of a format: a strptime code, or plain text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """Moments, times of day or lengths of time by a pattern, such as ``%d.%m.%Y``; see `time_format`.
+    """A text format of moments, times of day or lengths of time, such as ``%d.%m.%Y``; see `time_format`.
 
     Parameters
     ----------
@@ -107,11 +109,11 @@ class TimeFormat:
 
     @property
     def words(self) -> frozenset[str]:
-        """Return none: a pattern is no list of texts."""
+        """No texts: a pattern has no fixed words."""
         return frozenset()
 
     def read(self, text: str) -> int | None:
-        """Return the microseconds that a text stands for."""
+        """Return the microseconds that a text stands for, or ``None`` if it does not match the pattern."""
         bare, width = text.strip(), _width(self.parts)
         if width is not None and bare.isascii() and bare.isdigit():  # 930 in a column of whole numbers is 0930
             bare = bare.zfill(width)
@@ -124,7 +126,7 @@ class TimeFormat:
             return None
 
     def _micros(self, told: Mapping[str, str]) -> int | None:
-        """Return the microseconds that the parts of a text stand for, or None if an hour or minute is out of range."""
+        """Return the microseconds that a text's matched parts stand for; ``None`` if an hour or minute is out of range."""
         numbers = {code: int(digits) for code, digits in told.items() if code in _NUMERIC}
         if "f" in told:
             numbers["f"] = int(told["f"].ljust(6, "0"))
@@ -142,7 +144,7 @@ class TimeFormat:
         return (self._day(told, numbers) - _EPOCH) // _MICROSECOND + inside - _offset(told.get("z"))
 
     def _day(self, told: Mapping[str, str], numbers: Mapping[str, int]) -> dt.datetime:
-        """Return the day that a text names; the first of a month or a year that it names alone."""
+        """Return the day that the matched parts name; the first day where only a month or a year is named."""
         year = numbers["Y"] if "Y" in numbers else self.last_year - (self.last_year - numbers["y"]) % 100
         if "j" in numbers:
             day = dt.datetime(year, 1, 1) + dt.timedelta(days=numbers["j"] - 1)  # noqa: DTZ001 - see _EPOCH
@@ -153,7 +155,7 @@ class TimeFormat:
         return dt.datetime(year, numbers.get("m", named), numbers.get("d", 1))  # noqa: DTZ001
 
     def write(self, value: Any) -> str:
-        """Return how a number of microseconds is written."""
+        """Return a number of microseconds as text."""
         micros = int(value)
         if self.quantity == "moment":
             moment = _EPOCH + dt.timedelta(microseconds=micros)
@@ -179,7 +181,7 @@ class TimeFormat:
 
 @lru_cache(maxsize=256)
 def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone: str | None = None) -> TimeFormat:
-    r"""Return the format of a pattern of times.
+    """Return the text format that a strptime-like pattern of times describes.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
 
 
 def _what_is_wrong(codes: list[str], quantity: str) -> str:
-    """Return what is wrong with the letters of a format, as the end of a sentence; "" if nothing is."""
+    """Return what is wrong with the codes of a time format, as the end of a sentence; "" if nothing is."""
     if len(set(codes)) < len(codes):
         return "must name each part once"
     if ("p" in codes) != ("I" in codes) or ("I" in codes and "H" in codes):
@@ -245,7 +247,7 @@ def _what_is_wrong(codes: list[str], quantity: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern; numbers that stand side by side have all their digits."""
+    """Return the regular expression that reads a time format.  Numbers without text between them must have all digits."""
     found = ["(?P<minus>-)?"] if quantity == "length" else []
     first = next(code for code, _, _ in parts if code)
     for i, (code, text, _) in enumerate(parts):
@@ -266,14 +268,17 @@ def _compiled(parts: tuple[tuple[str, str, bool], ...], quantity: str) -> re.Pat
 
 @lru_cache(maxsize=256)
 def _width(parts: tuple[tuple[str, str, bool], ...]) -> int | None:
-    """Return the number of digits of a pattern that is nothing but digits; ``None`` of any other."""
+    """Return the total number of digits of a pattern that has digits only, else ``None``.
+
+    A table may have read such texts as integers and lost leading zeros, which are then put back.
+    """
     if any(code not in _NUMERIC for code, _, _ in parts):
         return None
     return sum(_WIDTHS.get(code, 2) for code, _, _ in parts)
 
 
 def _written(code: str, moment: dt.datetime, *, bare: bool) -> str:
-    """Return the text of one letter of a format for a moment; ``bare`` leaves leading zeros out."""
+    """Return the text of one strptime code for a moment; ``bare`` omits leading zeros."""
     if code in "BbAap":
         place = {"B": moment.month - 1, "b": moment.month - 1, "p": int(moment.hour >= 12)}.get(code, moment.weekday())
         return _NAMES[code][place]
@@ -288,17 +293,17 @@ def _written(code: str, moment: dt.datetime, *, bare: bool) -> str:
 
 
 def _digits(number: int, code: str, *, bare: bool) -> str:
-    """Return a number as text, with leading zeros to the letter's width unless ``bare``."""
+    """Return a number as text, with leading zeros to the code's width unless ``bare``."""
     return str(number) if bare else str(number).zfill(_WIDTHS.get(code, 2))
 
 
 def _place(text: str, names: tuple[str, ...]) -> int:
-    """Return the position of a name among others, in whatever case."""
+    """Return the index of a name in ``names``, ignoring case."""
     return [name.casefold() for name in names].index(text.casefold())
 
 
 def _offset(text: str | None) -> int:
-    """Return the microseconds that a zone is before UTC."""
+    """Return the offset of a time zone in microseconds, positive east of UTC; 0 without one."""
     if text is None or text in "Zz":
         return 0
     minutes = int(text[1:3]) * 60 + int(text[-2:])
@@ -307,7 +312,7 @@ def _offset(text: str | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """Numbers with signs of their own around and within them; see `number_format`.
+    """A text format of numbers, such as ``1.234,56 €``; see `number_format`.
 
     Parameters
     ----------
@@ -330,11 +335,14 @@ class NumberFormat:
 
     @property
     def words(self) -> frozenset[str]:
-        """The texts that stand for numbers."""
+        """Texts that stand for numbers, such as "<0.6"."""
         return frozenset(text for text, _ in self.named)
 
     def read(self, text: str) -> str | None:
-        """Return the number as Python writes it; one of `named` as it is."""
+        """Return the number in a text as Python writes it, or ``None`` if it cannot be read.
+
+        `named` texts give their number.
+        """
         bare = text.strip()
         for word, number in self.named:
             if bare == word:
@@ -347,7 +355,7 @@ class NumberFormat:
         return f"{'-' * (sign in ('-', chr(0x2212)))}{whole}{part}{found['exponent'] or ''}"
 
     def write(self, value: Any) -> str:
-        """Return how a number is written: with all its digits, and as many as the example has at least."""
+        """Return a number as text in this format, with at least ``digits`` decimals."""
         for word, number in self.named:
             if value == number:
                 return word
@@ -360,12 +368,12 @@ class NumberFormat:
 
 
 _EXAMPLE = re.compile(r"(?P<before>[^\d+\-]*)(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*[\d#])?)(?P<after>[^\d]*)")
-"""The parts of an example of a written number: text before, the number, text after."""
+"""A regular expression that splits an example of a written number into text before, number and text after."""
 
 
 @lru_cache(maxsize=256)
 def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()) -> NumberFormat:
-    """Return the format of numbers that an example shows: how 1234.5, or another number above 0, is written.
+    """Return the text format of numbers that an example shows: how 1234.5, or another positive number, is written.
 
     Parameters
     ----------
@@ -415,7 +423,7 @@ def number_format(example: str | None, named: tuple[tuple[str, float], ...] = ()
 
 @lru_cache(maxsize=256)
 def _number_pattern(form: NumberFormat) -> re.Pattern[str]:
-    """Return the regular expression that reads numbers written in a format, with groups for signs and digits."""
+    """Return the regular expression that reads numbers in a format, with groups for signs and digits."""
     between = (
         f"[{_SPACES}]"
         if form.thousands in _SPACES
@@ -434,29 +442,29 @@ def _number_pattern(form: NumberFormat) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class TruthFormat:
-    """Two words for true and false; see `truth_format`."""
+    """A text format of truth values: one word for true and one for false; see `truth_format`."""
 
     true: str
     false: str
 
     @property
     def words(self) -> frozenset[str]:
-        """The two words."""
+        """The two words, which are values and never missing."""
         return frozenset((self.true, self.false))
 
     def read(self, text: str) -> bool | None:
-        """Return the truth value of a word, in capital letters or not."""
+        """Return the truth value of a word, ignoring case; ``None`` for other texts."""
         word = text.strip().casefold()
         return True if word == self.true.casefold() else False if word == self.false.casefold() else None
 
     def write(self, value: Any) -> str:
-        """Return the word of a truth value."""
+        """Return the word for a truth value."""
         return self.true if value else self.false
 
 
 @lru_cache(maxsize=256)
 def truth_format(words: str) -> TruthFormat:
-    """Return the format of truth values that are written as two words, the one for true first: ``"ja/nein"``.
+    """Return the text format of truth values from two words, the one for true first: ``"ja/nein"``.
 
     Raises
     ------
@@ -470,7 +478,7 @@ def truth_format(words: str) -> TruthFormat:
 
 
 def checked(make: Callable[[], CellFormat | None], where: str) -> None:
-    """Raise SchemaError with the column that it is about if a format cannot be made."""
+    """Raise SchemaError, with the column's name in front, if a cell format cannot be made from its settings."""
     try:
         make()
     except SchemaError as error:
@@ -478,7 +486,7 @@ def checked(make: Callable[[], CellFormat | None], where: str) -> None:
 
 
 def words_as_pairs(words: object) -> tuple[tuple[str, float], ...]:
-    """Return a mapping of texts to numbers, or a list of such pairs, as pairs.
+    """Return texts with the numbers they stand for as pairs, from a mapping or a list of pairs.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from synthdp.schema.columns import Boolean, Categorical, Column, Continuous, Int
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a text."""
+    """Return the words of a text; long constants are easier to read as one text."""
     return tuple(text.split())
 
 
@@ -39,7 +39,7 @@ COUNTRIES: dict[str, str] = {
         """
     )
 }
-"""ISO 3166-1: the code of two letters of each country, and the code of three."""
+"""ISO 3166-1: the two-letter code of each country, and its three-letter code."""
 
 CURRENCIES: tuple[str, ...] = _words(
     """
@@ -51,7 +51,7 @@ CURRENCIES: tuple[str, ...] = _words(
     UZS VED VES VND VUV WST XAD XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
     """
 )
-"""ISO 4217: the money of some place; no metals, funds, units of account and codes for tests."""
+"""ISO 4217 codes of currencies in use; without metals, funds, units of account and test codes."""
 
 LANGUAGES: tuple[str, ...] = _words(
     """
@@ -62,7 +62,7 @@ LANGUAGES: tuple[str, ...] = _words(
     sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
     """
 )
-"""ISO 639-1."""
+"""ISO 639-1: two-letter codes of languages."""
 
 US_STATES: dict[str, str] = {
     code: name.replace("_", " ")
@@ -80,23 +80,25 @@ US_STATES: dict[str, str] = {
         )
     )
 }
-"""The codes of the US postal service and the names of the 50 states and the District of Columbia."""
+"""Postal codes and names of the 50 US states and the District of Columbia."""
 
 ICD10_CHAPTERS: tuple[str, ...] = _words(
     "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XVII XVIII XIX XX XXI XXII"
 )
-"""ICD-10: the chapters, by their Roman numbers."""
+"""Roman numbers of the chapters of ICD-10, the international classification of diseases."""
 
 MONTHS: tuple[str, ...] = _words(
     "January February March April May June July August September October November December"
 )
+"""English names of the months, in order."""
 
 WEEKDAYS: tuple[str, ...] = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+"""English names of the days of the week, from Monday."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownColumn:
-    """One column that everybody knows.
+    """A column declaration that is common knowledge, such as months, so that no table need be looked at for it.
 
     Parameters
     ----------
@@ -114,10 +116,10 @@ class KnownColumn:
 
 
 _CALENDAR, _CLOCK, _EARTH = "the calendar", "the clock", "degrees on the globe"
-"""Sources of known columns, as receipts name them."""
+"""Texts that name the source of known columns on receipts."""
 
 _WORDS, _WEEKDAY = "the words of a yes-or-no question", "weekday|wday|dow|day_of_week"
-"""The source of columns of yes and no, and names that columns of weekdays have, as a regular expression."""
+"""The source of yes-or-no columns on receipts, and a regular expression of names of weekday columns."""
 
 KNOWN: dict[str, KnownColumn] = {
     "age": KnownColumn(Integer(0, 125), "years of age; the longest life on record had 122", "age"),
@@ -187,14 +189,14 @@ KNOWN: dict[str, KnownColumn] = {
     "likert_5": KnownColumn(Integer(1, 5), "five-point scale", "likert|likert_5"),
     "likert_7": KnownColumn(Integer(1, 7), "seven-point scale", "likert|likert_7"),
 }
-"""By name; of several that fit the name of a column, the more usual ones come first."""
+"""The known columns by name; of several that suit a column's name, the more usual come first."""
 
 SOURCE = "known column {name!r}: {source}"
-"""The source of an adopted column, for the receipt."""
+"""The source text of an adopted known column, for the receipt."""
 
 
 def known_column(name: str, /, **settings: Any) -> Column:
-    """Return a column that everybody knows, with its source; see `Schema.known`.
+    """Return the declaration of a column that is common knowledge, with its source; see `Schema.known`.
 
     Raises
     ------
@@ -214,7 +216,7 @@ def known_column(name: str, /, **settings: Any) -> Column:
 
 
 def suggested(name: str) -> Iterator[str]:
-    """Yield the names of the known columns that the name of a column suggests, by its last words.
+    """Yield names of known columns that suit a column's name by its last words, so that a draft can propose them.
 
     Examples
     --------

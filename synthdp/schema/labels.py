@@ -16,24 +16,24 @@ from synthdp.schema.column import Fresh, Known, Level, Levels, Quantity, registe
 from synthdp.schema.formats import TruthFormat, checked, truth_format
 
 DIGITS = "0123456789"
-"""The digits of ASCII."""
+r"""The ASCII digits, for which ``\d`` stands in a pattern."""
 
 LONGEST_PATTERN = 200
-"""Most characters of a pattern.  A safety limit."""
+"""Most characters of an identifier's pattern.  A safety limit."""
 
 LONGEST_KEY = 200
-"""Most characters of a key that a pattern makes.  A safety limit."""
+"""Most characters of an identifier that a pattern makes.  A safety limit."""
 
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
-"""One part of a pattern: a character or a set of characters, and how often it stands there."""
+"""A regular expression of one part of a pattern: a character or character set, and its number of repeats."""
 
 _LANGUAGE = r"plain characters, \d, [A-Z], [0-9a-f], {n} after one of them, and \ before a sign, such as 'C-\d{6}'"
-"""What a pattern may be made of, for errors."""
+"""The end of an error message, which lists what a pattern may consist of."""
 
 
 @lru_cache(maxsize=64)
 def alphabets_of(pattern: str) -> tuple[str, ...]:
-    r"""Return for each character of a key the characters that it may be.
+    r"""Return, for each character position of an identifier, the characters that its pattern allows there.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
 
 
 def size_of(pattern: str) -> int:
-    """Return how many different keys a pattern has."""
+    """Return the number of different identifiers that a pattern allows, which must suffice for all rows."""
     return math.prod(len(characters) for characters in alphabets_of(pattern))
 
 
 def _characters(pattern: str, part: str) -> str:
-    """Return the characters that one part of a pattern may be, as a text; raise SchemaError for what is not offered."""
+    """Return the characters that one part of a pattern allows, as a text; raise SchemaError for unsupported syntax."""
     if part == r"\d":
         return DIGITS
     if not part.startswith("["):
@@ -102,7 +102,7 @@ def _characters(pattern: str, part: str) -> str:
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Categorical(Known):
-    """One of a list of levels without order.
+    """A column of categories without order.
 
     Parameters
     ----------
@@ -149,16 +149,19 @@ class Categorical(Known):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the levels are declared."""
+        """Whether the levels are declared; if not, they must be discovered under noise."""
         return self.levels is not None
 
     def support(self) -> Levels:
-        """Return the levels, the label for others last unless it is one of them."""
+        """Return the categories as the column's possible values, the label for others last unless it is among them."""
         levels = tuple(self.levels or ())
         return Levels(levels if self.other is None or self.other in levels else (*levels, self.other), self.other)
 
     def starts_of_groups(self) -> tuple[tuple[int, ...], ...]:
-        """Return the number of the first level of each group; levels of one group are side by side."""
+        """Return the index of each group's first level, for each step of the hierarchy; levels of one group are adjacent.
+
+        The binning merges levels by these groups.
+        """
         found: list[tuple[int, ...]] = []
         starts: set[int] = set()
         for step in self.groups:
@@ -168,7 +171,7 @@ class Categorical(Known):
         return tuple(found)
 
     def check(self, where: str) -> None:
-        """Check the levels and the label for others."""
+        """Raise SchemaError unless the levels, the label for others and the groups are consistent."""
         if self.levels is not None:
             _check_levels(self.levels, where)
         if self.other is not None and not isinstance(self.other, str):
@@ -182,24 +185,25 @@ class Categorical(Known):
             raise SchemaError(f"{where}: {wrong}")
 
     def example(self) -> Self:
-        """Return the column with a level that a type of texts, of numbers or of booleans can hold.
+        """Return the column with one arbitrary level if none is declared, where only the kind of values matters.
 
-        A type of anything else, such as moments, could hold none of the levels that may be discovered.
+        The level 0 suits types of texts, numbers and booleans, but not of moments, whose levels could not be discovered
+        either.
         """
         return self if self.is_complete else replace(self, levels=(0,))
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is a level."""
+        """Return whether a value is a level or the label for others."""
         return value in (self.levels or ()) or value == self.other
 
     def in_words(self) -> str:
-        """Return what the column holds in words, for receipts and lists of columns."""
+        """Return a phrase for the column's type, for receipts and lists of columns."""
         return "category"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Untyped(Categorical):
-    """A column of Python objects that nobody declared: what its values are is discovered before what they may be.
+    """A column of Python objects that nobody declared: discovery finds first its type, then its bounds or levels.
 
     No schema file holds it: once discovered, it is a column of another type.
     """
@@ -208,7 +212,7 @@ class Untyped(Categorical):
 @register
 @dataclass(frozen=True, slots=True)
 class Ordinal(Known):
-    """One of a list of levels in their order.
+    """A column of ordered categories.
 
     Parameters
     ----------
@@ -228,34 +232,34 @@ class Ordinal(Known):
 
     @property
     def is_complete(self) -> bool:
-        """True: the levels must be declared."""
+        """True, because an ordinal column cannot be declared without its levels."""
         return True
 
     def support(self) -> Levels:
-        """Return the levels."""
+        """Return the levels as the column's possible values, in order."""
         return Levels(tuple(self.levels))
 
     def check(self, where: str) -> None:
-        """Check the levels."""
+        """Raise SchemaError unless there are distinct levels of plain types."""
         _check_levels(self.levels, where)
 
     def example(self) -> Self:
-        """Return the column itself."""
+        """Return the column itself, because it is always complete."""
         return self
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is a level."""
+        """Return whether a value is one of the levels."""
         return value in self.levels
 
     def in_words(self) -> str:
-        """Return what the column holds in words, for receipts and lists of columns."""
+        """Return a phrase for the column's type, for receipts and lists of columns."""
         return "ordered category"
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Boolean(Known):
-    """True or false.
+    """A column of truth values.
 
     Parameters
     ----------
@@ -274,32 +278,32 @@ class Boolean(Known):
 
     @property
     def is_complete(self) -> bool:
-        """True: there is nothing to declare."""
+        """True, because a column of truth values has nothing to declare."""
         return True
 
     @property
     def cells(self) -> TruthFormat | None:
-        """How cells are written, if that is declared."""
+        """The format of cells written as two words, such as ja/nein; ``None`` for true and false."""
         return None if self.format is None else truth_format(self.format)
 
     def support(self) -> Levels:
-        """Return false and true."""
+        """Return false and true as the column's possible values."""
         return Levels((False, True))
 
     def check(self, where: str) -> None:
-        """Check the two words."""
+        """Raise SchemaError unless ``format`` holds two different words."""
         checked(lambda: self.cells, where)
 
     def example(self) -> Self:
-        """Return the column itself."""
+        """Return the column itself, because it is always complete."""
         return self
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is false or true."""
+        """Return whether a value is a boolean."""
         return isinstance(value, bool)
 
     def in_words(self) -> str:
-        """Return what the column holds in words, for receipts and lists of columns."""
+        """Return a phrase for the column's type, for receipts and lists of columns."""
         return "true or false"
 
 
@@ -337,15 +341,15 @@ class Identifier(Known):
 
     @property
     def is_complete(self) -> bool:
-        """True: there is nothing to declare."""
+        """True, because an identifier has no bounds or levels to declare."""
         return True
 
     def support(self) -> Fresh:
-        """Return how new labels look."""
+        """Return how the new labels of released rows look."""
         return Fresh(self.prefix, self.pattern)
 
     def check(self, where: str) -> None:
-        """Check the prefix or the pattern."""
+        """Raise SchemaError unless the prefix or the pattern is valid, and not both are given."""
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise SchemaError(f"{where}: prefix must be a text")
         if self.pattern is not None and self.prefix is not None:
@@ -354,16 +358,16 @@ class Identifier(Known):
             alphabets_of(self.pattern)
 
     def example(self) -> Self:
-        """Return the column itself."""
+        """Return the column itself, because it is always complete."""
         return self
 
     def in_words(self) -> str:
-        """Return what the column holds in words, for receipts and lists of columns."""
+        """Return a phrase for the column's type, for receipts and lists of columns."""
         return "identifier"
 
 
 def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) -> str | None:
-    """Return what is wrong with a hierarchy, if anything is."""
+    """Return the end of an error message if a hierarchy does not fit the levels, else ``None``."""
     if any(len(step) != len(levels) for step in groups):
         return "each list of groups must have one group for every level"
     if not all(isinstance(group, (str, int, float, bool)) for step in groups for group in step):
@@ -374,7 +378,10 @@ def _wrong_groups(groups: Sequence[Sequence[Level]], levels: Sequence[Level]) ->
 
 
 def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
-    """Return the numbers of levels, one group's side by side, groups in the order in which they are first named."""
+    """Return the order of levels (their indices) in which levels of one group are adjacent, at every step of the hierarchy.
+
+    Groups come in the order of their first mention.
+    """
     of_level = [0] * len(groups[0])
     steps = []
     for step in groups:
@@ -388,7 +395,7 @@ def _in_order_of_groups(groups: Sequence[Sequence[Level]]) -> list[int]:
 
 
 def _check_levels(levels: Sequence[Level], where: str) -> None:
-    """Raise SchemaError unless there are levels, all of them texts, numbers or booleans."""
+    """Raise SchemaError unless there are levels, all of them different and texts, numbers or booleans."""
     if not levels:
         raise SchemaError(f"{where}: levels must not be empty")
     if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):

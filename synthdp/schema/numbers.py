@@ -19,25 +19,25 @@ from synthdp.schema.formats import NumberFormat, checked, number_format, words_a
 from synthdp.schema.times import check_pair, whole_bounds
 
 MOST_DECIMALS = 15
-"""Most decimals of a number.  Derived: a 64-bit float holds 15 digits."""
+"""Most decimals of a number.  Derived: a 64-bit float holds 15 significant digits."""
 
 LIKE = ("lognormal", "normal", "exponential", "uniform", "increasing", "decreasing", "smooth")
-"""Shapes that a column of numbers may be declared to have."""
+"""Shapes of a distribution that may be declared for a numeric column, to smooth its noisy histogram."""
 
 POWERS_OF_TEN = tuple(Fraction(10) ** power for power in range(3, -7, -1))
-"""Spacings that a release looks for where none is declared: thousands to millionths."""
+"""Roundings of numbers that discovery looks for where none is declared: thousands to millionths."""
 
 LARGEST_EXACT = 2**53
-"""Whole numbers up to here are exact as floats, so that a quotient of two is the float nearest to it.  A safety limit."""
+"""Largest integer that floats hold exactly, so that the quotient of two is the nearest float.  A safety limit."""
 
 
 def spacing(decimals: int | None, step: float | None) -> Fraction:
-    """Return the distance of neighbouring values."""
+    """Return the distance of adjacent values of a column, from its decimals or its step, as an exact fraction."""
     return Fraction(1, 10 ** (decimals or 0)) if step is None else _exact(step)
 
 
 def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tuple[float, ...]) -> Steps:
-    """Return the grid of values from ``lower`` to at most ``upper``, each ``distance`` above the one before."""
+    """Return the grid of values from ``lower`` to at most ``upper`` at equal ``distance``, in exact integers."""
     first = _exact(lower)
     denominator = math.lcm(first.denominator, distance.denominator)
     last = math.floor((_exact(upper) - first) / distance)
@@ -46,7 +46,7 @@ def evenly_spaced(lower: float, upper: float, distance: Fraction, *, special: tu
 
 
 def outer_multiples(lower: float, upper: float, distance: Fraction) -> tuple[float, float]:
-    """Return the multiples of a distance next to an interval, different ones, within what is exact as a float."""
+    """Return the multiples of ``distance`` at or just outside an interval, as bounds; they differ and are exact floats."""
     most = LARGEST_EXACT // distance.numerator
     low = min(max(math.floor(Fraction(lower) / distance), -most), most - 1)
     high = max(min(math.ceil(Fraction(upper) / distance), most), low + 1)
@@ -56,7 +56,7 @@ def outer_multiples(lower: float, upper: float, distance: Fraction) -> tuple[flo
 def check_spacing(
     lower: float | None, upper: float | None, decimals: int | None, step: float | None, where: str
 ) -> None:
-    """Raise SchemaError if decimals or a step make no sense, or bounds are none of the values."""
+    """Raise SchemaError if decimals or step are invalid, or the bounds are not among the values they allow."""
     if decimals is not None and step is not None:
         raise SchemaError(f"{where}: decimals and step must not be given together")
     if decimals is not None and (
@@ -84,14 +84,14 @@ def check_spacing(
 
 
 def _exact(number: float) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth."""
+    """Return a number as the fraction that its decimal text shows: 0.1 is 1/10."""
     return Fraction(repr(number))
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Continuous(Known):
-    """A real number with lower <= x <= upper; values beyond are clipped.
+    """A column of real numbers between two bounds; values beyond are clipped.
 
     Parameters
     ----------
@@ -144,28 +144,28 @@ class Continuous(Known):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the bounds are declared."""
+        """Whether the bounds are declared; if not, they must be discovered under noise."""
         return self.lower is not None and self.upper is not None
 
     @property
     def is_even(self) -> bool:
-        """Whether decimals or a step say which numbers between the bounds there are."""
+        """Whether decimals or a step are declared, so that the values are evenly spaced."""
         return self.decimals is not None or self.step is not None
 
     @property
     def cells(self) -> NumberFormat | None:
-        """How cells are written, if that is declared."""
+        """The declared text format of the cells; ``None`` for plain numbers."""
         return _cells(self)
 
     def support(self) -> Interval | Steps:
-        """Return the interval between the bounds, or the numbers in it that have the digits."""
+        """Return the possible values: an interval, or evenly spaced numbers if decimals or a step are declared."""
         lower, upper = self.lower or 0, self.upper or 0
         if not self.is_even:
             return Interval(float(lower), float(upper), self.special)
         return evenly_spaced(lower, upper, spacing(self.decimals, self.step), special=self.special)
 
     def check(self, where: str) -> None:
-        """Check the bounds and the digits."""
+        """Raise SchemaError unless bounds, special values, decimals and step are consistent."""
         _check_numbers(self, where)
         one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
         if one and (self.lower != self.upper or not self.is_even):
@@ -175,34 +175,36 @@ class Continuous(Known):
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
     def example(self) -> Self:
-        """Return the column with some bounds."""
+        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
         return self if self.is_complete else replace(self, lower=0, upper=1 if self.step is None else self.step)
 
     def with_bounds(self, lower: float, upper: float) -> Continuous:
-        """Return the column with these bounds, or with the next ones that have the digits."""
+        """Return the column with these bounds, moved outwards to the next values that its decimals or step allow."""
         if self.is_even:
             lower, upper = outer_multiples(lower, upper, spacing(self.decimals, self.step))
         return replace(self, lower=lower, upper=upper)
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return the powers of ten."""
+        """Return the powers of ten that discovery tests as the numbers' rounding; none if the rounding is declared."""
         return () if self.is_even else POWERS_OF_TEN
 
     def with_spacing(self, spacing: Fraction) -> Continuous:
-        """Return the column with decimals, or with a step of ten or more."""
+        """Return the column with a discovered rounding: as decimals, or as a step of ten or more."""
         if spacing > 1:
             return replace(self, step=int(spacing))
         return replace(self, decimals=len(str(spacing.denominator)) - 1)
 
     def in_words(self) -> str:
-        """Return the bounds."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
         return "number" + _range_in_words(self.lower, self.upper)
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Decimal(Continuous):
-    """A decimal number with lower <= x <= upper, as databases and ``decimal.Decimal`` hold it; values beyond are clipped.
+    """A column of decimal numbers between two bounds, as databases and ``decimal.Decimal`` hold them.
+
+    Values beyond the bounds are clipped.
 
     Parameters
     ----------
@@ -221,25 +223,25 @@ class Decimal(Continuous):
     decimals: int | None = field(default=2, kw_only=True)
 
     def check(self, where: str) -> None:
-        """Check the bounds and that there are digits."""
+        """Raise SchemaError unless the settings are consistent and decimals are declared."""
         Continuous.check(self, where)
         if self.decimals is None:
             raise SchemaError(f"{where}: decimals must be given")
 
     def as_object(self, value: Any) -> object:
-        """Return a number as ``decimal.Decimal``."""
+        """Return a stored number as ``decimal.Decimal`` with the declared decimals."""
         return decimal.Decimal(repr(float(value))).quantize(decimal.Decimal(1).scaleb(-(self.decimals or 0)))
 
     @property
     def stored_as(self) -> str:
-        """Return the name of the plain type that suits the values in a table."""
+        """The data type for the values in an output table."""
         return "decimal"
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Integer(Known):
-    """A whole number with lower <= x <= upper; values beyond are clipped.
+    """A column of integers between two bounds; values beyond are clipped.
 
     Parameters
     ----------
@@ -267,71 +269,71 @@ class Integer(Known):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the bounds are declared."""
+        """Whether the bounds are declared; if not, they must be discovered under noise."""
         return self.lower is not None and self.upper is not None
 
     @property
     def is_even(self) -> bool:
-        """Whether a step says which whole numbers between the bounds there are."""
+        """Whether a step is declared, so that only its multiples (from the lower bound) are values."""
         return self.step is not None
 
     @property
     def cells(self) -> NumberFormat | None:
-        """How cells are written, if that is declared."""
+        """The declared text format of the cells; ``None`` for plain numbers."""
         return _cells(self)
 
     def support(self) -> Steps:
-        """Return the whole numbers between the bounds."""
+        """Return the possible values: the integers between the bounds, or those at the declared step."""
         lower, upper = int(self.lower or 0), int(self.upper or 0)
         if self.step is None:
             return Steps(lower, upper, special=self.special)
         return Steps(0, (upper - lower) // self.step, size=self.step, offset=lower, special=self.special)
 
     def check(self, where: str) -> None:
-        """Check the bounds and the step."""
+        """Raise SchemaError unless bounds, special values and step are consistent."""
         _check_numbers(self, where)
         if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
             raise SchemaError(f"{where}: the step of an Integer must be a whole number")
         check_spacing(self.lower, self.upper, None, self.step, where)
 
     def example(self) -> Self:
-        """Return the column with some bounds."""
+        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
         return self if self.is_complete else replace(self, lower=0, upper=self.step or 1)
 
     def with_bounds(self, lower: float, upper: float) -> Integer:
-        """Return the column with whole bounds around these."""
+        """Return the column with integer bounds at or just outside these, on multiples of its step."""
         step = self.step or 1
         first, last = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
         low, high = first * step, last * step
         return replace(self, lower=low, upper=high)
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return the powers of ten from 1."""
+        """Return the powers of ten from 1 that discovery tests as the numbers' rounding; none if a step is declared."""
         return () if self.is_even else tuple(power for power in POWERS_OF_TEN if power >= 1)
 
     def with_spacing(self, spacing: Fraction) -> Integer:
-        """Return the column with a step, but none of 1."""
+        """Return the column with a discovered rounding as its step; 1 needs no step."""
         return replace(self, step=int(spacing) if spacing > 1 else None)
 
     def in_words(self) -> str:
-        """Return the bounds."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
         return "whole number" + _range_in_words(self.lower, self.upper)
 
 
 def _range_in_words(lower: float | None, upper: float | None) -> str:
-    """Return bounds as the end of a sentence, or "" where one is open."""
+    """Return bounds as the end of a phrase, or "" if they are not declared."""
     return "" if lower is None or upper is None else f", {in_figures(lower, digits=6)} to {in_figures(upper, digits=6)}"
 
 
 def _cells(column: Continuous | Integer) -> NumberFormat | None:
-    """Return how a column's cells are written, or None if as plain numbers."""
+    """Return a numeric column's declared text format, or ``None`` for plain numbers."""
     if column.format is None and not column.words:
         return None
     return number_format(column.format, words_as_pairs(column.words))
 
 
 def _check_numbers(column: Continuous | Integer, where: str) -> None:
-    """Raise SchemaError unless bounds and special values are finite numbers, whole ones for an Integer."""
+    """Raise SchemaError unless bounds and special values are finite numbers, integers for an Integer column."""
     checked(lambda: _cells(column), where)
     lower, upper = column.lower, column.upper
     if column.like is not None and column.like not in LIKE:
@@ -358,7 +360,7 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
 
 
 def _store_numbers(column: Continuous | Integer) -> None:
-    """Keep special values as a tuple, words among them, and all numbers as Python's own."""
+    """Replace settings of a new column by plain Python values, and add the numbers of ``words`` to its special values."""
     words = words_as_pairs(column.words)
     special = values_as_tuple("special", column.special)
     object.__setattr__(column, "words", words)
@@ -372,7 +374,7 @@ def _store_numbers(column: Continuous | Integer) -> None:
 
 
 def _float(value: Any) -> Any:
-    """Return a value as a float, or unchanged if it is none."""
+    """Return a value as a float, or unchanged if it is no number, which a later check refuses."""
     try:
         return float(value)
     except ValueError:
@@ -380,7 +382,7 @@ def _float(value: Any) -> Any:
 
 
 def _is_finite(number: Any) -> bool:
-    """Say whether a number is finite as a float."""
+    """Return whether a number is finite as a float."""
     try:
         return math.isfinite(number)
     except OverflowError:  # a whole number that no float can hold

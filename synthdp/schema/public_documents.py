@@ -17,10 +17,10 @@ from synthdp.schema.schema_json import VERSION, csv_document
 Entry: TypeAlias = dict[str, Any]
 
 LEVEL_SEPARATOR = "|"
-"""What separates the levels of a column in one cell of a data dictionary."""
+"""The separator of a column's levels in one cell of a data dictionary."""
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})")
-"""A whole number of up to 18 digits, which 64 bits hold."""
+"""A regular expression of integers without leading zeros, of up to 18 digits, which 64 bits hold."""
 
 _TYPE_NAMES = {
     "continuous": "continuous float number real double numeric decimal",
@@ -32,10 +32,10 @@ _TYPE_NAMES = {
     "duration": "duration timedelta interval",
     "identifier": "identifier id key uuid",
 }
-"""The words that data dictionaries have for each type of column."""
+"""The words that data dictionaries use for each column type."""
 
 _KINDS = {alias: kind for kind, aliases in _TYPE_NAMES.items() for alias in aliases.split()}
-"""The type of column of each of these words."""
+"""The column type that each word of a data dictionary means."""
 
 _TRUTH = {
     "true": True,
@@ -48,28 +48,28 @@ _TRUTH = {
     "n": False,
     "": False,
 }
-"""What the words in the column ``nullable`` mean."""
+"""The meaning of words in the ``nullable`` column of a data dictionary."""
 
 _DICTIONARY_FIELDS = ("name", "type", "min", "max", "levels", "nullable", "description", "source")
-"""The columns that are read of a data dictionary."""
+"""The columns of a data dictionary that are read."""
 
 JSON_SCHEMA, DATA_DICTIONARY = "a published JSON Schema", "a published data dictionary"
-"""What receipts name as the source of a column."""
+"""Texts that receipts show as the source of a column's declaration."""
 
 
 def whole_number(text: str) -> int | None:
-    """Return the whole number that a text writes without superfluous zeros, if it does: "007" is a code, not a 7."""
+    """Return the integer that a text writes, or ``None``; texts with leading zeros are codes: "007" is not 7."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def document_of(entries: Sequence[Entry], *, comment: str, csv: CsvFormat | None = None) -> dict[str, Any]:
-    """Return a schema document that opens with a comment for people."""
+    """Return a schema document of some columns, with a comment at its top for people who review it."""
     written = {} if csv is None else {"csv": csv_document(csv)}
     return {"synthdp_schema": VERSION, "comment": comment, **written, "columns": list(entries)}
 
 
 def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
-    """Return the schema document of a JSON Schema that describes one row, or a list of rows.
+    """Return the schema document of a published JSON Schema that describes one row, or a list of rows.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
 
 
 def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[str, Any]:
-    """Return the schema document of a data dictionary: a table with a line for every column.
+    """Return the schema document of a published data dictionary: a table with a line for every column.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
 
 
 def _resolved(rule: object, document: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Follow references within the document."""
+    """Return a part of a JSON Schema with references within the document followed; raise FormatError for others."""
     for _ in range(32):
         if not isinstance(rule, dict):
             raise FormatError(f"{source} is not a JSON Schema: the description of every property must be a JSON object")
@@ -164,7 +164,7 @@ def _resolved(rule: object, document: Mapping[str, Any], source: str) -> dict[st
 
 
 def _of_property(name: str, rule: object, document: Mapping[str, Any], source: str) -> Entry:
-    """Return the entry of a schema's document for one property of a JSON Schema."""
+    """Return the column document for one property of a JSON Schema."""
     where = f"column {name!r} of {source}"
     rule = _resolved(rule, document, source)
     nullable = bool(rule.get("nullable", False))
@@ -197,14 +197,14 @@ def _of_property(name: str, rule: object, document: Mapping[str, Any], source: s
 
 
 def _of_levels(levels: list[Any]) -> Entry:
-    """Return the entry of a column with these levels: true and false are a boolean."""
+    """Return the column document of a column with these levels; true and false make a boolean column."""
     if set(map(type, levels)) == {bool} and len(levels) == 2:
         return {"type": "boolean"}
     return {"type": "categorical", "levels": levels}
 
 
 def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
-    """Return the entry of a column of a type of JSON Schema; raise SchemaError for arrays and objects."""
+    """Return the column document for a type of JSON Schema; raise SchemaError for arrays and objects."""
     match kind:
         case "integer":
             beyond = 1
@@ -224,7 +224,10 @@ def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
 
 
 def _limit(rule: Mapping[str, Any], name: str, exclusive: str, beyond: int) -> Any:
-    """Return one end of the range; old documents mark it as exclusive by true instead of a number."""
+    """Return an inclusive end of a range; an exclusive limit is moved by ``beyond``.
+
+    Old documents mark a limit as exclusive by true instead of a number.
+    """
     limit, open_end = rule.get(name), rule.get(exclusive)
     if open_end is None or open_end is False:
         return limit
@@ -233,7 +236,7 @@ def _limit(rule: Mapping[str, Any], name: str, exclusive: str, beyond: int) -> A
 
 
 def _of_text(rule: Mapping[str, Any]) -> Entry:
-    """Return the entry of a text, by its format: a date, an id, or labels that are to be discovered."""
+    """Return the column document of a text property by its format: dates, identifiers, or labels to be discovered."""
     format_ = rule.get("format")
     if format_ in ("date", "date-time"):
         bounds = _bounds(rule.get("formatMinimum"), rule.get("formatMaximum"))
@@ -250,7 +253,7 @@ def _of_text(rule: Mapping[str, Any]) -> Entry:
 
 
 def _bounds(lower: Any, upper: Any) -> Entry:
-    """Return bounds as settings of a column, or a comment that says which one is missing."""
+    """Return bounds as settings of a column document, or a comment that says which one is missing."""
     if lower is not None and upper is not None:
         return {"lower": lower, "upper": upper}
     given = "" if lower is None and upper is None else f" but {'lower' if lower is not None else 'upper'}"
@@ -263,7 +266,7 @@ def _bounds(lower: Any, upper: Any) -> Entry:
 
 
 def _of_line(cells: Mapping[str, str], source: str) -> Entry:
-    """Return the entry of one line of a data dictionary, given its cells by name."""
+    """Return the column document of one line of a data dictionary, given its cells by name."""
     name, where = cells["name"], f"column {cells['name']!r} of {source}"
     kind = _KINDS.get(cells["type"].casefold())
     if kind is None:
@@ -293,12 +296,12 @@ def _of_line(cells: Mapping[str, str], source: str) -> Entry:
 
 
 def _as_it_is(text: str, where: str) -> str:  # noqa: ARG001 - one of two readers
-    """Return a text unchanged."""
+    """Return a text unchanged: bounds of dates need no conversion."""
     return text
 
 
 def _number(text: str, where: str) -> float:
-    """Return a text as an int or a float; raise SchemaError if it is no number."""
+    """Return a bound in a data dictionary as an int or a float; raise SchemaError if it is no number."""
     whole = whole_number(text)
     try:
         return whole if whole is not None else float(text)
@@ -307,7 +310,10 @@ def _number(text: str, where: str) -> float:
 
 
 def _levels(text: str, where: str) -> list[Any]:
-    """Return the levels in a text: a JSON list, or texts between separators; numbers if all are whole."""
+    """Return the levels in one cell of a data dictionary, as integers if all are.
+
+    The cell holds a JSON list, or texts between separators.
+    """
     if text.startswith("["):
         try:
             levels = json.loads(text)

@@ -8,12 +8,13 @@ from synthdp.checks import whole
 from synthdp.errors import SchemaError
 
 MOST_ROWS = 500
-"""Most rows of a parent row that a relation may declare.  A safety limit."""
+"""Most child rows of one parent row that a relation may declare, because a person's record has columns for each of
+them. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Rows of a child table that belong to rows of a parent table.
+    """A relation of two tables: which rows of the child table belong to which row of the parent table.
 
     Parameters
     ----------
@@ -71,5 +72,5 @@ class Relation:
 
     @property
     def where(self) -> str:
-        """How messages call the relation."""
+        """The relation's name in error messages."""
         return f"relation '{self.parent}' to '{self.child}'"

@@ -20,15 +20,15 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.sibling_rules import SiblingRule
 
 Place = tuple[str, str]
-"""A table and a column."""
+"""A table's name and a column's name."""
 
 _DOTTED = re.compile(r"`[^`]*`|[A-Za-z_]\w*\.[A-Za-z_]\w*")
-"""A name in backticks, or "table.column"."""
+"""A regular expression of a name in backticks, or of "table.column"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """A rule between a column of a table and one of the same row or of a row above.
+    """A checked rule between two columns, of one row or of a row and a row of a table above.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class Condition:
     both: Schema
 
     def name(self, place: Place) -> str:
-        """Return what a column is called in ``both``."""
+        """Return a column's name in the schema ``both``: columns of two tables may share a plain name."""
         return self.names[place == self.below]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AmongRows:
-    """A rule between the rows of one parent row.
+    """A checked rule between the rows of one parent row, with the column it is about.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class AmongRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computed:
-    """A column that is computed from columns of its own table and of tables above.
+    """A checked rule by which a column is computed from columns of its own table and of tables above.
 
     Parameters
     ----------
@@ -95,17 +95,17 @@ class Computed:
 
     @property
     def column(self) -> Column:
-        """The column, with the bounds or levels that were left open."""
+        """The computed column, with open bounds or levels filled in."""
         return self.all.outputs[dotted(self.place)]
 
 
 def dotted(place: Place) -> str:
-    """Return how rules call a column."""
+    """Return a column's name in rules, "table.column"."""
     return f"{place[0]}.{place[1]}"
 
 
 def computed_places(rules: Sequence[object], tables: Mapping[str, Schema]) -> dict[str, list[str]]:
-    """Return by table the columns that rules across tables compute, which are not modelled."""
+    """Return the columns that rules across tables compute, by table; they are not modelled."""
     found: dict[str, list[str]] = {}
     for rule in rules:
         if isinstance(rule, Derived):
@@ -118,7 +118,7 @@ def computed_places(rules: Sequence[object], tables: Mapping[str, Schema]) -> di
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleBook:
-    """The rules of a database, checked.
+    """All checked rules of a database schema, by their kind.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def checked_rules(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> RuleBook:
-    """Return the rules of a database and of its tables, checked.
+    """Return the rules of a database and of its tables, checked against the schemas.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def checked_rules(
 
 
 def above_of(table: str, relation_to: Callable[[str], Relation | None]) -> set[str]:
-    """Return the names of all tables above one."""
+    """Return the names of all tables above a table, up to the root."""
     found: set[str] = set()
     while (relation := relation_to(table)) is not None:
         table = relation.parent
@@ -190,7 +190,10 @@ def above_of(table: str, relation_to: Callable[[str], Relation | None]) -> set[s
 
 
 def _parts(rule: Constraint) -> list[tuple[Constraint, tuple[str, str]]]:
-    """Return rules of two columns that together say the same, with the names of these."""
+    """Return equivalent rules of two columns each, with the columns' names; raise SchemaError if there are none.
+
+    Only rules of two columns can be enforced while a person's rows are drawn one after the other.
+    """
     names = tuple(dict.fromkeys(rule.names))
     if len(names) == 2:
         return [(rule, (names[0], names[1]))]
@@ -210,7 +213,7 @@ def _condition(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> Condition:
-    """Return what one part of a rule between two tables demands of the later column, given the earlier one."""
+    """Return one two-column rule as a `Condition`, with the column that is drawn first as ``above``."""
     first, second = places
     both = Schema(
         {name: _modelled(place, modelled) for name, place in zip(names, places, strict=True)}, constraints=[part]
@@ -238,7 +241,7 @@ def _among(
     modelled: Mapping[str, Schema],
     relation_to: Callable[[str], Relation | None],
 ) -> AmongRows:
-    """Return a rule about the rows of one parent row, with the column and the relation that it is about."""
+    """Return a checked rule between the rows of one parent row, with its column."""
     place = _place(rule.column, tables)
     column, relation = _modelled(place, modelled), relation_to(place[0])
     if not is_complete(column):
@@ -260,7 +263,7 @@ def _among(
 def _computed(
     rule: Derived, tables: Mapping[str, Schema], modelled: Mapping[str, Schema], above: Callable[[str], set[str]]
 ) -> Computed:
-    """Return a column that is derived from columns of its own table and of those above."""
+    """Return a checked rule by which a column is computed from columns of its own table and of tables above."""
     table, name = _place(rule.column, tables)
     quoted = replace(rule, expression=_quoted(rule.expression)) if isinstance(rule.expression, str) else rule
     sources = tuple(_place(one, tables) for one in quoted.sources)
@@ -282,12 +285,12 @@ def _computed(
 
 
 def _quoted(expression: str) -> str:
-    """Put dotted names in backticks, where expressions take any name."""
+    """Return an expression with dotted names in backticks, in which expressions accept any name."""
     return _DOTTED.sub(lambda found: found[0] if found[0].startswith("`") else f"`{found[0]}`", expression)
 
 
 def _place(name: object, tables: Mapping[str, Schema]) -> Place:
-    """Return the table and the column that "table.column" names; raise SchemaError if there is none."""
+    """Return the table and column of "table.column"; raise SchemaError if there is none."""
     table, _, column = str(name).partition(".")
     if not column or table not in tables:
         raise SchemaError(
@@ -301,7 +304,7 @@ def _place(name: object, tables: Mapping[str, Schema]) -> Place:
 
 
 def _modelled(place: Place, modelled: Mapping[str, Schema]) -> Column:
-    """Return the column at a place; raise SchemaError if it is derived or an identifier."""
+    """Return a column's declaration; raise SchemaError if it is derived or an identifier, which rules cannot use."""
     table, name = place
     column = modelled[table].get(name)
     if column is None or isinstance(column, Identifier):

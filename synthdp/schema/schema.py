@@ -21,10 +21,10 @@ from synthdp.schema.schema_json import from_document, parsed, to_document
 
 
 class Schema(Mapping[str, Column]):
-    """The columns of a table in their order, and what must hold between them.
+    """The columns of a table in order, with their public bounds or levels, and the rules between them.
 
-    As a mapping it holds the columns that are modelled, which a curator reads.  A column that a `Derived`
-    rule computes is not among them, but in ``outputs``, with all columns that come out.
+    As a mapping it holds the columns that are modelled, which a curator reads.  A column that a `Derived` rule computes
+    is not among them, but in ``outputs``, with all columns that come out.
 
     Parameters
     ----------
@@ -55,10 +55,10 @@ class Schema(Mapping[str, Column]):
     """All rules, in order."""
 
     derived: Mapping[str, Derived]
-    """By name, how each derived column is computed; in the order in which that can be done."""
+    """The rule of each derived column, by name, in an order in which they can be computed."""
 
     outputs: Mapping[str, Column]
-    """All columns that come out, in order: the modelled and the derived ones, these with computed bounds or levels."""
+    """All columns of a released table in order: modelled ones, and derived ones with computed bounds or levels."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Schema(Mapping[str, Column]):
         return f"Schema({{\n    {inside},\n}}{rules}{written})"
 
     def _repr_html_(self) -> str:
-        """Return the schema as a table for a notebook."""
+        """Return the schema as an HTML table for a notebook."""
         columns = [(name, type(column).__name__, _settings(column)) for name, column in self._declared.items()]
         return render("schema.html", columns=columns, rules=list(map(repr, self.constraints)))
 
@@ -136,11 +136,11 @@ class Schema(Mapping[str, Column]):
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """Names of the columns whose bounds or levels are still unknown."""
+        """Names of the columns whose bounds or levels are not declared, and must be discovered under noise."""
         return tuple(name for name, column in self.items() if not is_complete(column))
 
     def replace(self, columns: Mapping[str, Column]) -> Schema:
-        """Return a schema with some columns declared anew, in the same order; new ones come last."""
+        """Return a schema with some columns declared anew, in their old order; new columns come last."""
         return Schema({**self._declared, **columns}, constraints=self.constraints, csv=self.csv)
 
     def extended(self, columns: Mapping[str, Column]) -> Schema:
@@ -148,7 +148,7 @@ class Schema(Mapping[str, Column]):
         return self.replace(columns)
 
     def part(self, names: Iterable[str]) -> Schema:
-        """Return some modelled columns in order, with the rules about these alone and the columns derived from them."""
+        """Return a schema of some modelled columns, with the rules about these alone and the columns derived from them."""
         kept, rules = set(names) & set(self), []
         for constraint in self.constraints:
             if set(constraint.names) <= kept:
@@ -158,7 +158,7 @@ class Schema(Mapping[str, Column]):
         return Schema(columns, constraints=rules, csv=self.csv)
 
     def reading(self, csv: CsvFormat | None) -> Schema:
-        """Return the same schema for a file that writes the table in another way."""
+        """Return the schema for a file with another CSV format."""
         return Schema(self._declared, constraints=self.constraints, csv=csv)
 
     def to_json(self) -> str:
@@ -214,11 +214,11 @@ class Schema(Mapping[str, Column]):
 
     @staticmethod
     def known(name: str | None = None, /, **settings: Any) -> Column | tuple[str, ...]:
-        """Return a column that everybody knows, such as a month, an age or a country, to be declared as it is.
+        """Return a column that is common knowledge, such as a month, an age or a country, to be declared as it is.
 
         That is public knowledge, which is read off no table and costs no budget.  The column carries its source, which
-        the receipt prints.  Values that do not fit are treated as in any declared column.  In a schema file,
-        ``"known": "month"`` stands for the type and the settings.
+        the receipt prints.  Values that do not fit are treated as in any declared column.  In a schema file, ``"known":
+        "month"`` stands for the type and the settings.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Schema(Mapping[str, Column]):
 
     @staticmethod
     def draft(table: object, *, without: Collection[str] = (), missing: Collection[str] | None = None) -> Any:
-        """Return `sd.draft` of a table; deprecated, since a schema is public and what reads rows is not.
+        """Call `sd.draft` for a table; deprecated, because a schema is public and `draft` reads private rows.
 
         Warns
         -----
@@ -260,7 +260,7 @@ class Schema(Mapping[str, Column]):
 
 @runtime_checkable
 class Reviewable(Protocol):
-    """A schema that a person reviews before it can be used, of one table or of several: what `sd.draft` returns."""
+    """A drafted schema that a person must review before use, of one table or of several: what `sd.draft` returns."""
 
     def finish(self) -> Any:
         """Return the schema, or raise `SchemaError` where a column has not been reviewed."""
@@ -268,11 +268,11 @@ class Reviewable(Protocol):
 
 @runtime_checkable
 class DraftedSchema(Reviewable, Protocol):
-    """The same of one table, with what a plan needs."""
+    """A drafted schema of one table that shows its unreviewed columns, as a plan needs them."""
 
     @property
     def schema(self) -> Schema:
-        """The schema as it stands."""
+        """The schema as drafted so far."""
 
     @property
     def unreviewed(self) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ class DraftedSchema(Reviewable, Protocol):
 
 
 def finished(given: Any) -> Any:
-    """Return the schema of a reviewed draft, and anything else as it is.
+    """Return the schema of a reviewed draft, and anything else unchanged, so that callers accept both.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def finished(given: Any) -> Any:
 
 
 def drafted_by_old_name(name: str, table: object, **settings: Any) -> Any:
-    """Return `sd.draft` of a table for an older name of it, with a warning."""
+    """Return `sd.draft` of a table for a deprecated name of it, with a DeprecationWarning."""
     warnings.warn(f"{name} is deprecated: call sd.draft instead", DeprecationWarning, stacklevel=3)
     return import_module("synthdp").draft(table, **settings)
 
@@ -313,7 +313,7 @@ def schema_text(path: str | PathLike[str]) -> str:
 
 
 def schema_given(given: Any) -> Schema:
-    """Return the schema that a user gave: one, a mapping from names to columns, a schema document, or the path of a file.
+    """Return the schema that a user gave as an object, a mapping of columns by name, a JSON document or a path.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def schema_given(given: Any) -> Schema:
 
 
 def _settings(column: Column) -> str:
-    """Return what a column was declared with, other than the defaults, as its constructor takes it."""
+    """Return a column's settings that differ from the defaults, as constructor arguments in text, for display."""
     chosen = [(field.name, getattr(column, field.name)) for field in fields(column) if field.repr]
     defaults = {field.name: field.default for field in fields(column)}
     return ", ".join(f"{name}={value!r}" for name, value in chosen if value != defaults[name])

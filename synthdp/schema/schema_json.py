@@ -20,23 +20,26 @@ if TYPE_CHECKING:
     from synthdp.schema.sibling_rules import SiblingRule
 
 VERSION = 5
-"""The newest version that can be read; a schema is written in the oldest version that can express it."""
+"""The newest version of schema files that can be read.  A schema is written in the oldest version that can express it.
+"""
 
 _SINCE = {
     "source": 2, "decimals": 3, "step": 3, "zone": 3, "date": 3, "decimal": 3, "time": 3, "pattern": 3, "csv": 3,
     "groups": 3, "format": 4, "words": 4, "weight": 4, "like": 5,
 }  # fmt: skip
-"""The version that came with a setting or a type; a rule says it of itself."""
+"""The first file version of each setting or column type that is not in version 1; rules state their own."""
 FOR_THE_REVIEW = frozenset({"comment", "seen", "instead"})
-"""What a draft tells the person who reviews a column, as private as the table; the last is another draft of the column."""
+"""Keys by which a draft informs its reviewer (``instead`` holds another draft of the column); as private as the table.
+"""
 
 _NOTES = {"description", "reviewed", *FOR_THE_REVIEW}  # for people; "reviewed" marks what was drafted from a table
+"""Keys of a column document that are for people and do not change the column."""
 
 
 def to_document(
     columns: Mapping[str, Column], constraints: Sequence[Constraint], csv: CsvFormat | None = None
 ) -> dict[str, Any]:
-    """Return the JSON document of a schema."""
+    """Return a schema as a JSON document, in the oldest file version that can express it."""
     entries = [column_document(name, column) for name, column in columns.items()]
     rules = [rule_document(constraint) for constraint in constraints]
     written = {} if csv is None else {"csv": csv_document(csv)}
@@ -64,12 +67,12 @@ def parsed(text: str, *, source: str) -> Any:
 
 
 def csv_document(csv: CsvFormat) -> dict[str, Any]:
-    """Return how a file is read as a JSON document."""
+    """Return a CSV format as a JSON document, without settings at their default."""
     return {field.name: _plain(value) for field in fields(csv) if (value := getattr(csv, field.name)) != field.default}
 
 
 def from_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
-    """Read columns, rules and how a file is read from a JSON document.
+    """Return columns, rules and CSV format from a schema's JSON document; refuse columns not yet reviewed.
 
     Raises
     ------
@@ -89,7 +92,7 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
-    """Do the same, and take columns that are not reviewed yet."""
+    """Return columns, rules and CSV format from a schema's JSON document; accept columns not yet reviewed."""
     if not isinstance(document, dict) or "synthdp_schema" not in document:
         raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
     if document["synthdp_schema"] not in range(1, VERSION + 1):
@@ -115,7 +118,7 @@ def read_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 
 
 def _read_csv(given: object, *, source: str) -> CsvFormat | None:
-    """Return how a schema's document says that its file is written; raise FormatError for unknown settings."""
+    """Return the CSV format in a schema's document, ``None`` without one; raise FormatError for unknown settings."""
     if given is None:
         return None
     known = {field.name for field in fields(CsvFormat)}
@@ -128,7 +131,7 @@ def _read_csv(given: object, *, source: str) -> CsvFormat | None:
 
 
 def column_document(name: str, column: Column) -> dict[str, Any]:
-    """Return the JSON document of a column."""
+    """Return a column as a JSON document: name, type, and settings that differ from the defaults."""
     entry: dict[str, Any] = {"name": name, "type": _type_of(column)}
     for field in sorted(fields(column), key=lambda field: field.name == "source"):  # what it may hold first
         value = getattr(column, field.name)
@@ -138,20 +141,20 @@ def column_document(name: str, column: Column) -> dict[str, Any]:
 
 
 def _type_of(column: Column) -> str:
-    """Return the name of the column's type, or of the registered one that it is derived from."""
+    """Return a column type's name in schema files; derived classes have the name of their registered base class."""
     kinds = {kind: name for name, kind in COLUMN_TYPES.items()}
     return next((kinds[kind] for kind in type(column).__mro__ if kind in kinds), type(column).__name__.lower())
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, numpy's scalars as Python's."""
+    """Return a value as JSON has it: tuples as lists, NumPy scalars as Python's."""
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _kind_named(name: str) -> type[Column] | None:
-    """Return the column type of a name: one of the package, or of another package that says so."""
+    """Return the column type of a name, of this package or registered by another one; ``None`` if there is none."""
     if name not in COLUMN_TYPES:
         kind = extension(EXTENSIONS, name)
         if kind is not None:
@@ -160,7 +163,7 @@ def _kind_named(name: str) -> type[Column] | None:
 
 
 def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
-    """Return the column of one entry of a schema's document; raise SchemaError for unknown or missing settings."""
+    """Return the column of one column document; raise SchemaError for unknown or missing settings."""
     if "known" in entry:
         entry = _spelt_out(name, entry, source=source)
     kind = _kind_named(str(entry.get("type")).lower())
@@ -189,7 +192,7 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
 
 
 def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, Any]:
-    """Return the document of a column that everybody knows, with the settings of an entry that names it."""
+    """Return a column document in which ``"known": name`` is replaced by that known column's type and settings."""
     try:
         from synthdp.schema.known_columns import known_column
 
@@ -202,7 +205,7 @@ def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, An
 
 
 def rule_document(constraint: Constraint | SiblingRule) -> dict[str, Any]:
-    """Return a rule; what a derived column is not made by is left out, and its table is a list of pairs."""
+    """Return a rule as a JSON document; for a derived column only the settings in use, its lookup as pairs."""
     entry: dict[str, Any] = {
         "rule": constraint.kind,
         **{f.name: getattr(constraint, f.name) for f in fields(constraint)},
@@ -214,7 +217,7 @@ def rule_document(constraint: Constraint | SiblingRule) -> dict[str, Any]:
 
 
 def rule_of(rule: object, *, source: str, kinds: Mapping[str, type[Any]] = RULE_KINDS) -> Any:
-    """Read a rule of one of some kinds."""
+    """Return the rule that a JSON document describes; raise SchemaError unless it is of one of ``kinds``."""
     kind = kinds.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
     if kind is None or not isinstance(rule, dict):
         raise SchemaError(f"a rule of {source} must be one of {', '.join(kinds)}")

@@ -18,24 +18,25 @@ from synthdp.schema.constraints import Forbidden
 from synthdp.schema.relation import Relation
 
 MOST_ORDERED = 24
-"""Most levels of an ordered column that a rule may count: of more, several levels share a cell.  A safety limit."""
+"""Most levels of an ordered column that a rule may count: beyond it several levels share a bin, and cannot be counted
+apart. A safety limit."""
 
 
 class SiblingRule(ABC):
-    """One rule that the synthetic rows of every parent row obey: a frozen dataclass whose fields a schema file holds."""
+    """A rule between the synthetic rows of one parent row, such as one head of each household."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     kind: ClassVar[str]
-    """What the rule is called in a schema file."""
+    """The rule's name in a schema file."""
 
     column: str
     """The column, as ``table.column``."""
 
     @abstractmethod
     def check(self, column: Column, relation: Relation) -> None:
-        """Check the rule against its column and the relation in which its table is the child.
+        """Raise SchemaError unless the rule fits its column and the relation of its table to the parent.
 
         Raises
         ------
@@ -45,14 +46,14 @@ class SiblingRule(ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniquePerParent(SiblingRule):
-    """No two rows of one parent row have the same value of a column; missing values aside.
+    """A rule: no two rows of one parent row have the same value of a column; missing values are exempt.
 
-    Of the column that orders the rows, `Relation` says it: ``unique=True``.
+    For the column that orders the rows, declare ``unique=True`` in `Relation` instead.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class UniquePerParent(SiblingRule):
     column: str
 
     def check(self, column: Column, relation: Relation) -> None:
-        """Check that there are enough values."""
+        """Raise SchemaError if the column has fewer values than a parent row may have rows."""
         values = _values(column)
         if values is not None and values < relation.at_most:
             raise SchemaError(
@@ -80,13 +81,13 @@ class UniquePerParent(SiblingRule):
             )
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"no two rows of one parent row have the same {self.column}"
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPerParent(SiblingRule):
-    """Of the rows of one parent row, so many have one of some values: at most one head of a household, or exactly one.
+    """A rule on how many rows of one parent row have given values: at most one head of a household, or exactly one.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class RowsPerParent(SiblingRule):
             raise SchemaError("a RowsPerParent rule needs at_least=1 or at_most")
 
     def check(self, column: Column, relation: Relation) -> None:
-        """Check the levels, and that the other rows have some."""
+        """Raise SchemaError unless the column can hold the values, and has others for the remaining rows."""
         if not column.labelled:
             raise SchemaError(f"column {self.column!r} of a RowsPerParent rule must have levels, not numbers or times")
         levels = _levels(column)
@@ -146,7 +147,7 @@ class RowsPerParent(SiblingRule):
             )
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         if self.at_least == self.at_most:
             many = f"exactly {self.at_least}"
         else:
@@ -158,7 +159,9 @@ class RowsPerParent(SiblingRule):
 
 @dataclass(frozen=True, slots=True)
 class NeverFalls(SiblingRule):
-    """A column never falls from one row of a parent row to a later one, in the order of the relation; missing ones aside.
+    """A rule: a column never falls from one row of a parent row to a later one; missing values are exempt.
+
+    Later is by the order of the relation.
 
     Parameters
     ----------
@@ -177,7 +180,7 @@ class NeverFalls(SiblingRule):
     column: str
 
     def check(self, column: Column, relation: Relation) -> None:
-        """Check that there is an order of rows and one of values."""
+        """Raise SchemaError unless the relation orders its rows and the column has ordered values."""
         if relation.order is None:
             raise SchemaError(
                 f"a NeverFalls rule names {self.column!r}, but the rows of {relation.where} have no order: give "
@@ -190,22 +193,22 @@ class NeverFalls(SiblingRule):
             )
 
     def in_words(self) -> str:
-        """Return the rule as the receipt's sentence has it."""
+        """Return the rule as a phrase for the receipt."""
         return f"{self.column} never falls from one row of a parent row to the next"
 
 
 SIBLING_KINDS: Mapping[str, type[SiblingRule]] = {one.kind: one for one in (UniquePerParent, RowsPerParent, NeverFalls)}
-"""Every kind by its name in database schema files."""
+"""All kinds of rules between sibling rows, by their names in schema files."""
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
-    """Return a column's levels, none if it has numbers."""
+    """Return a column's levels; none for numbers."""
     support = column.support()
     return support.levels if isinstance(support, Levels) else ()
 
 
 def _values(column: Column) -> int | None:
-    """Return how many different values a column has, where they can be counted; ``None`` for very many."""
+    """Return the number of different values of a column, ``None`` for an interval of real numbers."""
     match column.support():
         case Levels(levels):
             return len(levels)

@@ -20,18 +20,19 @@ from synthdp.schema.formats import LAST_YEAR, TimeFormat, checked, time_format
 Moment: TypeAlias = str | dt.datetime | dt.date | np.datetime64
 
 RESOLUTIONS = {"D": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-"""Microseconds of each resolution that a Datetime or Duration may have."""
+"""Microseconds in each resolution that a Datetime or Duration may have."""
 
 CALENDAR = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""First and last microsecond of Python's datetimes, since 1970."""
+"""First and last microsecond, counted from 1970, that Python's datetimes can hold."""
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - moments are held in UTC without a zone
+"""The moment from which stored microseconds are counted."""
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Datetime(Known):
-    """A moment with lower <= t <= upper, in whole steps of a resolution; zone-aware tables are compared in UTC.
+    """A column of moments between two bounds, at a resolution; zone-aware tables are compared in UTC.
 
     Parameters
     ----------
@@ -72,12 +73,12 @@ class Datetime(Known):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the bounds are declared."""
+        """Whether the bounds are declared; if not, they must be discovered under noise."""
         return self.lower is not None and self.upper is not None
 
     @property
     def cells(self) -> TimeFormat | None:
-        """How cells are written, if that is declared."""
+        """The declared text format of the cells; ``None`` for ISO 8601."""
         if self.format is None:
             return None
         last = LAST_YEAR if self.upper is None else int(str(self.upper)[:4])
@@ -85,18 +86,18 @@ class Datetime(Known):
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step since 1970-01-01 UTC, in multiples of the resolution."""
+        """The bounds as numbers of resolution steps since 1970-01-01 UTC."""
         step = RESOLUTIONS[self.resolution]
         lower, upper = (int(moment_of(b).astype(np.int64)) for b in (self.lower, self.upper) if b is not None)
         return lower // step, upper // step
 
     def support(self) -> Steps:
-        """Return the steps between the bounds."""
+        """Return the possible values: all resolution steps between the bounds."""
         first, last = self.steps
         return _time_steps(first, last, self.resolution)
 
     def check(self, where: str) -> None:
-        """Check the resolution, the bounds and the zone."""
+        """Raise SchemaError unless resolution, bounds, zone and format are consistent."""
         _check_times(self, where)
         if self.zone is not None and not (isinstance(self.zone, str) and re.fullmatch(r"[\w+:/-]+", self.zone)):
             raise SchemaError(f"{where}: zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo'")
@@ -105,15 +106,15 @@ class Datetime(Known):
             raise SchemaError(f"{where}: format ({self.format!r}) must contain %z, because zone is given")
 
     def example(self) -> Self:
-        """Return the column with some bounds."""
+        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
         return self if self.is_complete else replace(self, lower="2000-01-01", upper="2001-01-01")
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is a text or numpy's own moment."""
+        """Return whether a rule may name a value for this column: a text or a NumPy moment."""
         return isinstance(value, (str, np.datetime64))
 
     def number_of(self, value: Any) -> int:
-        """Return the microseconds since 1970 UTC of a text or a moment."""
+        """Return the number by which a text or moment is stored: microseconds since 1970 UTC."""
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value)
         if not isinstance(value, (dt.date, np.datetime64)):
@@ -123,48 +124,48 @@ class Datetime(Known):
         return int(np.datetime64(value, "us").astype(np.int64))
 
     def with_bounds(self, lower: float, upper: float) -> Datetime:
-        """Return the column with bounds of whole steps around these microseconds."""
+        """Return the column with bounds at or just outside these microseconds, in whole resolution steps."""
         step = RESOLUTIONS[self.resolution]
         low, high = whole_bounds(lower / step, upper / step, -(-CALENDAR[0] // step), CALENDAR[1] // step)
         return replace(self, lower=np.datetime64(low * step, "us"), upper=np.datetime64(high * step, "us"))
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return the resolutions down to the declared one, in microseconds."""
+        """Return the resolutions, in microseconds, that discovery tests, from a day down to the declared one."""
         return tuple(Fraction(each) for each in RESOLUTIONS.values() if each >= RESOLUTIONS[self.resolution])
 
     def with_spacing(self, spacing: Fraction) -> Datetime:
-        """Return the column in a coarser resolution."""
+        """Return the column with a discovered, coarser resolution."""
         return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
 
     def as_object(self, value: Any) -> dt.datetime | dt.date:
-        """Return a moment as Python's own, or as a date if the resolution is a day."""
+        """Return stored microseconds as a Python datetime, or as a date if the resolution is a day."""
         moment = EPOCH + dt.timedelta(microseconds=int(value))
         return moment.date() if self.resolution == "D" else moment
 
     def estimate(self, value: float) -> np.datetime64:
-        """Return a moment; NaN, where no error is known, as no moment."""
+        """Return microseconds, such as a mean, as a moment; NaN (an unknown error) becomes NaT."""
         return np.datetime64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
     def stored_as(self) -> str:
-        """Return the name of the plain type that suits the values in a table."""
+        """The data type for the values in an output table: day or moment."""
         return "day" if self.resolution == "D" else "moment"
 
     def shown(self, value: Any) -> str:
-        """Return a moment as text."""
+        """Return stored microseconds as text at the resolution, for messages and reports."""
         return str(np.datetime64(int(value), "us").astype(f"datetime64[{_numpy_code(self.resolution)}]")).replace(
             "T", " "
         )
 
     def in_words(self) -> str:
-        """Return the days of the bounds."""
+        """Return a phrase for the column's type and the days of its bounds, for receipts and lists of columns."""
         return f"moment, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Date(Datetime):
-    """A day with lower <= t <= upper.
+    """A column of days between two bounds.
 
     Parameters
     ----------
@@ -187,18 +188,18 @@ class Date(Datetime):
     zone: str | None = field(default=None, init=False, repr=False)
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return none: the resolution is declared."""
+        """Return no spacings to discover, because the resolution is fixed to days."""
         return ()
 
     def in_words(self) -> str:
-        """Return the bounds."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
         return f"day, {str(self.lower)[:10]} to {str(self.upper)[:10]}"
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Time(Known):
-    """A time of day with lower <= t <= upper, in whole steps of a resolution.
+    """A column of times of day between two bounds, at a resolution.
 
     Parameters
     ----------
@@ -233,27 +234,27 @@ class Time(Known):
 
     @property
     def is_complete(self) -> bool:
-        """True: a day has its bounds."""
+        """True, because a day has natural bounds."""
         return True
 
     @property
     def cells(self) -> TimeFormat | None:
-        """How cells are written, if that is declared."""
+        """The declared text format of the cells; ``None`` for ISO 8601."""
         return None if self.format is None else time_format(self.format, "clock")
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step since midnight, in multiples of the resolution."""
+        """The bounds as numbers of resolution steps since midnight."""
         step = RESOLUTIONS[self.resolution]
         return self.number_of(self.lower) // step, self.number_of(self.upper) // step
 
     def support(self) -> Steps:
-        """Return the steps between the bounds."""
+        """Return the possible values: all resolution steps between the bounds."""
         first, last = self.steps
         return _time_steps(first, last, self.resolution)
 
     def check(self, where: str) -> None:
-        """Check the resolution and the bounds."""
+        """Raise SchemaError unless resolution, bounds and format are consistent."""
         if not _is_resolution(self.resolution) or self.resolution == "D":
             known = ", ".join(name for name in RESOLUTIONS if name != "D")
             raise SchemaError(f"{where}: resolution ({self.resolution!r}) must be one of {known}")
@@ -270,49 +271,49 @@ class Time(Known):
             raise SchemaError(f"{where}: lower ({self.lower}) must be below upper ({self.upper})")
 
     def example(self) -> Self:
-        """Return the column itself."""
+        """Return the column itself, because it is always complete."""
         return self
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is the text of a time of day."""
+        """Return whether a rule may name a value for this column: the text of a time of day."""
         try:
             return isinstance(value, str) and self.number_of(value) >= 0
         except ValueError:
             return False
 
     def number_of(self, value: Any) -> int:
-        """Return the microseconds since midnight of a text or a time of day; its zone does not count."""
+        """Return the number by which a text or time is stored: microseconds since midnight; a zone is ignored."""
         time = dt.time.fromisoformat(value) if isinstance(value, str) else value
         if not isinstance(time, dt.time):
             raise TypeError(type(value).__name__)
         return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
 
     def as_object(self, value: Any) -> dt.time:
-        """Return a time of day as Python's own."""
+        """Return stored microseconds as a Python time."""
         return (EPOCH + dt.timedelta(microseconds=int(value))).time()
 
     def estimate(self, value: float) -> dt.time | None:
-        """Return a time of day; ``None`` for NaN, where no error is known."""
+        """Return microseconds, such as a mean, as a time of day; NaN (an unknown error) becomes ``None``."""
         return None if math.isnan(value) else self.as_object(min(max(round(value), 0), RESOLUTIONS["D"] - 1))
 
     @property
     def stored_as(self) -> str:
-        """Return the name of the plain type that suits the values in a table."""
+        """The data type for the values in an output table."""
         return "clock"
 
     def shown(self, value: Any) -> str:
-        """Return a time of day as text."""
+        """Return stored microseconds as text, for messages and reports."""
         return self.as_object(value).isoformat()
 
     def in_words(self) -> str:
-        """Return the bounds."""
+        """Return a phrase for the column's type and bounds, for receipts and lists of columns."""
         return f"time of day, {self.lower} to {self.upper}"
 
 
 @register
 @dataclass(frozen=True, slots=True, repr=False)
 class Duration(Known):
-    """A length of time with lower <= t <= upper, in whole steps of a resolution.
+    """A column of durations between two bounds, at a resolution.
 
     Parameters
     ----------
@@ -352,28 +353,28 @@ class Duration(Known):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the bounds are declared."""
+        """Whether the bounds are declared; if not, they must be discovered under noise."""
         return self.lower is not None and self.upper is not None
 
     @property
     def cells(self) -> TimeFormat | None:
-        """How cells are written, if that is declared."""
+        """The declared text format of the cells; ``None`` for the usual one."""
         return None if self.format is None else time_format(self.format, "length")
 
     @property
     def steps(self) -> tuple[int, int]:
-        """First and last step, in multiples of the resolution."""
+        """The bounds as numbers of resolution steps."""
         if not isinstance(self.lower, int) or not isinstance(self.upper, int):
             raise SchemaError("declare the bounds of this Duration first: without bounds its values cannot be listed")
         return self.lower, self.upper
 
     def support(self) -> Steps:
-        """Return the steps between the bounds."""
+        """Return the possible values: all resolution steps between the bounds."""
         first, last = self.steps
         return _time_steps(first, last, self.resolution)
 
     def check(self, where: str) -> None:
-        """Check the resolution and the bounds."""
+        """Raise SchemaError unless resolution, bounds and format are consistent."""
         for bound in (self.lower, self.upper):
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
                 raise SchemaError(
@@ -383,69 +384,69 @@ class Duration(Known):
         _check_times(self, where)
 
     def example(self) -> Self:
-        """Return the column with some bounds."""
+        """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
         return self if self.is_complete else replace(self, lower=0, upper=1)
 
     def may_hold(self, value: object) -> bool:
-        """Say whether a value is a number of steps or a length of time."""
+        """Return whether a rule may name a value for this column: a number of steps or a timedelta."""
         return isinstance(value, (int, float, dt.timedelta)) and not isinstance(value, bool)
 
     def number_of(self, value: Any) -> int | float:
-        """Return the microseconds of a number of steps or of a length of time."""
+        """Return the microseconds by which a timedelta, or a number of resolution steps, is stored."""
         if isinstance(value, (dt.timedelta, np.timedelta64)):
             return int(np.timedelta64(value, "us").astype(np.int64))
         return number(value) * RESOLUTIONS[self.resolution]
 
     def with_bounds(self, lower: float, upper: float) -> Duration:
-        """Return the column with bounds of whole steps around these microseconds."""
+        """Return the column with bounds at or just outside these microseconds, in whole resolution steps."""
         step = RESOLUTIONS[self.resolution]
         low, high = whole_bounds(lower / step, upper / step, -(LARGEST_WHOLE // step), LARGEST_WHOLE // step)
         return replace(self, lower=low, upper=high)
 
     def spacings(self) -> tuple[Fraction, ...]:
-        """Return the resolutions down to the declared one, in microseconds."""
+        """Return the resolutions, in microseconds, that discovery tests, from a day down to the declared one."""
         return tuple(Fraction(each) for each in RESOLUTIONS.values() if each >= RESOLUTIONS[self.resolution])
 
     def with_spacing(self, spacing: Fraction) -> Duration:
-        """Return the column in a coarser resolution."""
+        """Return the column with a discovered, coarser resolution."""
         return replace(self, resolution=next(name for name, each in RESOLUTIONS.items() if each == spacing))
 
     def as_object(self, value: Any) -> dt.timedelta:
-        """Return a length of time as Python's own."""
+        """Return stored microseconds as a Python timedelta."""
         return dt.timedelta(microseconds=int(value))
 
     def estimate(self, value: float) -> np.timedelta64:
-        """Return a length of time; NaN, where no error is known, as no time."""
+        """Return microseconds, such as a mean, as a NumPy timedelta; NaN (an unknown error) becomes NaT."""
         return np.timedelta64(round(value) if abs(value) < LARGEST_WHOLE else "NaT", "us")
 
     @property
     def stored_as(self) -> str:
-        """Return the name of the plain type that suits the values in a table."""
+        """The data type for the values in an output table."""
         return "length"
 
     def shown(self, value: Any) -> str:
-        """Return a length of time as text."""
+        """Return stored microseconds as text at the resolution, for messages and reports."""
         return str(np.timedelta64(int(value), "us").astype(f"timedelta64[{_numpy_code(self.resolution)}]"))
 
     def in_words(self) -> str:
-        """Return what the column holds in words, for receipts and lists of columns."""
+        """Return a phrase for the column's type, for receipts and lists of columns."""
         return "length of time"
 
 
 def whole_bounds(lower: float, upper: float, first: int, last: int) -> tuple[int, int]:
-    """Return the whole numbers around an interval, different ones, in first <= x <= last."""
+    """Return two different integers at or just outside an interval, clipped to ``first`` and ``last``, as bounds."""
     low = min(max(math.floor(lower), first), last - 1)
     return low, max(min(math.ceil(upper), last), low + 1)
 
 
 def check_pair(lower: object, upper: object, where: str) -> None:
-    """Raise SchemaError if one bound is given without the other."""
+    """Raise SchemaError if one bound is given without the other, because then neither could be used."""
     if (lower is None) != (upper is None):
         raise SchemaError(f"{where}: lower and upper must be given together")
 
 
 def _check_times(column: Datetime | Duration, where: str) -> None:
-    """Raise SchemaError unless the bounds are a rising pair within 62 bits of microseconds, at a known resolution."""
+    """Raise SchemaError unless the resolution is known and the bounds, if given, rise and fit in 62 bits of microseconds."""
     if not _is_resolution(column.resolution):
         raise SchemaError(f"{where}: resolution ({column.resolution!r}) must be one of {', '.join(RESOLUTIONS)}")
     check_pair(column.lower, column.upper, where)
@@ -458,7 +459,7 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
 
 
 def _is_written(zone: str, pattern: str) -> bool:
-    """Say whether a zone is known, and a pattern of moments tells it."""
+    """Return whether a time zone is known, and the pattern of the cells shows its offset."""
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
@@ -467,7 +468,7 @@ def _is_written(zone: str, pattern: str) -> bool:
 
 
 def _time_steps(first: int, last: int, resolution: str) -> Steps:
-    """Return the grid of times from a first to a last step, with the round lengths of time that bins may start at."""
+    """Return the grid of times between two resolution steps, with round lengths of time for the borders of bins."""
     step = RESOLUTIONS[resolution]
     clock = [1_000_000 * seconds for seconds in (86_400, 43_200, 21_600, 3_600, 1_800, 900, 600, 300, 60, 30, 10, 5)]
     lengths = [length // step for length in (*clock, *(10**power for power in range(6, -1, -1))) if length % step == 0]
@@ -475,17 +476,17 @@ def _time_steps(first: int, last: int, resolution: str) -> Steps:
 
 
 def _numpy_code(resolution: str) -> str:
-    """Return what NumPy calls a resolution."""
+    """Return NumPy's code of a resolution."""
     return {"min": "m"}.get(resolution, resolution)
 
 
 def _is_resolution(resolution: object) -> bool:
-    """Say whether something names a resolution."""
+    """Return whether a value is the name of a resolution."""
     return isinstance(resolution, str) and resolution in RESOLUTIONS
 
 
 def moment_of(moment: Any) -> np.datetime64:
-    """Return a bound of a Datetime in UTC, in microseconds; SchemaError if it is none."""
+    """Return a bound of a Datetime as a NumPy moment in UTC, in microseconds; raise SchemaError if it is none."""
     if isinstance(moment, str):
         try:
             moment = dt.datetime.fromisoformat(moment)

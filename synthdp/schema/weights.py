@@ -13,10 +13,10 @@ from synthdp.figures import in_figures
 from synthdp.schema.column import Interval, Known, Quantity, register, values_as_tuple
 
 CLASSES = 16
-"""Classes of a weight.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
+"""Number of bins of a survey weight, by default.  Tuned: `benchmarks/utility/weights.py --sweep classes`."""
 
 MOST_CLASSES = 64
-"""A limit: this many classes of a weight are as many cells of every table with it.  A safety limit."""
+"""Most bins of a survey weight: every marginal with it has that many times as many cells.  A safety limit."""
 
 
 @register
@@ -63,15 +63,15 @@ class Weight(Known):
 
     @property
     def is_complete(self) -> bool:
-        """True: a weight without bounds cannot be declared."""
+        """True, because a weight cannot be declared without bounds."""
         return True
 
     def support(self) -> Interval:
-        """Return the interval between the bounds."""
+        """Return the possible values: the interval between the bounds."""
         return Interval(float(self.lower), float(self.upper))
 
     def check(self, where: str) -> None:
-        """Check the bounds, the classes and their means."""
+        """Raise SchemaError unless bounds, classes, means and errors are consistent."""
         for name in ("lower", "upper"):
             if not _is_number(getattr(self, name)):
                 raise SchemaError(f"{where}: {name} must be a finite number")
@@ -93,33 +93,33 @@ class Weight(Known):
             )
 
     def example(self) -> Self:
-        """Return the column itself."""
+        """Return the column itself, because it is always complete."""
         return self
 
     def class_ends(self) -> tuple[float, ...]:
-        """Return the bounds of the classes, one more than there are classes."""
+        """Return the edges of the classes, (classes + 1,), at equal ratios."""
         ratio = math.log(self.upper / self.lower)
         inner = (self.lower * math.exp(ratio * i / self.classes) for i in range(1, self.classes))
         return (float(self.lower), *inner, float(self.upper))
 
     def class_values(self) -> tuple[float, ...]:
-        """Return what a row of each class stands for, or nothing as long as no release has measured it."""
+        """Return the mean weight of each class, (classes,), or nothing before a release has measured it."""
         return self.means
 
     def class_errors(self) -> tuple[float, ...]:
-        """Return the standard error of the mean of each class."""
+        """Return the standard error of each class's mean weight, (classes,), or nothing before a release has measured it."""
         return self.errors
 
     def measured_as(self, means: tuple[float, ...], errors: tuple[float, ...]) -> Self:
-        """Return the weight whose classes have these means."""
+        """Return the column with the noisy class means, and their standard errors, that a release measured."""
         return replace(self, means=means, errors=errors)
 
     def in_words(self) -> str:
-        """Return the bounds and how they are divided."""
+        """Return a phrase for the column's type, bounds and classes, for receipts and lists of columns."""
         low, high = (in_figures(bound, digits=6) for bound in (self.lower, self.upper))
         return f"survey weight, {low} to {high}, in {self.classes} classes"
 
 
 def _is_number(value: Any) -> bool:
-    """Say whether something is a finite number and no truth value."""
+    """Return whether a value is a finite number and no boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -28,17 +28,17 @@ from synthdp.tables.sources.dataframe import FrameSource, frame_of
 from synthdp.tables.sources.resolve import is_spark, source_of
 
 DEFAULT_LABEL = "target"
-"""The name of the label's column where ``y`` has none."""
+"""The column name of labels ``y`` that have no name."""
 
 _HARMLESS = (
     "Input X contains", "Found array with 0 ", "X has ", "X does not contain", "The feature names", "Feature names",
     "float() argument must be a string or a real number",
 )  # fmt: skip
-"""How scikit-learn's sentences begin that hold names and types only."""
+"""Beginnings of scikit-learn error messages that quote names and types only, so that they may be shown."""
 
 
 def is_table(X: Any) -> bool:
-    """Say whether ``X`` is a dataframe or a source of rows, rather than an array."""
+    """Return whether ``X`` is a dataframe or a source of rows, rather than an array."""
     if isinstance(X, (Source, pd.DataFrame)) or is_spark(X):
         return True
     try:
@@ -48,7 +48,7 @@ def is_table(X: Any) -> bool:
 
 
 def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
-    """Return the rows of ``X``, checked as `checked_table` checks them; the estimator keeps names alone.
+    """Return ``X`` as a source of rows after scikit-learn's checks; the estimator stores column names only.
 
     Raises
     ------
@@ -66,7 +66,9 @@ def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
 
 
 def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return ``X`` as a dataframe, checked as scikit-learn checks its input; any value is welcome.
+    """Return ``X`` as a dataframe after scikit-learn's checks of names and shape; any cell value is accepted.
+
+    A refusal because of a cell would reveal it.
 
     Parameters
     ----------
@@ -89,7 +91,7 @@ def checked_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
-    """Return anything but a dataframe as an array of rows and columns, whose type does not depend on its values.
+    """Return an array or lists of rows as a two-dimensional array, whose dtype does not depend on private values.
 
     Parameters
     ----------
@@ -125,7 +127,10 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
 
 
 def _of_lists(rows: Sequence[Any]) -> AnyArray:
-    """Return lists of rows as an array of objects, (n, d), or one-dimensional if a row is not a list."""
+    """Return lists of rows as an array of objects, (n, d).
+
+    One-dimensional if a row is not a list, which is refused later.
+    """
     if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)
     if len({len(row) for row in rows}) > 1:
@@ -135,7 +140,7 @@ def _of_lists(rows: Sequence[Any]) -> AnyArray:
 
 
 def _objects(cells: Sequence[Any]) -> AnyArray:
-    """Return cells as an array of objects, (n,); numpy would unpack cells that are lists themselves."""
+    """Return cells as an array of objects, (n,); NumPy itself would unpack cells that are lists."""
     array = np.empty(len(cells), object)
     for i, cell in enumerate(cells):
         array[i] = cell
@@ -143,7 +148,7 @@ def _objects(cells: Sequence[Any]) -> AnyArray:
 
 
 def _of_array(X: Any) -> AnyArray:
-    """Return what a user brought as a numpy array; raise DataError if it is no table."""
+    """Return user input as a NumPy array; raise DataError, which quotes no value, if NumPy cannot convert it."""
     with instead_of(
         ValueError, TypeError, say=DataError("X must be a table: an array of rows and columns, or a dataframe")
     ):
@@ -151,7 +156,7 @@ def _of_array(X: Any) -> AnyArray:
 
 
 def numbers_of_cells(array: AnyArray) -> AnyArray:
-    """Return an array's cells as numbers, (n, d); anything but a number becomes missing."""
+    """Return an array's cells as floats, (n, d); a cell that is no number becomes missing."""
     if array.dtype.kind not in "OUS":
         return array
     cells = array.astype(object)
@@ -159,13 +164,13 @@ def numbers_of_cells(array: AnyArray) -> AnyArray:
 
 
 def _named(array: AnyArray) -> pd.DataFrame:
-    """Return an array as a dataframe of the same type: pandas would make texts of objects if all of them are texts."""
+    """Return an array as a DataFrame with columns x0, x1, ...; object arrays keep their dtype, whatever their cells are."""
     kept = array.dtype if array.dtype == np.dtype(object) else None
     return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])], dtype=kept)
 
 
 def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
-    """Return ``X`` as scikit-learn's `validate_data` does, for what knows nothing of privacy; no message holds a value."""
+    """Return ``X`` after scikit-learn's `validate_data`, for estimators without privacy; messages quote no value."""
 
     def say(error: BaseException) -> SynthDPError | None:
         if isinstance(error, (SynthDPError, MemoryError)) or str(error).startswith(_HARMLESS):
@@ -182,7 +187,7 @@ def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
 
 
 def checked_label(estimator: BaseEstimator, y: Any) -> Any:
-    """Return ``y``, one-dimensional: a column of any library, or an array; any value is welcome.
+    """Return ``y`` as one-dimensional labels after checks of its shape; any value is accepted.
 
     Raises
     ------
@@ -203,7 +208,7 @@ def checked_label(estimator: BaseEstimator, y: Any) -> Any:
 
 
 def number_of_labels(X: Any, y: Any) -> int:
-    """Return how many labels there are; for callers to whom the number of rows is public.
+    """Return the number of labels; for callers to whom the number of rows is public.
 
     Raises
     ------
@@ -217,7 +222,7 @@ def number_of_labels(X: Any, y: Any) -> int:
 
 
 def _length(values: Any) -> int | None:
-    """Return how many there are, if that can be told without reading a table."""
+    """Return the number of rows, or ``None`` if it cannot be known without reading a table."""
     if is_table(values) and not hasattr(values, "shape"):
         return None
     try:
@@ -228,9 +233,9 @@ def _length(values: Any) -> int | None:
 
 
 def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) -> tuple[Any, str]:
-    """Return one table of rows and labels, and the name of the label's column; ``typed`` as in `checked_array`.
+    """Return ``X`` with the labels ``y`` as one more column, and that column's name.
 
-    The name is the given one, else ``y``'s, else "target".
+    The name is the given one, else ``y``'s, else "target".  ``typed`` is as in `checked_array`.
 
     Raises
     ------
@@ -254,7 +259,7 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
 
 
 def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
-    """Return labels as a column of a frame's library, of a type that no label decides."""
+    """Return labels as a column of the frame's library, with a type that does not depend on their values."""
     if isinstance(y, pd.Series) and frame.implementation.is_pandas():
         return nw.from_native(y.reset_index(drop=True), series_only=True)
     given = nw.from_native(y, series_only=True, pass_through=True)
@@ -276,7 +281,7 @@ def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
 
 
 def without_numbered_columns(X: Any) -> Any:
-    """Return a dataframe whose columns have numbers for names as the array that scikit-learn takes it for."""
+    """Return a DataFrame whose column names are numbers as an array, as scikit-learn treats it; others unchanged."""
     numbered = isinstance(X, pd.DataFrame) and not any(isinstance(name, str) for name in X.columns)
     return X.to_numpy() if numbered else X
 
@@ -289,7 +294,7 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
 
 
 def split_label(table: Any, label: str, *, like: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the rows and the labels of a joined table, as arrays where ``like`` holds arrays."""
+    """Return features and labels of a joined table, as arrays or dataframes like the inputs in ``like``."""
     frame = nw.from_native(table, eager_only=True)
     rows, labels = frame.drop(label), frame[label]
     X, y = like

@@ -25,16 +25,16 @@ from synthdp.tables.source import ArrowTyped, Source
 from synthdp.tables.sources.dataframe import FrameSource, library_named
 
 LARGEST_REAL = 1e300
-"""Bounds of sums, which are rounded to their column's type and moved no further.  A safety limit."""
+"""Bounds for a derived sum, so wide that it is only rounded to its column's type and never clipped.  A safety limit."""
 
 
 PROBED_KEYS = (1, 2, 2**31 - 2, 2**31 - 1)
-"""Fresh keys that a type must hold as different ones to be the type of synthetic keys."""
+"""Sample keys by which a type is tested: to hold synthetic keys it must keep them different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """The library and the column types of a table.
+    """The library, column types and column order of a private table, so that released tables look like it.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class TableFormat:
 
     @classmethod
     def of(cls, source: Source, schema: Schema) -> TableFormat:
-        """Return the form of a table, for the columns of a schema; of a file, pandas with suitable types.
+        """Return the format of a source's table for the columns of a schema; for files it is pandas with default types.
 
-        Looks at names and types only.
+        It looks at names and types only.
 
         Raises
         ------
@@ -92,15 +92,15 @@ class TableFormat:
 
     @classmethod
     def default(cls, schema: Schema, *, library: str = "pandas") -> TableFormat:
-        """Return a library with the types that suit a schema."""
+        """Return a format of a library with its default types for a schema's columns."""
         suits = library_named(library).default_type
         return cls(library=library, dtypes=tuple((name, suits(column)) for name, column in schema.outputs.items()))
 
     def for_files(self, schema: Schema, *, library: str) -> TableFormat:
-        """Return the format of files whose frames are of a library: Arrow's own types, where those are known and fit.
+        """Return the format for writing released rows to a file, in Arrow types of the private table where known and fit.
 
-        Dictionaries of numbers become numbers: their values would differ from block to block.  Days are Python's own in
-        pandas' frames, which become texts: a day is written without an hour.
+        Dictionaries of numbers become numbers, because their values would differ between blocks.  In pandas frames days
+        are Python dates, so that they are written without an hour.
         """
         form = TableFormat.default(schema, library=library).in_order([name for name, _ in self.dtypes])
         if library != "pyarrow":
@@ -126,16 +126,16 @@ class TableFormat:
         return replace(self, dtypes=tuple((name, dtypes[name]) for name in names))
 
     def without_impossible_nulls(self, schema: Schema) -> Schema:
-        """Return a schema in which columns whose types cannot hold a missing value are not nullable."""
+        """Return a schema in which columns whose types cannot hold missing values are not nullable, so none is released."""
         can_be_null = library_named(self.library).can_be_null
         named = [(name, dtype) for name, dtype in self.dtypes if name in schema]
         full = {name for name, dtype in named if schema[name].nullable and not can_be_null(dtype)}
         return schema.replace({name: replace(schema[name], nullable=False) for name in full}) if full else schema
 
     def suited(self, schema: Schema) -> TableFormat:
-        """Return the format of a complete schema's columns in this order, each of the type that suits it if its own cannot.
+        """Return the format for a completed schema, in which types that cannot hold a column are replaced by defaults.
 
-        It never refuses: what was discovered must be released.
+        It never refuses, because what was discovered has been paid for.
         """
         suits = library_named(self.library).default_type
         columns = schema.outputs
@@ -147,7 +147,7 @@ class TableFormat:
         )
 
     def build(self, schema: Schema, columns: Mapping[str, RawColumn]) -> Any:
-        """Return a table in this format from raw columns of the schema; derived columns are computed from these.
+        """Return a table in this format from raw columns (labels or numbers); derived columns are computed from these.
 
         A missing value in a pandas column of numpy whole numbers or booleans, which cannot hold one, makes that
         column's type the nullable one of the same size.
@@ -183,20 +183,20 @@ class TableFormat:
         return library.frame({name: arrays[name] for name in types})
 
     def _is_whole(self, name: str) -> bool:
-        """Say whether the type of a column of numbers holds none but whole ones."""
+        """Return whether the type of a numeric column can hold integers only."""
         dtype, free = dict(self.dtypes)[name], Continuous(0, LARGEST_REAL)
         built = library_named(self.library)
         shown = _as_shown(built.frame({"x": built.array(free, Numbers(np.array([1.25])), dtype)}), "x", free)
         return isinstance(shown, Numbers) and float(shown.values[0]) == round(float(shown.values[0]))
 
     def to_document(self) -> dict[str, Any]:
-        """Return the format as a JSON document."""
+        """Return the format as a JSON document, to be saved with a release."""
         plain: dict[str, Any] = {"library": self.library, "dtypes": [list(pair) for pair in self.dtypes]}
         return plain | ({"arrow": [list(pair) for pair in self.arrow]} if self.arrow else {})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TableFormat:
-        """Read a format from its JSON document.
+        """Return the format that a JSON document, saved with a release, describes.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class TableFormat:
 
 
 def _without_bounds(column: Column) -> Column:
-    """Return a column whose values are rounded to their type and moved no further, so that a sum stays the sum."""
+    """Return a column of real numbers with practically no bounds, so that a derived sum is rounded but never clipped."""
     if not isinstance(column.support(), Interval):
         return column
     form = getattr(column, "format", None) if column.quantity == "number" else None
@@ -221,14 +221,17 @@ def _without_bounds(column: Column) -> Column:
 
 
 def _keeping_sums(raw: Numbers) -> Numbers:
-    """Return numbers rounded so that the sum of the first n is the exact sum, rounded, for every n."""
+    """Return numbers rounded to integers so that the sum of the first n is the exact sum, rounded, for every n.
+
+    Survey weights must still add up to the population.
+    """
     missing = np.isnan(raw.values) if raw.missing is None else raw.missing
     sums = np.rint(np.cumsum(np.where(missing, 0.0, raw.values)))
     return replace(raw, values=np.where(missing, raw.values, np.diff(sums, prepend=0.0)))
 
 
 def _holds_all(library: str, column: Column, dtype: str) -> bool:
-    """Say whether a type holds the least and largest number of a column, which a small one might clip."""
+    """Return whether a type holds the smallest and the largest number of a column without clipping."""
     if column.quantity != "number" or why_not(library, column, dtype) is not None:
         return True
     ends = np.array(bounds_of(column))
@@ -240,7 +243,7 @@ def _holds_all(library: str, column: Column, dtype: str) -> bool:
 
 
 def _tells_apart(library: str, column: Column, dtype: str) -> bool:
-    """Say whether a type holds fresh keys as different ones, however many: a byte, or true and false, would not."""
+    """Return whether a type keeps many different keys different; a byte or a boolean would not."""
     if not column.names_rows or why_not(library, column, dtype) is not None:
         return True
     built = library_named(library)
@@ -254,12 +257,12 @@ def _tells_apart(library: str, column: Column, dtype: str) -> bool:
 
 
 def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
-    """Return the numbers of a column as its type holds them, so that sums of them are exact in the table that comes out."""
+    """Return a column of a built table as raw values, so that sums computed from it match the shown numbers."""
     return next(iter(FrameSource(table).blocks({name: column})))[name]
 
 
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
-    """Return the error for a column that a type cannot hold."""
+    """Return the error for a column that a type cannot hold, with the column's name."""
     return FormatError(
         f"column {name!r} cannot be made of type {dtype}, its type in the table: {error}; give the column "
         "another type in the table, or change its declaration"
@@ -267,7 +270,7 @@ def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
 
 
 def arrow_types(source: Source) -> Mapping[str, str]:
-    """Return the Arrow types of a source that knows them; none where pyarrow is not there to tell."""
+    """Return the Arrow type of each column of a source as text; none if the source or pyarrow cannot say."""
     if not hasattr(type(source), "arrow_types"):  # of the source itself, it would be asked twice, and a database too
         return {}
     try:
@@ -278,7 +281,7 @@ def arrow_types(source: Source) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1 << 10)  # a loop of releases asks the same of the same columns
 def why_not(library: str, column: Column, dtype: str) -> str | None:
-    """Return why a type cannot hold what a column may release, or ``None`` if it can."""
+    """Return the reason why a type cannot hold a column's possible values, or ``None`` if it can."""
     try:
         library_named(library).array(column, _sample(column), dtype)
     except FormatError as error:
@@ -287,7 +290,7 @@ def why_not(library: str, column: Column, dtype: str) -> str | None:
 
 
 def _sample(column: Column) -> RawColumn:
-    """Return a few values that a released column may have, from its declaration alone."""
+    """Return a few possible values of a released column, from its declaration alone, to test a type with."""
     grid = grid_of(column)
     indices = [0, grid.regular - 1, *range(grid.regular, grid.regular + len(grid.special))]
     return decode(column, np.array(indices, np.uint64))

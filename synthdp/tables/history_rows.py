@@ -13,11 +13,11 @@ from synthdp.schema.database import DatabaseSchema
 
 
 def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFrame:
-    """Return one row a person: the columns of the root, and each child table's for every row, in order.
+    """Return one row for each person: the root table's columns, and the columns of each child row, in order.
 
-    A pandas table, whatever the library of the tables; NOT private if they are not.  Columns are named
-    ``table[1].column``, ``table[2].column``, ...; what a person does not have is missing, and ``table.rows`` says how many
-    rows there are.  The key is the index.
+    Models that take feature vectors can then be trained on it.  It is a pandas table, NOT private if the tables are
+    not.  Columns are named ``table[1].column``, ``table[2].column``, ...; what a person does not have is missing, and
+    ``table.rows`` says how many rows there are.  The key is the index.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
 
 
 def _levels(schema: DatabaseSchema, table: str, column: str) -> list[Any]:
-    """Return a column's levels, none if it has numbers."""
+    """Return a column's levels; none for numbers."""
     kind = schema.tables[table][column]
     return list(getattr(kind, "levels", None) or [])
 
 
 def _pandas(table: Any) -> pd.DataFrame:
-    """Return a dataframe of any library as pandas has it."""
+    """Return a dataframe of any library as a pandas DataFrame with a fresh index."""
     found: pd.DataFrame = nw.from_native(table).lazy().collect().to_pandas()
     return found.reset_index(drop=True)

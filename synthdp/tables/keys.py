@@ -18,9 +18,9 @@ from synthdp.tables.sources.dataframe import FrameSource
 
 
 def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
-    """Return how often each record key occurs in a block of rows, given one raw column per part of the key.
+    """Return how often each record key occurs in a block of rows: the exact counts behind queries on keys.
 
-    They are the exact counts behind questions about keys.  A key is the text of its parts, joined by `BETWEEN`.
+    A key is the text of a row's values in some columns, joined by `BETWEEN`.
     """
     columns = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in raw]
     parts = [[_part(level) for level in column.levels] + [MISSING] for column in columns]  # -1 is missing
@@ -36,12 +36,12 @@ def count_keys(raw: Sequence[RawColumn]) -> dict[str, int]:
 
 
 def _part(level: object) -> str:
-    """Return the part of a key for one value; moments and lengths in numpy's types are microseconds."""
+    """Return the text of one value within a key; NumPy moments and durations are written in microseconds."""
     return part_of(micros_of_ticks(level) if isinstance(level, (np.datetime64, np.timedelta64)) else level)
 
 
 def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList:
-    """Ask how many rows of the private table are in another, public list of records.
+    """Return a query that counts the private table's rows that are in another, public list of records.
 
     The uses that Blum and Roth name: which participants of a study, or patients with a rare disease, are in the table.
 
@@ -75,9 +75,9 @@ def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList
 
 
 def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> None:
-    """Refuse keys if one column of them holds numbers and another texts: no row would belong to any other.
+    """Raise DataError if a key holds numbers in one table and texts in another: no rows would join.
 
-    Looks at types only.
+    It looks at types only.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> No
 
 
 def _kind(source: Source, name: str) -> str | None:
-    """Return what a column's type holds; ``None`` if it may hold anything."""
+    """Return the kind of values that a column's type holds, or ``None`` if it may hold any."""
     kind_of = getattr(source, "kind", None)
     kind: Column | None = None if kind_of is None else kind_of(name)
     if kind is None or isinstance(kind, Untyped):

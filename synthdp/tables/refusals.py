@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 from synthdp.errors import DataError, InternalError, SynthDPError
 
 Said: TypeAlias = SynthDPError | Callable[[BaseException], SynthDPError | None]
-"""What to raise, or what makes it of the error; ``None`` lets the error pass."""
+"""The error to raise instead, or a function that makes it from the caught one; ``None`` from it lets the error pass."""
 
 
 def instead_of(*kinds: type[BaseException], say: Said) -> AbstractContextManager[None]:
-    """Return a context in which errors of some kinds become one of ours, to which nothing of them clings.
+    """Return a context manager that replaces errors of some kinds by an error of ours, without keeping the original.
+
+    The original may quote private values, and tracebacks and debuggers would show it.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def instead_of(*kinds: type[BaseException], say: Said) -> AbstractContextManager
 
 
 def reading(name: str) -> AbstractContextManager[None]:
-    """Return a context for reading one column: should a value ever stop it, which is a bug, nothing tells the value."""
+    """Return a context manager for reading one column, which turns unexpected errors into one that quotes no value."""
     return _InsteadOf(
         (Exception,),
         lambda error: (
@@ -51,6 +53,8 @@ def reading(name: str) -> AbstractContextManager[None]:
 
 
 class _InsteadOf(AbstractContextManager[None]):
+    """The context manager of `instead_of`, which cuts the new error's links to the old one."""
+
     def __init__(self, kinds: tuple[type[BaseException], ...], say: Said) -> None:
         self._kinds, self._say = kinds, say
 
@@ -68,9 +72,13 @@ class _InsteadOf(AbstractContextManager[None]):
 
 
 WHY = "the database could not read the table: run the query in the database itself to see why"
+"""The error message for a failed read of a database."""
 NOT_WRITTEN = "the database refused the rows: insert one of them in the database itself to see why"
+"""The error message for a failed write to a database."""
 LOST = "the connection to the database was lost or refused"
+"""The error message for a lost connection."""
 NONE_THERE = "none of the rows is there, and drawing them again costs no budget"
+"""The end of the error message for a failed write: what became of the rows."""
 
 _STATES = {
     "28": "the database refuses the user or the password",
@@ -84,7 +92,7 @@ _STATES = {
     "42703": "the query names a column that the table does not have",
     "42601": "the query is not valid SQL for this database",
 }
-"""The beginning of an SQLSTATE, and what it means."""
+"""The meaning of SQLSTATE error codes, by their first characters."""
 
 _SAID_AT_THE_DOOR = (
     ("password authentication failed", _STATES["28"]),
@@ -94,23 +102,23 @@ _SAID_AT_THE_DOOR = (
     ("fatal:  role \"", _STATES["28"]),
     ("fatal:  database \"", _STATES["3D"]),
 )  # fmt: skip
-"""What a server's text means that came without an SQLSTATE, since the connection was refused."""
+"""The meaning of server messages without an SQLSTATE, which refuse a connection."""
 
 
 _LIBRARIES = ("psycopg", "psycopg2", "pg8000", "adbc_driver_manager")
-"""Drivers of PostgreSQL, whose errors have an SQLSTATE unless they are about the connection."""
+"""Module names of PostgreSQL drivers, whose errors have an SQLSTATE unless the connection failed."""
 
 _LOST_OF_MYSQL = (2006, 2013, 2055)
-"""What MySQL's drivers call a lost connection."""
+"""MySQL error numbers that mean a lost connection."""
 
 
 def asking() -> AbstractContextManager[None]:
-    """Return a context for reading, in which whatever a driver raises is one sentence that quotes nothing of it."""
+    """Return a context manager for database reads; driver errors become one sentence, because they may quote values."""
     return instead_of(Exception, say=lambda error: _said(error, WHY))
 
 
 def inserting() -> AbstractContextManager[None]:
-    """Return a context for writing, in which whatever a driver raises is one sentence that says what became of the rows."""
+    """Return a context manager for database writes; driver errors become a sentence that says if rows were written."""
 
     def say(error: BaseException) -> SynthDPError | None:
         found = _said(error, NOT_WRITTEN)
@@ -120,7 +128,7 @@ def inserting() -> AbstractContextManager[None]:
 
 
 def connecting(where: str) -> AbstractContextManager[None]:
-    """Return a context for opening a connection, in which no error shows the password or the user.
+    """Return a context manager for opening a connection; its errors show neither user nor password.
 
     Parameters
     ----------
@@ -141,7 +149,7 @@ def connecting(where: str) -> AbstractContextManager[None]:
 
 
 def place_of(url: str) -> str:
-    """Return where a database is, as it may be shown: the kind, the host and the name, without user, password, options."""
+    """Return a database's address for messages: kind, host and name, without user, password and options."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -150,7 +158,7 @@ def place_of(url: str) -> str:
 
 
 def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
-    """Return the error to raise in place of a database's, or None to let it pass."""
+    """Return the error to raise in place of a database's, or ``None`` to let it pass."""
     if isinstance(error, (SynthDPError, MemoryError)):
         return None
     state = _state(error)
@@ -161,7 +169,10 @@ def _said(error: BaseException, otherwise: str) -> SynthDPError | None:
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Whether an error without an SQLSTATE is about the connection: by its class and number, never by its words."""
+    """Return whether an error without an SQLSTATE means a lost connection, by its class and number.
+
+    Its words are not examined, because they may quote private values.
+    """
     original = getattr(error, "orig", None) or error
     library = type(original).__module__.split(".")[0]
     if library in ("pymysql", "MySQLdb", "mysql"):
@@ -170,7 +181,7 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _state(error: BaseException) -> str:
-    """Return the SQLSTATE of an error of ADBC or of a DBAPI driver; empty if it has none."""
+    """Return the SQLSTATE of a driver's error; "" if it has none."""
     original = getattr(error, "orig", None) or error  # SQLAlchemy wraps the driver's error
     found = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
     if found is None and original.args and isinstance(original.args[0], dict):  # pg8000

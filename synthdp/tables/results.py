@@ -9,7 +9,7 @@ import pandas as pd
 
 
 class AnswerTable(pd.DataFrame):
-    """A DataFrame of answers; one answer alone is a number, too."""
+    """A DataFrame of released answers; with a single answer it converts to a float."""
 
     def __float__(self) -> float:
         if len(self) != 1:
@@ -18,15 +18,15 @@ class AnswerTable(pd.DataFrame):
 
 
 def answer_table(columns: Mapping[str, Any]) -> AnswerTable:
-    """Return the table of answers, as `dataframe` makes it."""
+    """Return columns of released answers as an `AnswerTable`."""
     return AnswerTable(dataframe(columns))
 
 
 def dataframe(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a table of columns of one length; their names differ, as keys do."""
+    """Return a DataFrame of columns of equal length; columns that contain ``None`` keep it."""
     return pd.DataFrame({name: _column(values) for name, values in columns.items()})
 
 
 def _column(values: Any) -> Any:
-    """Return values as a pandas column; objects if one of them is None, which stays None."""
+    """Return values for a DataFrame column, as objects if ``None`` is among them, which pandas would turn into NaN."""
     return pd.Series(values, dtype=object) if isinstance(values, list) and None in values else values

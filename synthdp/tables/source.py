@@ -13,13 +13,13 @@ from synthdp.schema.csv_format import CsvFormat
 from synthdp.schema.schema import Schema
 
 BLOCK_ROWS = 131_072
-"""Rows of a block of a file or a database; a public constant, so that where blocks end tells nothing of the rows.
-A safety limit."""
+"""Rows in a block of a file or database, which bounds memory.  The constant is public, so that block borders reveal
+nothing. A safety limit."""
 
 
 @runtime_checkable
 class Source(Protocol):
-    """A table that can be read, several times, in blocks of rows."""
+    """A table of private rows that can be read several times, in blocks; the curator's only view of a table."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ class Source(Protocol):
         ...
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks: the raw values of some columns, read as their declarations say.
+        """Yield all rows in blocks: the raw values (labels or numbers) of some columns, read as they are declared.
 
         Parameters
         ----------
@@ -40,67 +40,67 @@ class Source(Protocol):
 
 
 class ArrowTyped(Protocol):
-    """A source that knows which Arrow types its columns have, so that a file of synthetic rows may have them too."""
+    """A source that knows its columns' Arrow types, so that files of synthetic rows can have the same."""
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
-        """The public name of each column's Arrow type."""
+        """Each column's Arrow type as text."""
         ...
 
 
 @runtime_checkable
 class TextSource(Source, Protocol):
-    """A table whose cells are texts, some of which stand for a missing value."""
+    """A source whose cells are texts, such as a CSV file, so that some of them may mean a missing value."""
 
     @property
     def csv(self) -> CsvFormat:
-        """Return the file's format, as a schema records it."""
+        """Return the file's format, to be recorded in a schema."""
         ...
 
     @property
     def unnamed(self) -> tuple[int, ...]:
-        """Places of the columns without a name, from 1."""
+        """Positions (from 1) of the columns without a name, which cannot be read."""
         ...
 
     def with_missing(self, texts: Collection[str], /) -> Source:
-        """Return the same table, in which more texts stand for a missing value."""
+        """Return a source of the same table in which more texts mean a missing value."""
         ...
 
 
 @runtime_checkable
 class RowSink(Protocol):
-    """Where synthetic rows may go that is no file."""
+    """A destination of synthetic rows other than a file, such as a database table."""
 
     def write(self, frames: Iterable[Any], /) -> None:
-        """Append pyarrow tables, all or none."""
+        """Append pyarrow tables, all rows or none."""
         ...
 
 
 CONNECTION = "connection "
-"""How the address of a table of an open connection begins; it is an object's, and means nothing elsewhere."""
+"""The prefix of the address of a table behind an open connection, which is valid in this process only."""
 
 
 @runtime_checkable
 class OneTable(Protocol):
-    """A source whose table has a known address."""
+    """A source with an address, by which a sink can refuse to write synthetic rows into the private table."""
 
     @property
     def address(self) -> str | None:
-        """What tells the table from others; ``None`` if it is of none."""
+        """A text that identifies the table; ``None`` if the rows are not of one table."""
         ...
 
 
 @runtime_checkable
 class TablesSink(Protocol):
-    """Where several synthetic tables may go at once that is no folder."""
+    """A destination of several synthetic tables other than a folder, such as a database."""
 
     def write_tables(self, blocks: Iterable[Mapping[str, Any]], /) -> None:
-        """Append pyarrow tables by name, parents before their children, all or none."""
+        """Append blocks of pyarrow tables by name, parents before their children, all rows or none."""
         ...
 
 
 class Bound(Protocol):
-    """Keeps some rows of each unit of privacy, where the rows are; it can be pickled."""
+    """A rule that limits the rows of each privacy unit, applied where the rows are; it can be pickled for that."""
 
     @property
     def rows(self) -> int:
@@ -108,38 +108,38 @@ class Bound(Protocol):
         ...
 
     def digests(self, unit: RawColumn, /) -> AnyArray:
-        """Return what stands for the unit of each row, (n, 2) uint64; zeros where it is missing."""
+        """Return a 128-bit hash of each row's unit, (n, 2) uint64; zeros where the unit is missing."""
         ...
 
     def keep(self, blocks: Sequence[tuple[dict[str, GridIndices], AnyArray]], /) -> dict[str, GridIndices]:
-        """Return blocks of grid indices with their rows' digests as one, without the rows that are too many.
+        """Return the rows of ``blocks`` by column, without the rows beyond each unit's limit.
 
-        All rows of a digest must be there.
+        The blocks must contain all rows of every unit in them.
         """
         ...
 
 
 @runtime_checkable
 class CheckedSource(Source, Protocol):
-    """A source that can say beforehand that it cannot answer for a schema."""
+    """A source that can refuse a schema before anything is spent, because it could not answer for it."""
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
-        """Refuse a schema, or a column of units, by names, types and declarations alone."""
+        """Raise an error if the source cannot count a schema's columns or limit a unit's rows; only types are looked at."""
         ...
 
     def check_values(self) -> None:
-        """Refuse if values do not leave the source, for what asks for rows or their keys."""
+        """Raise an error if single values must not leave the source, for callers that need them."""
         ...
 
 
 @runtime_checkable
 class EncodingSource(Source, Protocol):
-    """A source that encodes values where they are."""
+    """A source that turns values into grid indices itself, such as a database, so that fewer bytes come here."""
 
     def indices(
         self, schema: Schema, *, extra: Sequence[str] = ()
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
-        """Yield blocks of all rows: each column of a schema as the encoder's grid indices, or its raw values.
+        """Yield all rows in blocks: each column of a schema as (n,) grid indices, or as raw values to be encoded here.
 
         Parameters
         ----------
@@ -157,16 +157,16 @@ class EncodingSource(Source, Protocol):
 
 @runtime_checkable
 class SummingSource(Source, Protocol):
-    """A table that sums integers where its rows are, so that only the sums come here.
+    """A source that computes sums where its rows are, such as a cluster, so that only sums come here.
 
-    The sums are what `Statistic.sums` makes of the rows in blocks: the same whole numbers, however the rows are
-    divided among machines, and however often a part of the work is repeated.
+    The sums are what `Statistic.sums` makes of the rows in blocks: the same whole numbers, however the rows are divided
+    among machines, and however often a part of the work is repeated.
     """
 
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Return the exact sums of a statistic over all rows, or None if they must be made from blocks.
+        """Return a statistic's exact integer sums over all rows, or ``None`` if they must be computed from blocks here.
 
         Parameters
         ----------

@@ -15,14 +15,14 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv import write_csv_blocks
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".csv.gz")
-"""Endings of files that tables are written to."""
+"""File name endings that tables can be written to."""
 
 COLUMNAR = (".parquet", ".arrow")
-"""Those of files that need Arrow."""
+"""File name endings that need pyarrow."""
 
 
 def library_for(path: str | PathLike[str]) -> str:
-    """Return the dataframe library whose frames `write_blocks` takes for a file.
+    """Return the dataframe library whose frames `write_blocks` takes for a file, by its ending.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def library_for(path: str | PathLike[str]) -> str:
 
 
 def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_formulas: bool = False) -> None:
-    """Write dataframes of `library_for`'s library, one after the other, as one file.
+    """Write dataframes with equal columns one after the other into one file, so that it may exceed memory.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def write_blocks(path: str | PathLike[str], blocks: Iterable[Any], *, escape_for
 
 @contextmanager
 def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Give a function that appends pyarrow tables, by name, to the files of a new folder, which appears when all went well.
+    """Lend a function that appends pyarrow tables, by name, to the files of a new folder.
+
+    The folder appears, with all files, when the ``with`` body has ended without an error.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[
 
 
 def _opener(path: Path) -> Callable[..., Any]:
-    """Return Arrow's writer for a file; raise ParameterError if pyarrow is not installed."""
+    """Return Arrow's writer class for a file's ending; raise ParameterError if pyarrow is not installed."""
     with instead_of(ImportError, say=ParameterError(f"'{path.name}' needs pyarrow: pip install 'synthdp[arrow]'")):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -124,6 +126,6 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
 
 
 def _why(error: BaseException) -> str:
-    """Return what the system says of an error of the disk."""
+    """Return the operating system's words for a disk error."""
     number = getattr(error, "errno", None)
     return os.strerror(number) if number else "the disk may be full"

@@ -32,32 +32,32 @@ from synthdp.tables.columns.plain import NANOSECONDS, Opaque, labels_of_objects,
 from synthdp.tables.refusals import instead_of, reading
 
 _NOT_NULL = " not null"
-"""What a type's public name ends with where no value may be missing."""
+"""The suffix of a type's public name for a field that is declared to have no missing values."""
 
 _DEFAULTS = {"real": "double", "whole": "int64", "flag": "bool", "day": "date32[day]", "moment": "timestamp[us]",
              "length": "duration[us]", "text": "string", "mixed": "string", "clock": "time64[us]"}  # fmt: skip
-"""The type that suits a column, by how its values are stored."""
+"""The Arrow type in which each kind of column is stored by default."""
 
 _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
-"""The types of bytes that hold the bytes of texts."""
+"""The binary type for each text type, so that texts that are not valid UTF-8 can be read as bytes."""
 
 _TIMESTAMP = re.compile(r"timestamp\[(?P<resolution>s|ms|us|ns), tz=(?P<zone>[^\]]+)\]")
-"""The public name of a timestamp with a time zone."""
+"""A regular expression of the public name of a timestamp type with a time zone."""
 
 _DECIMAL = re.compile(r"decimal(?P<bits>32|64|128|256)\((?P<precision>\d+), (?P<scale>-?\d+)\)")
-"""The public name of a decimal type."""
+"""A regular expression of the public name of a decimal type."""
 
 _DICTIONARY = re.compile(r"dictionary<values=(?P<values>.+), indices=(?P<indices>u?int\d+), ordered=(?P<ordered>[01])>")
-"""The public name of a dictionary type."""
+"""A regular expression of the public name of a dictionary type."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
-    """Return the public name of each column's type."""
+    """Return each column's Arrow type as text, by which a released table gets equal types."""
     return {field.name: str(field.type) + ("" if field.nullable else _NOT_NULL) for field in frame.schema}
 
 
 def default_type(column: Column) -> str:
-    """Return the name of the type that suits a column."""
+    """Return the name of the Arrow type in which a column is stored if the private table has no Arrow types."""
     if zone := casting.zone(column):
         return f"timestamp[us, tz={zone}]"
     kind = casting.kind(column)
@@ -65,12 +65,12 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Say whether a type of that name can hold a missing value."""
+    """Return whether fields of this type name may hold missing values."""
     return not name.endswith(_NOT_NULL)
 
 
 def type_named(name: str) -> Any:
-    """Return the type of a public name.
+    """Return the Arrow type of a public name, which may come from a file.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def type_named(name: str) -> Any:
 
 
 def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, RawColumn]:
-    """Return arrays as raw values of declared columns, in their order."""
+    """Return Arrow arrays as raw values (labels or numbers) of declared columns, by name; both in one order."""
     found = {}
     for array_, (name, column) in zip(arrays, columns.items(), strict=True):
         with reading(name):
@@ -100,7 +100,7 @@ def read_all(arrays: Iterable[Any], columns: Mapping[str, Column]) -> dict[str, 
 
 
 def read(series: Any, column: Column) -> RawColumn:
-    """Return an array as raw values of a declared column; what does not fit the declaration is missing."""
+    """Return an Arrow array as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
     series = pa.chunked_array(series) if isinstance(series, pa.Array) else series
     kind, types = series.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
@@ -128,13 +128,13 @@ def read(series: Any, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, bool]:
-    """Return a raw column as an array of the type of that name, and whether its field may be null."""
+    """Return raw values as an Arrow array of the named type, and whether its field must allow nulls."""
     values = values_of(column, raw, name)
     return values, can_be_null(name) or values.null_count > 0
 
 
 def values_of(column: Column, raw: RawColumn, name: str) -> Any:
-    """Return a raw column as an array of the type of that name."""
+    """Return raw values as an Arrow array of the named type; raise FormatError if the type cannot hold them."""
     kind = type_named(name)
     unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
     with instead_of(*unfit, say=FormatError(f"values of {kind} are not of the kind that the schema declares")):
@@ -146,13 +146,13 @@ def values_of(column: Column, raw: RawColumn, name: str) -> Any:
 
 
 def frame(arrays: Mapping[str, tuple[Any, bool]]) -> Any:
-    """Return a table without metadata."""
+    """Return an Arrow table of the arrays from `array`, without metadata such as pandas adds."""
     fields = [pa.field(name, values.type, nullable) for name, (values, nullable) in arrays.items()]
     return pa.table([values for values, _ in arrays.values()], schema=pa.schema(fields))
 
 
 def _dictionary_of(series: Any) -> tuple[Any, IntArray]:
-    """Return the different values of a dictionary array, and the place of each row's among them, -1 where missing."""
+    """Return the distinct values of a dictionary array, and each row's index among them, (rows,), -1 where missing."""
     whole = series.unify_dictionaries().combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # no chunk, or more than one array can hold
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], series.type)
@@ -160,22 +160,25 @@ def _dictionary_of(series: Any) -> tuple[Any, IntArray]:
 
 
 def _each_chunk(series: Any, change: Callable[[Any], Any], kind: Any) -> Any:
-    """Return a chunked array of this type, each of its chunks changed by a function."""
+    """Return a chunked array with ``change`` applied to each chunk; ``kind`` is the type of the result."""
     return pa.chunked_array([change(chunk) for chunk in series.chunks], kind)
 
 
 def _is_text(kind: Any) -> bool:
-    """Say whether a type holds texts."""
+    """Return whether an Arrow type holds texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def _is_binary(kind: Any) -> bool:
-    """Say whether a type holds bytes."""
+    """Return whether an Arrow type holds bytes."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _texts(series: Any) -> Labels:
-    """Return texts, or bytes, as labels: by their bytes, for nothing says that a text is UTF-8."""
+    """Return texts or bytes as labels.
+
+    They are compared as bytes, because Arrow does not check that a text is valid UTF-8.
+    """
     kind = series.type
     if kind == pa.string_view():
         series = _each_chunk(
@@ -187,12 +190,12 @@ def _texts(series: Any) -> Labels:
 
 
 def _things(series: Any) -> Labels:
-    """Return values of any other type as labels, one at a time."""
+    """Return values of any other type as labels, converted one by one."""
     return labels_of_objects([_thing(one) for chunk in series.chunks for one in chunk])
 
 
 def _thing(scalar: Any) -> object:
-    """Return one value as Python has it; `Opaque` for what Python cannot hold, such as a text that is no UTF-8 in a list."""
+    """Return one Arrow value as a Python value; `Opaque` if Python cannot hold it, so that reading never fails."""
     if not scalar.is_valid:
         return None
     if pa.types.is_time(scalar.type):
@@ -204,7 +207,7 @@ def _thing(scalar: Any) -> object:
 
 
 def _clock(ticks: int, kind: Any) -> object:
-    """Return a time of day, or what stands for one that Python's would cut off or turn round."""
+    """Return a time of day as a Python time, or `Opaque` if Python's time would round or wrap it."""
     micros, beyond = divmod(ticks * NANOSECONDS[kind.unit], 1000)
     if beyond or not 0 <= micros < RESOLUTIONS["D"]:
         return Opaque(f"{kind}:{ticks}")
@@ -212,7 +215,7 @@ def _clock(ticks: int, kind: Any) -> object:
 
 
 def _intervals(series: Any) -> Numbers:
-    """Return months, days and nanoseconds as microseconds: a month counts 30 days."""
+    """Return month-day-nano intervals as numbers of microseconds, (rows,); a month counts 30 days."""
     each = [None if one is None else _micros_of_interval(one) for one in series.to_pylist()]
     missing = np.array([one is None for one in each], np.bool_)
     return Numbers(np.array([0 if one is None else one for one in each], np.int64), some(missing))
@@ -225,7 +228,7 @@ def _micros_of_interval(value: Any) -> int:
 
 
 def _flags(series: Any, column: Column) -> RawColumn:
-    """Return a column of truth values as raw values: labels or 0 and 1, as the column is declared."""
+    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs."""
     if column.temporal:
         return all_missing(len(series))
     flags = pc.fill_null(series, False).to_numpy().astype(np.int64)
@@ -236,7 +239,7 @@ def _flags(series: Any, column: Column) -> RawColumn:
 
 
 def _numbers(series: Any, column: Column) -> RawColumn:
-    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
+    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
     if column.temporal:
         whole = pa.types.is_integer(series.type) or pa.types.is_floating(series.type)
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -245,7 +248,7 @@ def _numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: Any, column: Column) -> RawColumn:
-    """Return a column of numbers as raw values, as the column is declared."""
+    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for decimals."""
     if pa.types.is_decimal(series.type):
         return declared(labels_of_objects(series.to_pylist()), column)
     if not pa.types.is_integer(series.type) or (pa.types.is_uint64(series.type) and column.real):
@@ -255,7 +258,7 @@ def _plain_numbers(series: Any, column: Column) -> RawColumn:
 
 
 def _ticks(series: Any, column: Column) -> RawColumn:
-    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
+    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
     kind = series.type
     wanted = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if column.measured and column.quantity != wanted:
@@ -268,7 +271,7 @@ def _ticks(series: Any, column: Column) -> RawColumn:
 
 
 def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
-    """Return a column's levels as an array of a type; raise FormatError if the type cannot hold them."""
+    """Return a column's levels as an Arrow array of a type; raise FormatError if the type cannot hold them."""
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.array(casting.levels_as_text(levels, column), kind)
     if pa.types.is_boolean(kind):
@@ -287,7 +290,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
 
 
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
-    """Return a dictionary array of the schema's levels, or of the different numbers of the output."""
+    """Return a dictionary array whose dictionary is the schema's levels, or the distinct numbers of the output."""
     missing = casting.nulls(raw)
     if isinstance(raw, Labels):
         levels, codes = _levels(column, raw.levels, kind.value_type), raw.codes
@@ -306,7 +309,7 @@ def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
 
 
 def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
-    """Return raw numbers as an array of a type; raise FormatError if the type cannot hold them."""
+    """Return raw numbers as an Arrow array of a type; raise FormatError if the type cannot hold them."""
     missing = casting.nulls(raw)
     types = pa.types
     if types.is_integer(kind):
@@ -327,7 +330,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
-    """Return raw times as an array of a type; raise FormatError if the type holds another quantity."""
+    """Return microseconds as an Arrow array of a time type; raise FormatError if it is for another kind of time."""
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
         raise FormatError(f"values of {kind} are not of the kind that the schema declares")

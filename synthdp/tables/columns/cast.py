@@ -24,11 +24,11 @@ from synthdp.tables.columns.parse import MICROSECONDS, text_of_level
 from synthdp.tables.refusals import instead_of
 
 LARGEST_NANO = 2**63 // 1000 - 1
-"""Most microseconds that a number of nanoseconds can hold.  A safety limit."""
+"""Largest number of microseconds that fits in a 64-bit number of nanoseconds.  A safety limit."""
 
 
 def nulls(raw: RawColumn) -> BoolArray:
-    """Return where a column is missing, (n,)."""
+    """Return an (n,) mask of a raw column's missing values."""
     if isinstance(raw, Labels):
         return np.asarray(raw.codes < 0)
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -36,13 +36,13 @@ def nulls(raw: RawColumn) -> BoolArray:
 
 
 def levels_as_text(levels: Sequence[Level], column: Column | None = None) -> list[str]:
-    """Return how levels are written, a column's as it declares."""
+    """Return levels as texts, in the column's declared text format if it has one."""
     form = None if column is None else column.cells
     return [text_of_level(level) if form is None else form.write(level) for level in levels]
 
 
 def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[int]:
-    """Return levels as whole numbers in first <= x <= last.
+    """Return levels as integers from ``first`` to ``last``, the range of an output type.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[i
 
 
 def levels_as_float(levels: Sequence[Level]) -> list[float]:
-    """Return levels as floats.
+    """Return levels as floats, for an output type of real numbers.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def levels_as_float(levels: Sequence[Level]) -> list[float]:
 
 
 def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
-    """Return levels as booleans.
+    """Return levels as booleans, for an output type of truth values.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def levels_as_bool(levels: Sequence[Level]) -> list[bool]:
 
 
 def _number(level: Level) -> float | int:
-    """Return a level as a number, "true" and "false" as 1 and 0; raise FormatError if it is none."""
+    """Return a level as a number ("true" and "false" as 1 and 0); raise FormatError if it is none."""
     if not isinstance(level, str):
         return level
     words = {"true": 1, "false": 0}
@@ -91,9 +91,9 @@ def _number(level: Level) -> float | int:
 
 
 def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
-    """Return numbers as whole ones in first <= x <= last, rounded without leaving the bounds; 0 where missing.
+    """Return numbers as integers within an output type's range, (n,), rounded inside the declared bounds; 0 where missing.
 
-    Unsigned, if ``first`` is not negative.
+    They are unsigned if ``first`` is not negative.
     """
     if column.temporal and column.cells is not None:
         raw = Numbers(np.array([int(text or 0) for text in _digits(column, raw, last)], np.int64), nulls(raw))
@@ -111,7 +111,7 @@ def whole(column: Column, raw: Numbers, *, first: int, last: int) -> AnyArray:
 
 
 def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
-    """Return numbers as floats of some precision, rounded without leaving the bounds; NaN where missing."""
+    """Return numbers as floats of an output precision, (n,), rounded inside the declared bounds; NaN where missing."""
     if column.temporal and column.cells is not None:
         digits = [np.nan if text is None else float(text) for text in _digits(column, raw, LARGEST_WHOLE)]
         return np.array(digits, np.float64).astype(dtype)
@@ -129,7 +129,7 @@ def real(column: Column, raw: Numbers, dtype: np.dtype[Any]) -> FloatArray:
 
 
 def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int) -> list[Decimal | None]:
-    """Return numbers as decimals of some digits after the point, rounded without leaving the bounds."""
+    """Return numbers as ``Decimal`` with ``scale`` decimals, rounded inside the declared bounds; ``None`` where missing."""
     _check_numbers(column)
     lower, upper = (Decimal(bound) for bound in bounds(column))
     step = Decimal(1).scaleb(-scale)
@@ -150,7 +150,7 @@ def decimals(column: Column | None, raw: Numbers, *, precision: int, scale: int)
 
 
 def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
-    """Return moments or durations as whole ticks of ``"D"``, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; 0 where missing.
+    """Return moments or durations as integers in units of ``resolution`` ("D", "s", "ms", "us" or "ns"); 0 where missing.
 
     Rounded without leaving the bounds, and clipped to what the resolution, and for moments Python's calendar, can hold.
 
@@ -174,7 +174,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
 
 
 def kind(column: Column) -> str:
-    """Return what a column's values are: as the column says, or flag, text or mixed of levels."""
+    """Return how a column's values are stored: the column's own kind, such as "whole", or text, flag or mixed for labels."""
     if column.cells is not None:
         return "text"
     match column.example().support():
@@ -189,19 +189,19 @@ def kind(column: Column) -> str:
 
 
 def scale(column: Column) -> int:
-    """Return how many digits a decimal column's values have after the point."""
+    """Return the number of decimals of a decimal column."""
     return int(getattr(column, "decimals", 0) or 0)
 
 
 def zone(column: Column) -> str | None:
-    """Return the zone that a column's moments are shown in, if one is declared."""
+    """Return the declared time zone in which a column's moments are shown, ``None`` without one."""
     return None if column.cells is not None else getattr(column, "zone", None)
 
 
 def texts(column: Column, raw: Numbers) -> list[str | None]:
-    """Return numbers, moments or durations as texts: as the column declares, or the shortest that read back the same.
+    """Return numbers or times as texts in the column's format, else the shortest that read back the same.
 
-    Moments of a zone are written as ISO 8601 has them, with a ``Z`` for UTC.
+    Moments of a zone are written in ISO 8601, with a ``Z`` for UTC.
     """
     form = column.cells
     if form is not None:
@@ -215,13 +215,13 @@ def texts(column: Column, raw: Numbers) -> list[str | None]:
 
 
 def zoned(moment: dt.datetime) -> str:
-    """Return how a moment of a zone is written."""
+    """Return a zoned moment in ISO 8601, with ``Z`` for UTC."""
     text = moment.isoformat()
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
 def _zone_named(name: str) -> dt.tzinfo:
-    """Return a time zone by name or by offset; raise FormatError if there is none."""
+    """Return a time zone by its name or its offset; raise FormatError if there is none."""
     with suppress(KeyError, ValueError, OSError):
         return ZoneInfo(name)
     with instead_of(ValueError, say=FormatError(f"no time zone is called {name}")):
@@ -229,18 +229,18 @@ def _zone_named(name: str) -> dt.tzinfo:
 
 
 def _in_zone(moment: dt.datetime, zone: dt.tzinfo) -> str:
-    """Return a moment of UTC as a text in a time zone."""
+    """Return a moment in UTC as text in a time zone."""
     return zoned(moment.replace(tzinfo=dt.UTC).astimezone(zone))
 
 
 def objects(column: Column, raw: Numbers) -> list[Any]:
-    """Return numbers, moments or durations as Python's own objects; ``None`` where missing."""
+    """Return numbers or times as Python objects, such as datetimes; ``None`` where missing."""
     plain = (ticks(column, raw, "us") if column.temporal else raw.values).tolist()
     return [None if gone else column.as_object(value) for value, gone in zip(plain, nulls(raw), strict=True)]
 
 
 def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
-    """Return times as the digits that their format writes.
+    """Return times as the digits of their format, such as 20260131, for an output column of integers.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
 
 
 def bounds(column: Column | None) -> tuple[float, float]:
-    """Return the declared bounds of a number; labels have none."""
+    """Return a numeric column's declared bounds; infinite ones for labels and without a column."""
     if column is None or column.quantity != "number":
         return -np.inf, np.inf
     lower, upper = bounds_of(column)
@@ -265,11 +265,11 @@ def bounds(column: Column | None) -> tuple[float, float]:
 
 
 def _special(column: Column | None) -> tuple[float, ...]:
-    """Return a column's special codes, none without a column."""
+    """Return the special values of a column (such as -1 for "refused"), which rounding must not move."""
     return () if column is None else grid_of(column).special
 
 
 def _check_numbers(column: Column | None) -> None:
-    """Raise FormatError if the column holds times."""
+    """Raise FormatError if the column holds times, which a type of numbers cannot show."""
     if column is not None and column.temporal:
         raise FormatError("the type holds numbers alone, and the schema declares dates or times")

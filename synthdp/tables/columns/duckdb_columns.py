@@ -27,24 +27,24 @@ _ARROW = {
     "TIMESTAMP": "timestamp[us]", "TIMESTAMP_S": "timestamp[s]", "TIMESTAMP_MS": "timestamp[ms]",
     "TIMESTAMP_NS": "timestamp[ns]", "TIMESTAMP WITH TIME ZONE": "timestamp[us, tz=UTC]", "INTERVAL": "duration[us]",
 }  # fmt: skip
-"""The Arrow type that holds the values of each DuckDB type."""
+"""The Arrow type by which values get into each DuckDB type."""
 
 _DEFAULTS = {"real": "DOUBLE", "whole": "BIGINT", "flag": "BOOLEAN", "day": "DATE", "moment": "TIMESTAMP",
              "length": "INTERVAL", "text": "VARCHAR", "mixed": "VARCHAR", "clock": "TIME"}  # fmt: skip
-"""The type that suits a column, by how its values are stored."""
+"""The DuckDB type in which each kind of column is stored by default."""
 
 _DECIMAL = re.compile(r"DECIMAL\((?P<precision>\d+),(?P<scale>\d+)\)")
-"""The public name of a decimal type."""
+"""A regular expression of the public name of a decimal type."""
 
 
 def type_names(frame: Any) -> dict[str, str]:
-    """Return the public name of each column's type, without the categories of an ENUM."""
+    """Return each column's DuckDB type as text; ENUM without its categories, which may be private."""
     types = (str(kind) for kind in frame.types)
     return {name: "ENUM" if kind.startswith("ENUM(") else kind for name, kind in zip(frame.columns, types, strict=True)}
 
 
 def default_type(column: Column) -> str:
-    """Return the name of the type that suits a column."""
+    """Return the name of the DuckDB type in which a column is stored by default."""
     if casting.zone(column):
         return "TIMESTAMP WITH TIME ZONE"
     kind = casting.kind(column)
@@ -52,12 +52,12 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Say whether a type of that name can hold a missing value: all can."""
+    """Return whether columns of a type may hold missing values: in DuckDB all may."""
     return bool(name)
 
 
 def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
-    """Return a raw column as an Arrow array, and the type of DuckDB to cast it to."""
+    """Return raw values as an Arrow array, and the DuckDB type that it is to be cast to."""
     if name == "ENUM":
         if not isinstance(raw, Labels):
             raise FormatError("ENUM holds levels alone, and the schema declares no levels for this column")
@@ -71,7 +71,7 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
 
 
 def frame(arrays: Mapping[str, tuple[Any, str]]) -> Any:
-    """Return a relation of the default connection."""
+    """Return a DuckDB relation of the arrays from `array`, on the default connection so that ``duckdb.sql`` can query it."""
     table = arrow_columns.frame({name: (values, True) for name, (values, _) in arrays.items()})
     casts = (
         f"CAST({_quoted(name, chr(34))} AS {kind}) AS {_quoted(name, chr(34))}" for name, (_, kind) in arrays.items()
@@ -80,5 +80,5 @@ def frame(arrays: Mapping[str, tuple[Any, str]]) -> Any:
 
 
 def _quoted(text: str, mark: str) -> str:
-    """Return a text between marks, with marks inside of it doubled."""
+    """Return a text between quotation marks, with marks inside it doubled, as SQL needs."""
     return mark + text.replace(mark, mark * 2) + mark

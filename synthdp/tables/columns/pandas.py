@@ -29,31 +29,31 @@ from synthdp.tables.columns.plain import labels_of_objects
 from synthdp.tables.refusals import instead_of
 
 _CATEGORY = re.compile(r"category\[(?P<levels>.*?)(?P<ordered>, ordered)?\]")
-"""The public name of a categorical type."""
+"""A regular expression of the public name of a categorical type."""
 
 _STRING = re.compile(r"(?P<name>str|string)\((?P<storage>\w+)\)")
-"""The public name of a type of texts."""
+"""A regular expression of the public name of a text type."""
 
 _NULLABLE = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8", "uint16": "UInt16",
              "uint32": "UInt32", "uint64": "UInt64", "bool": "boolean"}  # fmt: skip
-"""The types that can hold missing values, by the plain types that cannot."""
+"""The nullable pandas type for each NumPy type that cannot hold missing values."""
 
 _TEXT = "object" if int(pd.__version__.split(".")[0]) < 3 else "str"
-"""The type of texts of this version of pandas."""
+"""The default text type of the installed version of pandas."""
 
 _DEFAULTS = {"real": "float64", "whole": "int64", "flag": "bool", "day": "datetime64[us]", "moment": "datetime64[us]",
              "length": "timedelta64[us]", "text": _TEXT, "mixed": "object",
              "clock": "object", "decimal": "object"}  # fmt: skip
-"""The type that suits a column, by how its values are stored."""
+"""The pandas type in which each kind of column is stored by default."""
 
 
 def type_names(frame: pd.DataFrame) -> dict[str, str]:
-    """Return the public name of each column's type."""
+    """Return each column's dtype as text, by which a released table gets equal dtypes."""
     return {str(name): type_name(dtype) for name, dtype in frame.dtypes.items()}
 
 
 def type_name(dtype: Any) -> str:
-    """Return the public name of a type, without its categories."""
+    """Return a dtype as text, without its categories, which may be private."""
     if isinstance(dtype, pd.CategoricalDtype):
         levels = "object" if dtype.categories is None else type_name(dtype.categories.dtype)
         return f"category[{levels}, ordered]" if dtype.ordered else f"category[{levels}]"
@@ -64,7 +64,7 @@ def type_name(dtype: Any) -> str:
 
 
 def default_type(column: Column) -> str:
-    """Return the name of the type that suits a column."""
+    """Return the name of the dtype in which a column is stored by default."""
     if zone := casting.zone(column):
         return f"datetime64[us, {zone}]"
     name = _DEFAULTS[casting.kind(column)]
@@ -72,9 +72,9 @@ def default_type(column: Column) -> str:
 
 
 def _objects(series: pd.Series[Any]) -> AnyArray:
-    """Return the cells of a series as Python objects; an interval without room for its ends as a tuple of them.
+    """Return a series' cells as Python objects, (rows,).
 
-    pandas before 3 refuses ends that are not floats only when an interval is looked at.
+    An interval whose ends pandas before 3 refuses to show becomes a tuple of its ends, so that reading never fails.
     """
     if not isinstance(series.dtype, pd.IntervalDtype):
         return np.asarray(series.to_numpy(dtype=object))
@@ -89,12 +89,12 @@ def _objects(series: pd.Series[Any]) -> AnyArray:
 
 
 def can_be_null(name: str) -> bool:
-    """Say whether a type of that name can hold a missing value."""
+    """Return whether columns of this dtype name may hold missing values."""
     return name not in _NULLABLE
 
 
 def read(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return a series as raw values of a declared column; what does not fit the declaration is missing."""
+    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return taken(read(pd.Series(dtype.categories), column), series.cat.codes.to_numpy().astype(np.int64))
@@ -115,7 +115,7 @@ def read(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> Any:
-    """Return a raw column as an array of the type of that name."""
+    """Return raw values as an array of the named dtype, or of its nullable variant if values are missing."""
     if name.endswith("[pyarrow]"):
         from synthdp.tables.columns import arrow as arrow_columns
 
@@ -131,7 +131,7 @@ def array(column: Column, raw: RawColumn, name: str) -> Any:
 
 
 def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a frame with a RangeIndex and no attributes; plain arrays of their own become its columns without a copy."""
+    """Return a DataFrame of the arrays from `array`; NumPy arrays that occur once are not copied."""
     held: set[int] = set()
 
     def series(values: Any) -> pd.Series[Any]:
@@ -145,14 +145,14 @@ def frame(arrays: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _numbers(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
+    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
     if column.temporal and column.cells is not None and series.dtype.kind != "b":
         return written_numbers(_plain_numbers(series, column), column)
     return all_missing(len(series)) if column.temporal else _plain_numbers(series, column)
 
 
 def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
-    """Return a column of numbers as raw values, as the column is declared."""
+    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for truth values."""
     masked = not isinstance(series.dtype, np.dtype)
     missing = some(series.isna().to_numpy()) if masked else None
     kind = series.dtype.kind
@@ -170,12 +170,15 @@ def _plain_numbers(series: pd.Series[Any], column: Column) -> Any:
 
 
 def _is_wide(dtype: Any, column: Column) -> bool:
-    """Say whether numbers of a type would lose digits as floats, and must not since they name a person."""
+    """Return whether numbers of a dtype identify persons but would lose digits as 64-bit floats.
+
+    Such identifiers are read one by one, so that two persons never become one.
+    """
     return column.names_rows and dtype.kind == "f" and np.dtype(dtype.name.lower()).itemsize > 8
 
 
 def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
+    """Return moments or durations as microseconds; all missing if the column is declared as another kind of time."""
     kind, wanted = series.dtype.kind, {"moment": "M", "length": "m"}.get(column.quantity)
     if wanted != kind and column.measured:
         return all_missing(len(series))
@@ -187,7 +190,7 @@ def _ticks(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
-    """Return periods as the moments at which they begin; one beyond the calendar is at its end."""
+    """Return periods as the microseconds of their first moments, clipped to 62 bits."""
     if column.measured and column.quantity != "moment":
         return all_missing(len(series))
     codes, levels = pd.factorize(series)
@@ -198,7 +201,7 @@ def _periods(series: pd.Series[Any], column: Column) -> RawColumn:
 
 
 def _begin(period: Any) -> int:
-    """Return the microseconds since 1970 of a period's first moment."""
+    """Return the microseconds since 1970 of a period's first moment, clipped to 62 bits."""
     try:
         micros = micros_of_ticks(period.to_timestamp().asm8)
     except (ValueError, OverflowError):  # beyond the years that pandas' moments have
@@ -207,7 +210,7 @@ def _begin(period: Any) -> int:
 
 
 def dtype_named(name: str) -> Any:
-    """Return the type of a public name.
+    """Return the pandas dtype of a public name, which may come from a file.
 
     Raises
     ------
@@ -228,7 +231,7 @@ def dtype_named(name: str) -> Any:
 
 
 def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> pd.Categorical[Any]:
-    """Return a categorical whose categories are the levels of the schema, or the different numbers of the output."""
+    """Return a Categorical whose categories are the schema's levels, or the distinct numbers of the output."""
     if not isinstance(raw, Labels):
         here = ~casting.nulls(raw)
         numbers: AnyArray = raw.values[here]
@@ -242,7 +245,7 @@ def _categories(column: Column, raw: RawColumn, name: str, *, ordered: bool) -> 
 
 
 def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
-    """Return a column's levels as an array of a type; raise FormatError if the type cannot hold them."""
+    """Return a column's levels as an array of a dtype; raise FormatError if the dtype cannot hold them."""
     if isinstance(dtype, pd.StringDtype):
         return pd.array(casting.levels_as_text(levels, column), dtype=dtype)
     if dtype == np.dtype(object):
@@ -260,7 +263,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
 
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
-    """Return raw numbers as an array of a type; raise FormatError if the type cannot hold them."""
+    """Return raw numbers as an array of a dtype; raise FormatError if the dtype cannot hold them."""
     missing = casting.nulls(raw)
     if isinstance(dtype, pd.StringDtype):
         return pd.array(casting.texts(column, raw), dtype=dtype)
@@ -293,7 +296,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
-    """Return moments or durations as numpy's own, in the resolution of the type of that name."""
+    """Return microseconds as NumPy moments or durations of the named dtype; raise FormatError for the other kind."""
     dtype = np.dtype(name)
     resolution = np.datetime_data(dtype)[0]
     if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):

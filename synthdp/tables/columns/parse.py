@@ -25,38 +25,42 @@ from synthdp.schema.times import RESOLUTIONS
 from synthdp.tables.columns.plain import Opaque, micros_of
 
 MICROSECONDS = {"D": RESOLUTIONS["D"], "s": RESOLUTIONS["s"], "ms": RESOLUTIONS["ms"], "us": 1}
-"""Microseconds of each resolution of time that columns come in, coarser than ``ns``."""
+"""Microseconds in each unit of time that columns come in, except nanoseconds."""
 
 _EPOCH = dt.date(1970, 1, 1)
 """The day from which days are counted."""
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _ATTOSECONDS = {"W": 604_800 * 10**18, "D": 86_400 * 10**18, "h": 3_600 * 10**18, "m": 60 * 10**18, "s": 10**18,
                 "ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 10**3, "as": 1}  # fmt: skip
-"""Attoseconds of each unit of numpy's times; the least unit, so that all ratios are whole."""
+"""Attoseconds in each NumPy time unit; with the smallest unit all ratios are integers."""
 
 _CALENDAR = {"Y": 100_000, "M": 1_200_000}
-"""Resolutions of no fixed length, and how many of them are held apart."""
+"""NumPy units of varying length (years, months), and the largest number of them that is converted exactly."""
 
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", "1.0"})
-"""Texts that mean true, in either case."""
+"""Texts that mean true, in either case, as databases accept them."""
 
 _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "0.0"})
-"""Texts that mean false, in either case."""
+"""Texts that mean false, in either case, as databases accept them."""
 
 _CLOCK = re.compile(
     r"(?:(?P<days>-?\d+) days?,? ?)?(?:(?P<sign>[+-])?(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d+))?)?"
 )
-"""A length of time as Python and databases write it: "1 day, 2:03:04.5"."""
+"""A regular expression of a duration as Python and databases write it: "1 day, 2:03:04.5"."""
 
 _ISO_LENGTH = re.compile(
     r"(?P<minus>-)?P(?:(?P<days>-?\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:\.(?P<f>\d+))?S)?)?"
 )
-"""A length of time as ISO 8601 has it: "P1DT2H"."""
+"""A regular expression of a duration in ISO 8601: "P1DT2H"."""
 
 
 def declared(labels: Labels, column: Column) -> RawColumn:
-    """Return labels as the values of a declared column; what does not fit the declaration is missing or no level."""
+    """Return labels as the raw values of a declared column: parsed numbers or times, or matched levels.
+
+    What does not fit the declaration becomes missing or a label that is no level; nothing raises.
+    """
     match column.quantity:
         case "number":
             labels = _as_written(labels, column)
@@ -74,23 +78,23 @@ def declared(labels: Labels, column: Column) -> RawColumn:
 
 
 def written_numbers(raw: Numbers, column: Column) -> RawColumn:
-    """Return numbers of a column of times: as its format reads their digits, such as 20260131; all missing without one."""
+    """Return numbers in a column of times as microseconds, read by its digit format (20260131); all missing without one."""
     if column.cells is None:
         return all_missing(len(raw.values))
     return declared(labels_of_numbers(raw), column)
 
 
 def all_missing(rows: int) -> Numbers:
-    """Return a column of missing values, for a column of the wrong kind."""
+    """Return a raw column of missing values, for a column whose type is not the declared one."""
     return Numbers(np.zeros(rows, np.int64), np.ones(rows, np.bool_))
 
 
 def times(
     ticks: IntArray, resolution: str, missing: BoolArray | None, column: Column, *, lengths: bool = False
 ) -> RawColumn:
-    """Return moments, or lengths of time, in ticks of a resolution: as microseconds, rounded down.
+    """Return moments or durations, given as integers of a time unit, as microseconds rounded down.
 
-    An Identifier keeps them unchanged, as labels: the name of a person must not be rounded or clipped.
+    An identifier keeps them exactly, as labels, because the name of a person must not be rounded or clipped.
     """
     if missing is not None:
         ticks = np.where(missing, 0, ticks)
@@ -105,7 +109,7 @@ def times(
 
 
 def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -> RawColumn:
-    """Return whole numbers of any size; those beyond 63 bits are clipped, but not if they name a person."""
+    """Return integers of any size as 64-bit integers; larger ones are clipped, or become labels if they identify persons."""
     if values.dtype != np.uint64:
         return Numbers(values.astype(np.int64, copy=False), missing)
     if column.names_rows:
@@ -115,7 +119,7 @@ def whole_numbers(values: AnyArray, missing: BoolArray | None, column: Column) -
 
 
 def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
-    """Return some values of a column, (n,), by their places in it; -1 is missing."""
+    """Return the raw values at the indices ``codes``, (n,), in a column of distinct values; -1 gives a missing value."""
     gone = codes < 0
     if isinstance(raw, Labels):
         return Labels(raw.levels, np.where(gone, -1, np.append(raw.codes, -1)[codes]))
@@ -125,24 +129,24 @@ def taken(raw: RawColumn, codes: IntArray) -> RawColumn:
 
 
 def misfits(missing: BoolArray, column: Column) -> RawColumn:
-    """Return a column of values of a type that no declaration fits: no number, no moment and no level."""
+    """Return a raw column of values that fit no declaration, with the missing ones in ``missing`` kept as missing."""
     if has_labels(column) or column.names_rows:
         return Labels([Opaque(None)], np.where(missing, -1, 0))
     return all_missing(len(missing))
 
 
 def some(missing: AnyArray) -> BoolArray | None:
-    """Return a mask, or ``None`` if nothing is marked."""
+    """Return a mask as booleans, or ``None`` if nothing is marked, which saves memory."""
     return np.asarray(missing, np.bool_) if missing.any() else None
 
 
 def text_of_level(level: object) -> str:
-    """Return how a level is written in text."""
+    """Return a level as text."""
     return level if isinstance(level, str) else str(level)
 
 
 def _as_written(labels: Labels, column: Column) -> Labels:
-    """Return labels with texts as the column's format reads them; texts that it cannot read stand for nothing."""
+    """Return labels with texts read by the column's declared text format; unreadable texts become opaque labels."""
     form = column.cells
     if form is None:
         return labels
@@ -151,7 +155,7 @@ def _as_written(labels: Labels, column: Column) -> Labels:
 
 
 def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-    """Return how a cell of a column of times is read: by its format where that is declared and the cell has digits."""
+    """Return a function that reads a cell of a column of times, by its declared text format or else by ``usual``."""
     form = column.cells
     if form is None:
         return usual
@@ -168,7 +172,7 @@ def _cells_of(column: Column, usual: Callable[[Any], int | None]) -> Callable[[A
 
 
 def _with_declared_levels(labels: Labels, column: Column) -> Labels:
-    """Match texts with declared levels of other types: a Boolean's usual spellings, a number's digits."""
+    """Return labels in which texts are replaced by the declared levels they mean: "yes" by True, "7" by 7."""
     levels = labels_of(column)
     texts = {text_of_level(level): level for level in levels}
     numbers = {level: level for level in levels if not isinstance(level, str)}
@@ -192,7 +196,7 @@ def _with_declared_levels(labels: Labels, column: Column) -> Labels:
 
 
 def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
-    """Return labels as microseconds, one different label at a time; what cannot be read is missing."""
+    """Return labels as microseconds, (rows,), where each distinct label is read once; unreadable ones become missing."""
     found = [_within(read, level) for level in labels.levels]
     values = np.array([0 if one is None else one for one in [*found, None]], np.int64)
     missing = np.array([one is None for one in [*found, None]])
@@ -200,7 +204,7 @@ def _read_each(labels: Labels, read: Callable[[Any], int | None]) -> Numbers:
 
 
 def _within(read: Callable[[Any], int | None], level: object) -> int | None:
-    """Return what a reader makes of a value, clipped to 62 bits; None if it cannot read it."""
+    """Return a reader's result for one value, clipped to 62 bits; ``None`` if the value cannot be read."""
     try:
         value = read(level)
     except (TypeError, ValueError, ArithmeticError, AttributeError):
@@ -209,7 +213,7 @@ def _within(read: Callable[[Any], int | None], level: object) -> int | None:
 
 
 def _moment(value: Any) -> int | None:
-    """Microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text."""
+    """Return the microseconds since 1970 UTC of a date, a datetime or an ISO 8601 text."""
     if isinstance(value, str):
         value = dt.datetime.fromisoformat(value.strip())
     if isinstance(value, pd.Timestamp):
@@ -224,7 +228,7 @@ def _moment(value: Any) -> int | None:
 
 
 def _clock(value: Any) -> int | None:
-    """Microseconds since midnight of a time of day or an ISO 8601 text of one."""
+    """Return the microseconds since midnight of a time of day, or of an ISO 8601 text of one."""
     if isinstance(value, str):
         value = dt.time.fromisoformat(value.strip())
     if not isinstance(value, dt.time):
@@ -233,7 +237,7 @@ def _clock(value: Any) -> int | None:
 
 
 def _length(value: Any) -> int | None:
-    """Microseconds of a timedelta, of a text such as "1 days 02:03:04.5", or of an ISO 8601 duration."""
+    """Return the microseconds of a timedelta, or of a text such as "1 days 02:03:04.5" or an ISO 8601 duration."""
     if isinstance(value, np.timedelta64):
         return micros_of_ticks(value)
     if isinstance(value, dt.timedelta):
@@ -244,7 +248,10 @@ def _length(value: Any) -> int | None:
 
 
 def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
-    """Return the microseconds of numpy's own moment or length, clipped; ``None`` for a length without fixed microseconds."""
+    """Return the microseconds of a NumPy moment or duration, clipped to 62 bits.
+
+    ``None`` for months and years of duration.
+    """
     resolution, count = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * count
     if resolution in _CALENDAR:
@@ -259,7 +266,7 @@ def micros_of_ticks(value: np.datetime64 | np.timedelta64) -> int | None:
 
 
 def _length_of_text(text: str) -> int | None:
-    """Return the microseconds of a length of time in a text, or None if it is none."""
+    """Return the microseconds of a duration in a text, or ``None`` if it is none."""
     found = _ISO_LENGTH.fullmatch(text) or _CLOCK.fullmatch(text)
     if not found or not any(found[part] for part in ("days", "h", "m", "s")):
         return None

@@ -21,25 +21,27 @@ from synthdp.domain.encoder import Labels, RawColumn
 from synthdp.schema.times import EPOCH
 
 _MICROSECOND = dt.timedelta(microseconds=1)
+"""One microsecond, the unit in which times are stored."""
 _SAFE = (bytes, Fraction, dt.date, dt.timedelta, pd.Timedelta, pd.Period)
-"""Types whose values have no code of a stranger in their comparison."""
+"""Types whose comparison and hashing run no foreign code, so that their values are kept as they are."""
 
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""Nanoseconds of each resolution that moments come in."""
+"""Nanoseconds in each unit of time that moments come in."""
 
 _QUANTITIES: dict[type, str] = {
     dt.date: "date", dt.datetime: "moment", pd.Timestamp: "moment", dt.timedelta: "length", pd.Timedelta: "length",
     dt.time: "clock", Decimal: "decimal",
 }  # fmt: skip
-"""What the values of each type are."""
+"""The kind of column that values of each Python type belong to."""
 
 _LARGEST_EXPONENT = 400
-"""Decimals beyond are not floats, and may have too many digits to be whole numbers.  A safety limit."""
+"""Largest decimal exponent that is converted.  Decimals beyond are not floats, and may have too many digits as
+integers. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that no column can hold, such as a list, or a text that is not Unicode; it equals no declared level.
+    """A stand-in for a value that no column can hold, such as a list or invalid Unicode; it equals no level.
 
     Parameters
     ----------
@@ -51,7 +53,10 @@ class Opaque:
 
 
 def labels_of_objects(values: Iterable[object]) -> Labels:
-    """Return cells of any type as labels; values of different types are different levels, even where 1 == True."""
+    """Return cells of any type as labels: the distinct values, and each row's index among them.
+
+    Values of different types are different labels, even where Python has 1 == True.
+    """
     cells = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if all(cell is None or type(cell) is str for cell in cells):
         return labels_of_texts(cells)
@@ -70,9 +75,9 @@ def labels_of_objects(values: Iterable[object]) -> Labels:
 
 
 def labels_of_texts(cells: list[Any]) -> Labels:
-    """Return texts, or ``None`` where missing, as labels.
+    """Return texts, or ``None`` where missing, as labels: the distinct texts, and each row's index among them.
 
-    By a dictionary and not by pandas, whose table of texts takes a lone surrogate for the text of its `repr`.
+    A dict finds them, since pandas confuses a lone surrogate with the text of its `repr`.
     """
     different: dict[Any, int] = dict.fromkeys(cells, -1)
     different.pop(None, None)
@@ -82,7 +87,7 @@ def labels_of_texts(cells: list[Any]) -> Labels:
 
 
 def without_misfits(raw: RawColumn) -> RawColumn:
-    """Return the same values; a value that no column can hold is missing."""
+    """Return raw values for a released table: values that no column can hold become missing."""
     if not isinstance(raw, Labels) or not any(isinstance(level, Opaque) for level in raw.levels):
         return raw
     kept = np.array([*(not isinstance(level, Opaque) for level in raw.levels), False])
@@ -91,7 +96,7 @@ def without_misfits(raw: RawColumn) -> RawColumn:
 
 
 def text_or_opaque(text: str) -> str | Opaque:
-    """Return a text, or what stands for one that is not Unicode: it has lone surrogates, or was no UTF-8."""
+    """Return a text unchanged, or an `Opaque` value if it is not valid Unicode, which no output could hold."""
     if text.isascii():
         return text
     try:
@@ -102,12 +107,15 @@ def text_or_opaque(text: str) -> str | Opaque:
 
 
 def text_of_bytes(raw: bytes) -> str | Opaque:
-    """Return the text that bytes are, or what stands for them if they are no UTF-8."""
+    """Return bytes decoded as UTF-8, or an `Opaque` value if they are not."""
     return text_or_opaque(raw.decode(errors="surrogateescape"))
 
 
 def plain(value: object) -> object:
-    """Return a cell as a value that is safe to hash, to compare and to convert; ``None`` if it is missing."""
+    """Return a cell as a value of a built-in type that is safe to hash and compare; ``None`` if it is missing.
+
+    A cell of a foreign class may run any code, and one bad cell must not stop a release.
+    """
     kind = type(value)
     if kind is str:
         return text_or_opaque(value)  # type: ignore[arg-type]
@@ -124,7 +132,7 @@ def plain(value: object) -> object:
 
 
 def _plain(value: Any, kind: type) -> object:
-    """Return a cell of a rarer type; what is derived from a built-in type is read as that type."""
+    """Return a cell of a rarer type as a safe value; values of derived classes are read as their built-in base."""
     if kind in _SAFE:
         return value
     if kind.__module__ == "numpy" and issubclass(kind, np.generic):
@@ -152,7 +160,7 @@ def _plain(value: Any, kind: type) -> object:
 
 
 def quantity_of(level: object) -> str:
-    """Return what a plain value is: a date, moment, length, clock or decimal; anything else is a label."""
+    """Return the type of a safe value: date, moment, length, clock or decimal, else label."""
     kind = type(level)
     if kind is np.datetime64:
         return "moment"
@@ -160,7 +168,7 @@ def quantity_of(level: object) -> str:
 
 
 def _of_numpy(value: Any) -> object:
-    """Return a numpy scalar as a plain value; a time without a unit is kept as its text."""
+    """Return a NumPy scalar as a safe value; a time without a unit becomes `Opaque`."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         has_resolution = np.datetime_data(value.dtype)[0] != "generic"
         return None if np.isnat(value) else value if has_resolution else Opaque(written(value))
@@ -171,13 +179,13 @@ def _of_numpy(value: Any) -> object:
 
 
 def _datetime(moment: dt.datetime) -> dt.datetime:
-    """Return a datetime whose zone is nothing but an offset: a zone of any other class is code."""
+    """Return a datetime whose time zone is a plain offset, because other zone classes may run any code."""
     offset = moment.utcoffset()
     return moment.replace(tzinfo=None if offset is None else dt.timezone(offset))
 
 
 def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
-    """Return the same for pandas, or the moment in UTC where the zone's offset is beyond the calendar."""
+    """Return a pandas Timestamp whose zone is a plain offset, or the moment in UTC if the offset cannot be used."""
     try:
         offset = moment.utcoffset()
         return moment if offset is None else moment.tz_convert(dt.timezone(offset))
@@ -186,9 +194,9 @@ def _timestamp(moment: pd.Timestamp) -> pd.Timestamp | np.datetime64:
 
 
 def _key(level: Any) -> Hashable:
-    """Return what makes a plain value one level: also how a time is written, for equal moments may differ in zone.
+    """Return the hashable key under which equal values become one label; for times it includes type and zone.
 
-    Were they one level, the first of them would say how all of them are read.
+    Equal moments in two zones are read differently, so they must stay two labels.
     """
     if isinstance(level, (dt.datetime, dt.time)):
         return type(level), level.isoformat()
@@ -198,10 +206,10 @@ def _key(level: Any) -> Hashable:
 
 
 def written(value: object) -> str | None:
-    """Return a text that tells a value from all others of its type; ``None`` if nothing does.
+    """Return a text that is equal for equal values and differs for all others; ``None`` for unknown types.
 
-    Numbers and moments are written by their value, so that 7 and 7.0, or a moment in two zones, are one; a text is
-    itself, so that "7" and "07" are two.
+    Privacy units and record keys are compared by it.  7 and 7.0, or a moment in two zones, are equal; "7" and "07" are
+    not.
     """
     try:
         return _written(value)
@@ -210,7 +218,7 @@ def written(value: object) -> str | None:
 
 
 def _written(value: Any) -> str | None:
-    """Return a text that equal values share and others do not, or None for a type that is not known."""
+    """Return the text by which a value is compared, ``None`` for an unknown type; it may raise, unlike `written`."""
     kind = type(value)
     if kind is Opaque:
         return value.text  # type: ignore[no-any-return]
@@ -245,7 +253,7 @@ def _written(value: Any) -> str | None:
 
 
 def _written_parts(values: Any, kind: type) -> str | None:
-    """Return such a text for a collection; sets and dicts are written in alphabetical order."""
+    """Return the text by which a collection is compared; sets and dicts are sorted first."""
     parts = [_written(part) for part in (values.items() if kind is dict else values)]
     if None in parts:
         return None
@@ -254,7 +262,10 @@ def _written_parts(values: Any, kind: type) -> str | None:
 
 
 def _number(value: bool | float | Decimal) -> str:
-    """Return a number by its value, whatever its type: whole ones in hexadecimal digits, whose number has no limit."""
+    """Return a number as text by its value, whatever its type.
+
+    Integers in hexadecimal, which Python converts at any length.
+    """
     if isinstance(value, int):
         return f"x{int(value):x}"
     exact = Decimal(value)
@@ -268,11 +279,11 @@ def _number(value: bool | float | Decimal) -> str:
 
 
 def _nanoseconds(moment: np.datetime64) -> int:
-    """Return a moment in nanoseconds from 1970."""
+    """Return a moment in nanoseconds since 1970."""
     return int(moment.astype(np.int64)) * NANOSECONDS[np.datetime_data(moment.dtype)[0]]
 
 
 def micros_of(moment: dt.datetime) -> int:
-    """Return the microseconds of a datetime since 1970 UTC, even where its zone leads beyond the years 1 to 9999."""
+    """Return the microseconds of a datetime since 1970 UTC, even if the UTC time is outside the years 1 to 9999."""
     offset = moment.utcoffset() or dt.timedelta()
     return (moment.replace(tzinfo=None) - EPOCH) // _MICROSECOND - offset // _MICROSECOND

@@ -19,40 +19,40 @@ from synthdp.tables.columns.plain import labels_of_objects, text_of_bytes
 from synthdp.tables.refusals import instead_of
 
 _PARAMETERS = re.compile(r"(?P<name>\w+)\((?P<inside>.*)\)")
-"""The public name of a type with parameters."""
+"""A regular expression of the public name of a type with parameters."""
 
 _WHOLE = {
     str(kind): kind for kind in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 }
-"""Types of whole numbers, by their public names."""
+"""Polars integer types by their public names."""
 
 _FLOAT = {str(kind): kind for kind in (pl.Float32, pl.Float64)}
-"""Types of real numbers, by their public names."""
+"""Polars float types by their public names."""
 
 _DEFAULTS = {"real": "Float64", "whole": "Int64", "flag": "Boolean", "day": "Date", "text": "String", "mixed": "String",
              "moment": "Datetime(time_unit='us', time_zone=None)", "length": "Duration(time_unit='us')",
              "clock": "Time"}  # fmt: skip
-"""The type that suits a column, by how its values are stored."""
+"""The polars type in which each kind of column is stored by default."""
 
 _PLAIN = {str(kind): kind for kind in (pl.Boolean, pl.String, pl.Categorical, pl.Date, pl.Time, pl.Int128)}
-"""Other types without parameters, by their public names."""
+"""Other polars types without parameters, by their public names."""
 
 _HELD = {pl.Datetime: "moment", pl.Date: "moment", pl.Duration: "length", pl.Time: "clock"}
-"""The quantity that each type of times holds."""
+"""The kind of time that each polars type of times holds."""
 
 
 def type_names(frame: pl.DataFrame) -> dict[str, str]:
-    """Return the public name of each column's type, without the categories of an Enum."""
+    """Return each column's polars type as text; Enum without its categories, which may be private."""
     return {name: _type_name(dtype) for name, dtype in frame.schema.items()}
 
 
 def _type_name(dtype: Any) -> str:
-    """Return a type's public name, which names no category."""
+    """Return a polars type as text, without its categories, which may be private."""
     return "Enum" if dtype == pl.Enum else "Categorical" if dtype == pl.Categorical else str(dtype)
 
 
 def default_type(column: Column) -> str:
-    """Return the name of the type that suits a column."""
+    """Return the name of the polars type in which a column is stored by default."""
     if zone := casting.zone(column):
         return f"Datetime(time_unit='us', time_zone='{zone}')"
     kind = casting.kind(column)
@@ -60,12 +60,12 @@ def default_type(column: Column) -> str:
 
 
 def can_be_null(name: str) -> bool:
-    """Say whether a type of that name can hold a missing value: all can."""
+    """Return whether columns of a type may hold missing values: in polars all may."""
     return bool(name)
 
 
 def type_named(name: str, levels: list[Any]) -> Any:
-    """Return the type of a public name; an Enum takes its categories from ``levels``.
+    """Return the polars type of a public name, which may come from a file; an Enum gets ``levels`` as categories.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def type_named(name: str, levels: list[Any]) -> Any:
 
 
 def read(series: pl.Series, column: Column) -> RawColumn:
-    """Return a series as raw values of a declared column; what does not fit the declaration is missing."""
+    """Return a series as raw values (labels or numbers) of a declared column; what does not fit becomes missing."""
     kind = series.dtype
     if kind in (pl.Categorical, pl.Enum):
         series, kind = series.cast(pl.String), pl.String()
@@ -109,7 +109,7 @@ def read(series: pl.Series, column: Column) -> RawColumn:
 
 
 def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
-    """Return a raw column as a series of the type of that name."""
+    """Return raw values as a polars Series of the named type; raise FormatError if the type cannot hold them."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(
         pl.exceptions.PolarsError, say=FormatError(f"values of {kind} are not of the kind that the schema declares")
@@ -122,12 +122,15 @@ def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
 
 
 def frame(arrays: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """Return an eager frame."""
+    """Return an eager DataFrame of the series from `array`."""
     return pl.DataFrame(dict(arrays))
 
 
 def _labels_of(series: pl.Series) -> Labels:
-    """Return texts, or bytes, as labels: by their bytes, for a text that came from Arrow need not be UTF-8."""
+    """Return texts or bytes as labels.
+
+    They are compared as bytes, because texts that came from Arrow may not be valid UTF-8.
+    """
     raw = series.cast(pl.Binary)
     levels = raw.unique().drop_nulls()
     codes = raw.replace_strict(levels, pl.Series(range(len(levels)), dtype=pl.Int64), default=-1, return_dtype=pl.Int64)
@@ -136,10 +139,10 @@ def _labels_of(series: pl.Series) -> Labels:
 
 
 def _things(series: pl.Series, column: Column) -> RawColumn:
-    """Return values of a nested type, or times of day, as labels: as Arrow reads them, for polars may panic."""
+    """Return values of a nested type, or times of day, as labels; they are read through Arrow, because polars may panic."""
     with instead_of(
         ImportError,
-        say=FormatError("fresh identifiers in a column of this type need pyarrow: pip install 'synthdp[arrow]'"),
+        say=FormatError("identifiers of this type can be read with pyarrow only: pip install 'synthdp[arrow]'"),
     ):
         from synthdp.tables.columns import arrow as arrow_columns
 
@@ -147,12 +150,12 @@ def _things(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _missing(series: pl.Series) -> Any:
-    """Return a (rows,) mask of missing values, or None if there are none."""
+    """Return a (rows,) mask of missing values, or ``None`` if there are none."""
     return some(series.is_null().to_numpy()) if series.null_count() else None
 
 
 def _flags(series: pl.Series, column: Column) -> RawColumn:
-    """Return a column of truth values as raw values: labels or 0 and 1, as the column is declared."""
+    """Return truth values as labels or as the numbers 0 and 1, whichever the declared column needs."""
     if column.temporal:
         return all_missing(len(series))
     flags = series.fill_null(value=False).cast(pl.Int64).to_numpy()
@@ -163,7 +166,7 @@ def _flags(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _numbers(series: pl.Series, column: Column) -> RawColumn:
-    """Return a column of numbers as raw values; for a column of times, they are read by its format or missing."""
+    """Return numbers as raw values; in a column of times they are digits of its format, such as 20260131, or missing."""
     if column.temporal:
         whole = series.dtype.is_integer() or series.dtype.is_float()
         plain = _plain_numbers(series, column) if column.cells is not None and whole else None
@@ -172,7 +175,7 @@ def _numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
-    """Return a column of numbers as raw values, as the column is declared."""
+    """Return numbers as raw values of the declared column: floats, 64-bit integers, or labels for wide numbers."""
     kind = series.dtype
     wide = kind in (pl.UInt64, pl.Int128) or str(kind) == "UInt128"
     if kind.is_float() or (column.real and (wide or kind.is_decimal())):
@@ -185,7 +188,7 @@ def _plain_numbers(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _ticks(series: pl.Series, column: Column) -> RawColumn:
-    """Return a column of times as raw values; all are missing if the column is declared of another quantity."""
+    """Return dates, moments, times or durations as microseconds; all missing if another kind of time is declared."""
     wanted = _HELD[series.dtype.base_type()]
     if column.measured and column.quantity != wanted:
         return all_missing(len(series))
@@ -195,7 +198,7 @@ def _ticks(series: pl.Series, column: Column) -> RawColumn:
 
 
 def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
-    """Return the levels and a null after them."""
+    """Return a column's levels as a series of a type, with a null at its end to which missing codes point."""
     values: list[Any]
     if kind in (pl.String, pl.Categorical, pl.Enum):
         values = [*casting.levels_as_text(levels, column)]
@@ -215,7 +218,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
 
 
 def _limits(kind: Any) -> tuple[int, int]:
-    """Return the least and the largest whole number of a type."""
+    """Return the smallest and the largest integer of a polars type."""
     bits = int(str(kind).lstrip("UInt"))
     return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
@@ -240,7 +243,7 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> pl.Series:
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
-    """Return raw times as a series of a type; raise FormatError if the type holds another quantity."""
+    """Return microseconds as a series of a time type; raise FormatError if it is for another kind of time."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
         raise FormatError(f"values of {kind} are not of the kind that the schema declares")

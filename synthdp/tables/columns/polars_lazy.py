@@ -12,5 +12,5 @@ __all__ = ["array", "can_be_null", "default_type", "frame", "read", "type_names"
 
 
 def frame(arrays: Mapping[str, pl.Series]) -> pl.LazyFrame:
-    """Return a lazy frame."""
+    """Return a LazyFrame of the series from `array`, because the private table was lazy too."""
     return pl.LazyFrame(dict(arrays))

@@ -35,10 +35,10 @@ from synthdp.tables.sources.dataframe import frame_of
 
 _BATCH_ROWS = 1_024  # texts of a batch fit the processor's cache
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""A cell that a spreadsheet could take for a formula."""
+"""A regular expression of cells that a spreadsheet could run as a formula."""
 
 _ESCAPED = re.compile(r"'+[=+\-@\t\r]")
-"""Such a cell with an apostrophe in front."""
+"""A regular expression of such cells with an apostrophe in front, which defuses them."""
 
 
 class CsvSource:
@@ -117,12 +117,12 @@ class CsvSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order; a column without one, such as an index that was written along, cannot be read."""
+        """Column names in order; columns without a name, such as a written index, are left out and cannot be read."""
         return tuple(name for name in self._header_fields if name)
 
     @property
     def unnamed(self) -> tuple[int, ...]:
-        """Places of the columns without a name, from 1."""
+        """Positions (from 1) of the columns without a name, which cannot be read."""
         return tuple(place for place, name in enumerate(self._header_fields, start=1) if not name)
 
     @property
@@ -132,21 +132,21 @@ class CsvSource:
 
     @property
     def csv(self) -> CsvFormat:
-        """How the file is read, as a schema records it."""
+        """The file's format (delimiter, encoding, texts for missing values), to be recorded in a schema."""
         missing = sorted(self._spelled - {""})
         return CsvFormat(self._delimiter, self._told, tuple(missing))
 
     def with_missing(self, texts: Collection[str]) -> CsvSource:
-        """Return a source in which more texts stand for a missing value, but not as the name of a row or a person.
+        """Return a source in which more texts mean a missing value, except in columns that identify rows or persons.
 
-        Were they missing there too, each row of a person with such a name would be a unit of its own.
+        Were they missing there too, each row of a person with such a name would be a privacy unit of its own.
         """
         other = copy(self)
         other._spelled = self._spelled | set(texts)  # noqa: SLF001 - a copy of itself
         return other
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks of `BLOCK_ROWS`, at least one block.
+        """Yield all rows in blocks of `BLOCK_ROWS`, at least one block; a block is columns of raw values by name.
 
         Raises
         ------
@@ -173,7 +173,10 @@ class CsvSource:
         return DataError(f"CSV file '{self.path}' has changed since the source was made")
 
     def _check(self) -> tuple[tuple[str, ...], bool]:
-        """Return the column names and whether there is no row; read compressed data to its end, where its checksum is."""
+        """Return the column names, and whether the file has no row.
+
+        Compressed data is read to its end, where its checksum is.
+        """
         with self.records() as records:
             names = self._header(next(records, None))
             is_empty = next(records, None) is None
@@ -184,7 +187,7 @@ class CsvSource:
         return names, is_empty
 
     def _header(self, record: list[str] | None) -> tuple[str, ...]:
-        """Return the fields of the header; the empty text where a column has no name."""
+        """Return the column names of the header line, "" for a column without one; raise an error if there is no header."""
         if record is None:
             raise DataError(f"CSV file '{self.path}' is empty: its first line must name the columns")
         names = tuple(_unescaped(name) if self._escaped else name for name in record)
@@ -201,12 +204,12 @@ class CsvSource:
 
     @contextmanager
     def records(self) -> Iterator[Iterator[list[str]]]:
-        """Open the file and give its records as they are, the header first."""
+        """Lend an iterator over the file's records, the header first; a record is the list of its fields' texts."""
         with self._reading(), open_text(self.path, self._encoding) as file:
             yield records_of(file, self._delimiter)
 
     def _reading(self) -> Any:
-        """Return a context in which a file that cannot be read is one sentence."""
+        """Return a context manager that turns errors of reading the file into one sentence that quotes no field."""
         where = f"CSV file '{self.path}'"
 
         def say(error: Any) -> SynthDPError:
@@ -280,12 +283,15 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
 
 
 def _why(error: BaseException) -> object:
-    """Return what the system says of an error, or None."""
+    """Return the operating system's words for an error, or ``None``."""
     return getattr(error, "strerror", None)
 
 
 class _Rows:
-    """What a csv writer writes to: it ends rows with a line feed, and has carriage returns quoted all the same."""
+    """A file for Python's CSV writer that ends rows with a line feed.
+
+    The writer itself uses two characters, so that it quotes carriage returns within cells.
+    """
 
     __slots__ = ("_file",)
 
@@ -293,12 +299,12 @@ class _Rows:
         self._file = file
 
     def write(self, row: str) -> int:
-        """Write one row that ends in the writer's line end, two characters."""
+        """Write one row to the file, with a line feed in place of the writer's two end characters."""
         return self._file.write(row[:-2] + "\n")
 
 
 def _cells(values: list[Any]) -> list[Any]:
-    """Return the values of a column with ``None``, which a CSV writer leaves empty, for every kind of missing value."""
+    """Return a column's cells with ``None``, written as an empty field, for every kind of missing value."""
     cells = np.fromiter(values, dtype=object, count=len(values))
     cells[pd.isna(cells)] = None
     return [zoned(cell) if isinstance(cell, dt.datetime) and cell.tzinfo is not None else cell for cell in cells]
@@ -310,5 +316,5 @@ def _escaped(cells: list[Any]) -> list[Any]:
 
 
 def _unescaped(text: str) -> str:
-    """Return a cell without that apostrophe."""
+    """Return a cell's text without the apostrophe that `_escaped` put before a formula."""
     return text[1:] if _ESCAPED.match(text) else text

@@ -29,27 +29,28 @@ from synthdp.tables.columns.plain import text_or_opaque
 from synthdp.tables.refusals import instead_of, reading
 
 MOST_LINES = 10_000
-"""Lines of the longest quoted field; a quote that is not closed by then was none.  A safety limit."""
+"""Most lines of a quoted field.  A quote that is still open then is taken for a stray character.  A safety limit."""
 
 _LONGEST_FIELD = 2**31 - 1
-"""Most characters of a field that Python's reader takes.  A safety limit: the largest 32-bit number."""
+"""Most characters of a field that Python's CSV reader accepts.  A safety limit: the largest 32-bit integer."""
 
 KEPT_BYTE = 0xDC00
-"""The lone surrogate of a byte is so much more than the byte."""
+"""Offset from a byte to the lone surrogate character that stands for it, where it is not valid in the file's encoding.
+"""
 
 _KEEPING_BYTES = "synthdp.keeping_bytes"
-"""The name under which the handler of undecodable bytes is registered."""
+"""The name of the registered error handler that keeps undecodable bytes as lone surrogates."""
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
-    """Open a file of text; bytes that are not text of the encoding become lone surrogates, different ones for each byte."""
+    """Open a text file, gzip or not; undecodable bytes become lone surrogates, so that reading never fails."""
     if path.name.endswith(".gz"):
         return gzip.open(path, "rt", encoding=encoding, errors=_KEEPING_BYTES, newline="")
     return path.open(encoding=encoding, errors=_KEEPING_BYTES, newline="")
 
 
 def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the records of some lines, blank ones left out.
+    """Yield the records of a CSV file's lines as lists of field texts, without blank lines.
 
     A line whose quotes break the rules is a record by itself, read as well as possible, so it cannot change any other
     record, except those between it and a quoted field that begins with a delimiter or a line end.
@@ -83,7 +84,10 @@ def records_of(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def _kept_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Return bytes that are not text as lone surrogates, which no text has: different bytes stay different."""
+    """Return undecodable bytes as lone surrogates, which no text has, so that different bytes stay different.
+
+    It is a codec error handler: the result is the replacement text and the position to go on from.
+    """
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "".join(chr(KEPT_BYTE + byte) for byte in error.object[error.start : error.end]), error.end
@@ -93,16 +97,16 @@ codecs.register_error(_KEEPING_BYTES, _kept_bytes)
 
 
 OLDER = "cp1252"
-"""The encoding of bytes that are no UTF-8: what Windows writes in western Europe and America."""
+"""The encoding of bytes that are not UTF-8: what Windows writes in western Europe and America."""
 
 _OLDER_BYTES = {
     KEPT_BYTE + byte: text for byte in range(0x80, 0x100) if (text := bytes([byte]).decode(OLDER, errors="ignore"))
 }
-"""The characters of undecodable bytes in the older encoding `OLDER`."""
+"""The `OLDER` character of each lone surrogate that stands for an undecodable byte."""
 
 
 class TextColumn:
-    """One column of a block: its different texts, and which of them each row has."""
+    """One column of a block of rows: its distinct texts, and each row's index among them, so that each is parsed once."""
 
     __slots__ = ("_parts", "_position")
 
@@ -112,7 +116,7 @@ class TextColumn:
         self._parts: list[IntArray] = []
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add the texts of some more rows."""
+        """Append the texts of some more rows."""
         self._parts.append(np.fromiter(map(self._position.__getitem__, texts), np.int64, len(texts)))
 
     @property
@@ -122,19 +126,22 @@ class TextColumn:
 
     @property
     def levels(self) -> list[str]:
-        """The different texts."""
+        """The distinct texts, in order of appearance."""
         return list(self._position)
 
     @property
     def codes(self) -> IntArray:
-        """(n,) index of each row's text."""
+        """Each row's index among the distinct texts, (rows,)."""
         return np.concatenate([*self._parts, np.zeros(0, np.int64)])
 
 
 def text_blocks(
     records: Iterator[list[str]], places: Sequence[int], width: int, block_rows: int, batch_rows: int
 ) -> Iterator[list[TextColumn]]:
-    """Yield some fields of all records in blocks, at least one block; a record is brought to ``width`` fields."""
+    """Yield some fields of all records as `TextColumn` objects, in blocks of ``block_rows`` rows, at least one block.
+
+    ``places`` are the fields' positions.  A record is cut or filled to ``width`` fields.
+    """
     rows = (record if len(record) == width else _fitted(record, width) for record in records)
     for first in itertools.count():
         columns = [TextColumn() for _ in places]
@@ -159,7 +166,7 @@ def read_texts(
     plain: Callable[[str], str] | None = None,
     older: bool = False,
 ) -> RawColumn:
-    """Return texts as the values of a declared column, or as labels if none is declared.
+    """Return texts as raw values of a declared column: parsed numbers or times, or labels.
 
     Parameters
     ----------
@@ -196,7 +203,7 @@ def read_texts(
 
 
 def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the names of columns, the empty text for one that is only spaces.
+    """Return the column names of a header, "" for a blank one; raise DataError without names or with repeated ones.
 
     Raises
     ------
@@ -213,19 +220,19 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def _of_older(texts: Sequence[str], codes: IntArray) -> tuple[list[str], IntArray]:
-    """Return texts in which the bytes that are no UTF-8 are read as `OLDER`, each different one once."""
+    """Return distinct texts, with undecodable bytes read as `OLDER`, and each row's index among them, (rows,)."""
     place: dict[str, int] = {}
     new = np.array([place.setdefault(text.translate(_OLDER_BYTES), len(place)) for text in texts], np.int64)
     return [*place], new[codes]
 
 
 def _fitted(record: list[str], width: int) -> list[str]:
-    """Return a record with as many fields as the header: cut, or filled with empty ones."""
+    """Return a record with ``width`` fields: cut, or filled with empty ones."""
     return [*record, *itertools.repeat("", width - len(record))][:width]
 
 
 def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterator[list[list[str]]]:
-    """Yield lists of at most ``batch_rows`` records, ``rows`` records in all."""
+    """Yield lists of at most ``batch_rows`` records, ``rows`` records in all, so that memory is bounded."""
     left = rows
     while left and (batch := list(itertools.islice(records, min(batch_rows, left)))):
         left -= len(batch)
@@ -233,7 +240,7 @@ def _batches(records: Iterator[list[str]], rows: int, batch_rows: int) -> Iterat
 
 
 def _level_texts(column: Column) -> frozenset[str]:
-    """Return the texts that a column's levels are written as, none if it is open or has numbers."""
+    """Return the texts of a column's levels; such a text is a level even if it usually means a missing value."""
     if column.cells is not None:
         return column.cells.words
     if not column.labelled or not column.is_complete:
@@ -242,17 +249,19 @@ def _level_texts(column: Column) -> frozenset[str]:
 
 
 DELIMITERS = (",", ";", "\t", "|")
-"""What is looked for, the first in case of doubt."""
+"""Delimiters that are tried on a header line, the first in case of a tie."""
 
 _LONGEST_HEADER = 1 << 20
-"""Bytes that are read to find the first line.  A safety limit."""
+"""Most bytes that are read to find the first line.  A safety limit."""
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Marks of encodings with two bytes a character."""
+"""Byte-order marks of encodings with two bytes a character."""
 
 
 def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
-    """Return how a CSV file is read, where that is not known as its first line suggests; no other line is looked at.
+    """Return a CSV format whose delimiter and encoding, where unknown, are guessed from the file's header line alone.
+
+    Other lines are private, and must not decide how the file is read.
 
     Raises
     ------
@@ -266,7 +275,7 @@ def detected(path: str | PathLike[str], known: CsvFormat) -> CsvFormat:
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the first line of a file, or as much as it may take of one in UTF-16."""
+    """Return the bytes of a file's first line, or enough bytes to contain it in UTF-16."""
 
     def say(error: BaseException) -> FormatError:
         reason = getattr(error, "strerror", None) or "it is not valid gzip"
@@ -281,7 +290,7 @@ def _first_line(path: Path) -> bytes:
 
 
 def _encoding(header: bytes) -> str | None:
-    """Return the encoding that a header is in; ``None`` for UTF-8, after which other bytes may follow."""
+    """Return the encoding that a header line's bytes suggest; ``None`` for UTF-8, after which other bytes may follow."""
     if header.startswith(_WIDE):
         return "utf-16"
     try:
@@ -292,6 +301,6 @@ def _encoding(header: bytes) -> str | None:
 
 
 def _delimiter(text: str) -> str:
-    """Return what divides a header into the most names."""
+    """Return the delimiter that divides a header line into the most names."""
     line = (text.splitlines() or [""])[0]
     return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter), [])))

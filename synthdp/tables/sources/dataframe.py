@@ -38,33 +38,33 @@ _MODULES = {
     "pyarrow": "arrow",
     "duckdb": "duckdb_columns",
 }
-"""The module of each library, in `synthdp.tables.columns`."""
+"""The module of `synthdp.tables.columns` that reads and builds each library's columns."""
 
 _EXTRAS = {"polars": "polars", "polars lazy": "polars", "pyarrow": "arrow", "duckdb": "duckdb,arrow"}
-"""The extras that each library needs to be installed."""
+"""The optional extras of synthdp that install each library."""
 
 
 class Library(Protocol):
-    """A module that reads and builds one library's columns."""
+    """The functions of a module that reads and builds columns of one dataframe library."""
 
     def type_names(self, frame: Any, /) -> dict[str, str]:
-        """Return the public name of each column's type, without values or categories."""
+        """Return each column's type as text, without values or categories, which may be private."""
         ...
 
     def default_type(self, column: Column, /) -> str:
-        """Return the name of the type that suits a column."""
+        """Return the name of the type in which a column is stored by default."""
         ...
 
     def can_be_null(self, name: str, /) -> bool:
-        """Say whether a type of that name can hold a missing value."""
+        """Return whether columns of this type name may hold missing values."""
         ...
 
     def read(self, series: Any, column: Column, /) -> RawColumn:
-        """Return a column's raw values, read as declared; what does not fit the declaration is missing."""
+        """Return a column as raw values (labels or numbers), read as declared; what does not fit becomes missing."""
         ...
 
     def array(self, column: Column, raw: RawColumn, name: str, /) -> Any:
-        """Return a raw column as a column of the type of that name.
+        """Return raw values as a column of the named type of this library.
 
         Raises
         ------
@@ -74,12 +74,12 @@ class Library(Protocol):
         ...
 
     def frame(self, arrays: Mapping[str, Any], /) -> Any:
-        """Return a frame of columns made by `array`."""
+        """Return a dataframe of columns made by `array`."""
         ...
 
 
 def library_named(name: str) -> Library:
-    """Return the module of a dataframe library.
+    """Return the module that reads and builds columns of a dataframe library.
 
     Raises
     ------
@@ -95,11 +95,11 @@ def library_named(name: str) -> Library:
 
 
 _DECIMAL = re.compile(r"decimal\d*\((?:precision=)?\d+, ?(?:scale=)?(?P<scale>\d+)\)", re.IGNORECASE)
-"""The public name of a decimal type, in any library."""
+"""A regular expression of a decimal type's public name in any library."""
 
 
 class FrameSource:
-    """The rows of one dataframe in memory.
+    """A source of the rows of one dataframe in memory.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class FrameSource:
 
     @property
     def rows(self) -> int:
-        """Number of rows, which is private where a row more may be one that is protected."""
+        """The number of rows, which is private under add-or-remove neighbours."""
         return len(self._frame)
 
     @property
@@ -141,7 +141,7 @@ class FrameSource:
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
-        """The public name of each column's Arrow type; of pandas, whose types need not have any, none."""
+        """Each column's Arrow type as text; none for pandas, whose types need not have one."""
         if self.library == "pandas":
             return {}
         with instead_of(ImportError, say=DataError("Arrow types need pyarrow: pip install 'synthdp[arrow]'")):
@@ -155,9 +155,9 @@ class FrameSource:
         return found
 
     def kind(self, name: str) -> Column:
-        """Return the kind of column that a column's type suggests, with bounds or levels left open.
+        """Return an incomplete column declaration that a column's dtype suggests, with bounds or levels to be discovered.
 
-        Looks at the type only, never at a value.
+        It looks at the dtype only, never at a value.
         """
         nullable = library_named(self.library).can_be_null(self.dtypes[name])
         if self.dtypes[name] == "object":  # whose values narwhals would look at
@@ -165,7 +165,7 @@ class FrameSource:
         return _kind_named(self.dtypes[name]) or _kind_of(self._frame.collect_schema()[name], nullable=nullable)
 
     def can_hold(self, label: Categorical, name: str) -> bool:
-        """Say whether a column's type can hold the one level of ``label``; no value of the frame is looked at."""
+        """Return whether a column's dtype can hold the one level of ``label``; no value of the frame is looked at."""
         with suppress(FormatError):
             levels = Labels([*(label.levels or ())], np.zeros(1, np.int64))
             library_named(self.library).array(label, levels, self.dtypes[name])
@@ -173,18 +173,18 @@ class FrameSource:
         return False
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield the whole frame as one block."""
+        """Yield the whole frame as one block: raw values (labels or numbers) by column."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         yield {name: self._read(name, column) for name, column in kinds.items()}
 
     def _read(self, name: str, column: Column) -> RawColumn:
-        """Return one column's raw values, read as declared."""
+        """Return one column as raw values (labels or numbers), read as declared."""
         with reading(name):
             return library_named(self.library).read(self._native[name], column)
 
 
 def frame_of(table: object) -> nw.DataFrame[Any]:
-    """Return a dataframe of any library as one of narwhals', collected if it is lazy.
+    """Return a dataframe of any library as a narwhals DataFrame, collected if it is lazy.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def frame_of(table: object) -> nw.DataFrame[Any]:
 
 
 def _check_names(names: list[object]) -> None:
-    """Raise DataError unless all column names are texts, and different."""
+    """Raise DataError unless all column names are texts and different."""
     if not all(isinstance(name, str) for name in names):
         raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
@@ -236,7 +236,7 @@ def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
-    """Return the name by which `library_named` knows a table's library."""
+    """Return the name by which `library_named` knows a dataframe's library."""
     module = type(table).__module__.split(".")[0].lstrip("_")
     if module == "duckdb":
         return "duckdb"
@@ -246,7 +246,10 @@ def _library_name(table: object, frame: nw.DataFrame[Any]) -> str:
 
 
 def _kind_named(name: str) -> Column | None:
-    """Return the kind that a type's name says where narwhals would not know it: times of any zone, and decimals."""
+    """Return the incomplete column declaration that a type's name suggests, for types that narwhals does not know.
+
+    These are times of any zone, and decimals; ``None`` for others.
+    """
     inner = name.removeprefix("category[")
     if inner.startswith("datetime64["):
         return Datetime(nullable=True)
@@ -263,7 +266,7 @@ def _kind_named(name: str) -> Column | None:
 
 
 def _kind_of(dtype: Any, *, nullable: bool) -> Column:
-    """Return the open column that a type of narwhals suggests."""
+    """Return the incomplete column declaration that a narwhals dtype suggests."""
     if dtype.is_integer():
         return Integer(nullable=nullable)
     if dtype.is_numeric():

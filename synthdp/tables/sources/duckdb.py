@@ -33,27 +33,28 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.source import BLOCK_ROWS, Bound
 
 SETS_A_QUERY = 40
-"""Tables counted in one pass over the rows.  Tuned; not measured."""
+"""Marginals that one SQL query counts in one pass over the rows.  Tuned; not measured."""
 
 MOST_LEVELS = 256
-"""Columns of more levels are not translated to SQL.  A safety limit."""
+"""Most levels of a column that is translated to SQL, where each is a comparison.  A safety limit."""
 
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
-"""Types of whole numbers of at most 64 bits."""
+"""DuckDB's integer types of at most 64 bits."""
 
 _REAL = frozenset({"FLOAT", "DOUBLE"})
-"""Types of real numbers."""
+"""DuckDB's floating-point types."""
 
 _FIRST_WHOLE, _LAST_WHOLE = -(2**63), 2**63 - 1
-"""The least and the largest number of 64 bits."""
+"""The smallest and the largest 64-bit integer."""
 
 
 MOST_RUNS = 1024
-"""Axes of more runs are counted here: DuckDB would take minutes to find values in them.  A safety limit."""
+"""Most intervals of grid points in a column's binning that is translated to SQL; with more, DuckDB would take minutes,
+and rows are counted here.  A safety limit."""
 
 
 class DuckDBSource:
-    """The rows of a relation or of a table in a database file.
+    """A source of the rows of a DuckDB relation, or of a table in a database file.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class DuckDBSource:
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
-        """The public name of each column's Arrow type."""
+        """Each column's Arrow type as text."""
         with _asking():
             return type_names(self._relation.limit(0).to_arrow_table())
 
@@ -101,7 +102,7 @@ class DuckDBSource:
             return len(self._relation.limit(1).fetchall()) == 0
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`."""
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         empty = True
         with _asking():
@@ -115,7 +116,10 @@ class DuckDBSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Count marginals by GROUPING SETS; None for other statistics and types, or with a privacy unit."""
+        """Return exact marginals counted inside DuckDB by GROUPING SETS, (k,).
+
+        ``None`` for other statistics, types that SQL cannot bin exactly, or with a privacy unit; rows are then fetched.
+        """
         marginals = counted_tables(statistic)
         if not self._push_down or marginals is None or unit is not None or bound is not None:
             return None
@@ -132,10 +136,10 @@ class DuckDBSource:
         return np.concatenate([margin_of(tables[tuple(sorted(c))], tuple(sorted(c)), c) for c in marginals.cliques])
 
     def forget(self) -> None:
-        """Keep nothing: DuckDB holds the rows."""
+        """Do nothing: DuckDB holds the rows, and this source keeps none."""
 
     def _count(self, sets: Sequence[Clique], cells: Mapping[int, str], shape: Sequence[int]) -> dict[Clique, AnyArray]:
-        """Count the rows in every cell of some tables, in one pass."""
+        """Return the exact counts of some marginals, by their columns, from one pass over the rows."""
         used = sorted({j for columns in sets for j in columns})
         inner = self._relation.project(", ".join(f"{cells[j]} AS c{j}" for j in used))
         groups = ", ".join(f"({', '.join(f'c{j}' for j in columns)})" for columns in sets)
@@ -155,7 +159,7 @@ class DuckDBSource:
         return tables
 
     def _cell(self, axis: Axis, schema: Schema) -> str | None:
-        """Return SQL for the cell of a row's value, or None if it could differ from the encoder's."""
+        """Return SQL for the bin of a row's value in a column, or ``None`` if it could differ from the encoder's bin."""
         kind = str(self._relation.types[self.names.index(axis.name)])
         column, value = schema[axis.name], _quoted(axis.name)
         if column != axis.column or len(axis.starts) > MOST_RUNS:
@@ -180,7 +184,7 @@ class DuckDBSource:
 
 
 def _moment_of_date(value: str) -> str:
-    """Return SQL for the moment at which a day begins; those beyond the years that a column may declare are not moments."""
+    """Return SQL for the first moment of a date, clipped to the years 1 to 9999 that a column may declare."""
     return (
         f"CASE WHEN {value} < DATE '0001-01-01' THEN TIMESTAMP '0001-01-01' "
         f"WHEN {value} > DATE '9999-12-31' THEN TIMESTAMP '9999-12-31 23:59:59.999999' ELSE CAST({value} AS TIMESTAMP) END"
@@ -188,7 +192,7 @@ def _moment_of_date(value: str) -> str:
 
 
 def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
-    """Return SQL that gives the bin of a value among levels."""
+    """Return SQL for the bin of a value among a column's levels."""
     grid = axis.grid
     null, other = _cell_of(axis, grid.other if grid.null is None else grid.null), _cell_of(axis, grid.other)
     whens = " ".join(f"WHEN {literal} THEN {_cell_of(axis, index)}" for index, literal in enumerate(literals.values()))
@@ -196,7 +200,7 @@ def _level_cell(axis: Axis, value: str, literals: Mapping[Any, str]) -> str:
 
 
 def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
-    """Compare a number, or a moment, with the first value of each run of the axis."""
+    """Return SQL for the bin of a number or moment, by comparisons with the first value of each interval of the binning."""
     column, grid = axis.column, axis.grid
     runs = axis.starts < grid.regular
     first = _first_values(column, axis.starts[runs][1:], real=real)
@@ -217,7 +221,7 @@ def _number_cell(axis: Axis, value: str, *, real: bool) -> str:
 
 
 def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
-    """Return SQL that finds a value among ends by halving."""
+    """Return SQL that finds a value's bin among sorted ends by binary search."""
     if not ends:
         return cells[0]
     middle = len(ends) // 2
@@ -229,7 +233,10 @@ def _search(value: str, ends: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]:
-    """Return the least value that is coded as each of some regular grid points or a later one, by bisection."""
+    """Return the smallest value that is encoded as each of some grid indices, or as a later one, by bisection.
+
+    The encoder itself is evaluated, so that SQL comparisons give the very same bins.
+    """
     plain = replace(column, special=()) if grid_of(column).special else column
     low = np.full(len(indices), _key(-math.inf) if real else _FIRST_WHOLE, object)
     high = np.full(len(indices), _key(math.inf) if real else _LAST_WHOLE, object)
@@ -242,23 +249,23 @@ def _first_values(column: Column, indices: AnyArray, *, real: bool) -> list[Any]
 
 
 def _key(value: float) -> int:
-    """Return a whole number in the order of floats."""
+    """Return an integer for a float such that integers have the order of floats, so that floats can be bisected."""
     bits = int(np.float64(value).view(np.int64))
     return bits if bits >= 0 else -(bits & (2**63 - 1))
 
 
 def _real(key: int) -> float:
-    """Return the float of a number's bits and sign; such keys have the order of the floats."""
+    """Return the float that `_key` turned into this integer."""
     return float(np.int64(abs(key)).view(np.float64)) * (1.0 if key >= 0 else -1.0)
 
 
 def _cell_of(axis: Axis, index: int) -> int:
-    """Return the bin of a grid point."""
+    """Return the bin of a grid index."""
     return int(axis.cells[np.searchsorted(axis.starts, index, side="right") - 1])
 
 
 def _opened(path: str | PathLike[str], name: str | None) -> Any:
-    """Return a table of a DuckDB file; raise DataError if the file has no such table."""
+    """Return a table of a DuckDB file, opened for reading; raise DataError if the file has no such table."""
     if not Path(path).is_file():
         raise DataError(f"there is no file '{path}'")
     with _asking():
@@ -272,12 +279,12 @@ def _opened(path: str | PathLike[str], name: str | None) -> Any:
 
 
 def _quoted(name: str) -> str:
-    """Return a name in double quotes."""
+    """Return a name in double quotes, as SQL needs."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _asking() -> AbstractContextManager[None]:
-    """Return a context in which DuckDB's errors, which may quote values, are one sentence that does not."""
+    """Return a context manager that turns DuckDB's errors, which may quote values, into one sentence."""
     return instead_of(
         duckdb.Error,
         pa.ArrowException,

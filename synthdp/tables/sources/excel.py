@@ -18,17 +18,17 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.csv_fields import header_names, read_texts, text_blocks
 
 ENDINGS = (".xlsx", ".xlsm")
-"""Endings of Excel's files."""
+"""File name endings of Excel files."""
 
 _BATCH_ROWS = 1_024
-"""Rows that are read at once.  A safety limit of memory."""
+"""Rows that are converted at once.  A safety limit of memory."""
 
 
 class ExcelSource:
-    """The rows of one sheet of an Excel file, whose first line names the columns; held in memory.
+    """A source of the rows of one sheet of an Excel file, whose first line names the columns; held in memory.
 
-    A cell is read as its text, and that as the schema declares: no cell says how another is read.  A row without any text
-    below the names is no row, wherever it stands.
+    A cell is read as its text, and that as the schema declares: no cell says how another is read.  A row without any
+    text below the names is no row, wherever it stands.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ExcelSource:
 
     @property
     def unnamed(self) -> tuple[int, ...]:
-        """Places of the columns without a name, from 1."""
+        """Positions (from 1) of the columns without a name, which cannot be read."""
         return tuple(place for place, name in enumerate(self._header, start=1) if not name)
 
     @property
@@ -78,7 +78,7 @@ class ExcelSource:
 
     @property
     def csv(self) -> CsvFormat:
-        """Which texts are missing values, as a schema records it."""
+        """The texts that mean a missing value, to be recorded in a schema."""
         return CsvFormat(missing=tuple(sorted(self._spelled - {""})))
 
     def with_missing(self, texts: Collection[str]) -> ExcelSource:
@@ -88,7 +88,7 @@ class ExcelSource:
         return other
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield the whole sheet as one block."""
+        """Yield the whole sheet as one block: a dict of raw values (labels or numbers) by column."""
         wanted = [*columns, *(name for name in extra if name not in columns)]
         places = [*map(self._header.index, wanted)]
         rows = len(self._lines)
@@ -100,9 +100,9 @@ class ExcelSource:
 
 
 def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return the names of a file's sheets, and the texts of one: the names of its columns, and every row that is not blank.
+    """Return the names of a file's sheets, and the lines of one as lists of texts: column names first, then rows.
 
-    Each row is taken or left by what it holds itself.  Cells to the right of the last name are no part of the table.
+    Blank rows are left out, and so are cells to the right of the last column name.
     """
 
     def say(error: Any) -> SynthDPError | None:
@@ -132,7 +132,7 @@ def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str
 
 
 def _text(cell: Any) -> str:
-    """Return what a cell says; a missing value, and an error of a formula, is the empty text."""
+    """Return a cell's value as text; "" for a missing value or a formula's error."""
     value = cell.value
     if value is None or cell.data_type == "e":
         return ""

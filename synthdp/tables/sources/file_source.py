@@ -16,27 +16,28 @@ from synthdp.tables.sources.csv_fields import detected
 from synthdp.tables.sources.excel import ENDINGS as EXCEL_ENDINGS, ExcelSource
 
 ARROW_ENDINGS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows", ".arrows.gz", ".arrows.zst", ".arrows.bz2")
-"""Endings of Parquet's and Arrow's files."""
+"""File name endings of Parquet and Arrow files."""
 
 UNKNOWN = CsvFormat()
-"""A CSV format in which nothing is declared."""
+"""A CSV format without any setting: delimiter and encoding are then guessed from the header."""
 
 
 def is_csv(path: str | PathLike[str]) -> bool:
-    """Say whether a path's ending leaves a file to be CSV."""
+    """Return whether a path is read as CSV, because its ending belongs to no other format."""
     others = Path(path).name.endswith((".duckdb", *ARROW_ENDINGS))
     return not (others or is_excel(path) or Path(path).is_dir() or _is_extension(path))
 
 
 def is_excel(path: str | PathLike[str]) -> bool:
-    """Say whether a path ends as an Excel file does."""
+    """Return whether a path ends as an Excel file does."""
     return Path(path).name.lower().endswith(EXCEL_ENDINGS)
 
 
 def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str | None = None) -> Source:
-    """Return the rows of a file or folder of Parquet or Arrow, a DuckDB database of one table, an Excel file, or of CSV.
+    """Return a source of the rows of a file or folder: Parquet, Arrow, DuckDB (one table), Excel or CSV.
 
-    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is that.
+    The path's ending says which; any other is CSV.  An ending of another package's source (`synthdp.registered`) is
+    that.
 
     Parameters
     ----------
@@ -79,14 +80,14 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
 
 
 def _is_extension(path: str | PathLike[str]) -> bool:
-    """Say whether another package reads files that end so; the endings that synthdp knows stay its own."""
+    """Return whether another package registers a reader for a path's ending, which synthdp itself does not know."""
     name = Path(path).name
     known = (".csv", ".csv.gz", ".tsv", ".txt", ".duckdb", *ARROW_ENDINGS, *EXCEL_ENDINGS)
     return not name.lower().endswith(known) and ending_of(name) is not None
 
 
 def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
-    """Return the text of a document, which messages call ``source``.
+    """Return the text of a public document, such as a data dictionary; messages call it ``source``.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
 
 
 def document_lines(path: Path, source: str, told: CsvFormat) -> list[list[str]]:
-    """Return the fields of a data dictionary.
+    """Return the lines of a data dictionary in a CSV file, each a list of its fields' texts.
 
     Raises
     ------

@@ -27,16 +27,16 @@ from synthdp.tables.sources.dataframe import FrameSource
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".arrows": "stream",
 }  # fmt: skip
-"""The format of a file, by its ending."""
+"""The Arrow reader's format for each file name ending."""
 
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4"})
-"""Endings of compressed streams."""
+"""Endings of compressed Arrow streams."""
 
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 class ParquetSource:
-    """The rows of Parquet or Arrow files, read in blocks.
+    """A source of the rows of Parquet or Arrow files, read in blocks.
 
     All files must have the same columns and types.  Folders are searched to the end; parts of their names such as
     ``year=2026`` are columns of text.  Names that begin with a dot or an underscore are left out.
@@ -63,12 +63,12 @@ class ParquetSource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names in order, the partitions' last."""
+        """Column names in order, those from partition folders last."""
         return tuple(self._schema.names)
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
-        """The public name of each column's Arrow type."""
+        """Each column's Arrow type as text."""
         return type_names(self._schema.empty_table())
 
     @property
@@ -82,11 +82,11 @@ class ParquetSource:
         return tuple(str(file) for file, _ in self._files)
 
     def kind(self, name: str) -> Column:
-        """Return the kind of column that a column's type suggests; see `FrameSource.kind`."""
+        """Return an incomplete column declaration that a column's type suggests; see `FrameSource.kind`."""
         return FrameSource(self._schema.empty_table()).kind(name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`.
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class ParquetSource:
             yield read_all(self._schema.empty_table().select([*kinds]).columns, kinds)
 
     def _common_schema(self) -> Any:
-        """Return the schema of all files; raise DataError if they differ."""
+        """Return the Arrow schema of all files, partition columns included; raise DataError if the files differ."""
         first, partition = self._files[0]
         schema = _schema(first)
         for file, found in self._files[1:]:
@@ -130,7 +130,7 @@ class ParquetSource:
 
 
 def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
-    """Return the files that some paths stand for, sorted, and the partition that each lies in."""
+    """Return the sorted files that some paths or patterns stand for, each with its partition columns' values."""
     files: list[tuple[Path, dict[str, str | None]]] = []
     places = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     for path in places:
@@ -150,19 +150,19 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
 
 
 def _is_data(file: Path, folder: Path) -> bool:
-    """Say whether a file of a folder holds rows: it is not hidden, and has a known ending."""
+    """Return whether a file in a folder holds rows: it is not hidden, and has a known ending."""
     hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     return not hidden and file.is_file() and (file.suffix in FORMATS or file.suffix in COMPRESSED)
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
-    """Return the columns that names of folders hold, such as ``year=2024``."""
+    """Return the partition columns and values in folder names, such as ``year=2024``."""
     pairs = [part.split("=", 1) for part in folders if "=" in part]
     return {name: None if value == "__HIVE_DEFAULT_PARTITION__" else value for name, value in pairs}
 
 
 def _format(file: Path) -> str:
-    """Return a file's format; raise DataError for another ending."""
+    """Return a file's format ("parquet", "ipc" or "stream") by its ending; raise DataError for others."""
     name = Path(file.stem) if file.suffix in COMPRESSED else file
     found = FORMATS.get(name.suffix)
     if found is None or (file.suffix in COMPRESSED and found != "stream"):
@@ -171,22 +171,22 @@ def _format(file: Path) -> str:
 
 
 def _constant(value: str | None, rows: int) -> Any:
-    """Return an array of one text, or of missing values."""
+    """Return an Arrow array of one repeated text, or of nulls for ``None``: a partition column's values."""
     return pa.nulls(rows, pa.string()) if value is None else pa.repeat(pa.scalar(value), rows)
 
 
 def _is_text(kind: Any) -> bool:
-    """Say whether values are texts, which are read as the numbers that the file stores for them."""
+    """Return whether an Arrow type holds texts, which Parquet stores as a dictionary that is read as it is."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Say whether two schemas have the same names and types."""
+    """Return whether two Arrow schemas have equal names and types."""
     return [(f.name, f.type) for f in one] == [(f.name, f.type) for f in other]
 
 
 def _schema(file: Path) -> Any:
-    """Return a file's schema; no row is read."""
+    """Return a file's Arrow schema; no row is read."""
     with _reading(file):
         if _format(file) == "stream":
             with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
@@ -198,7 +198,7 @@ def _schema(file: Path) -> Any:
 
 
 def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
-    """Yield the record batches of one file; its columns are checked again, since it may have been replaced."""
+    """Yield the record batches of one file; its schema is checked again, because the file may have been replaced."""
     with _reading(file):
         found = _schema(file)
         if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):
@@ -220,18 +220,18 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
 
 
 def _slices(batch: Any) -> Iterator[Any]:
-    """Yield a batch in parts of at most `BLOCK_ROWS` rows."""
+    """Yield a record batch in slices of at most `BLOCK_ROWS` rows, so that memory is bounded."""
     for start in range(0, batch.num_rows, BLOCK_ROWS):
         yield batch.slice(start, BLOCK_ROWS)
 
 
 def _shown(file: Path) -> str:
-    """Return a path as it may be shown: a partition's value, such as a name, is left out."""
+    """Return a path for messages, without the values of partition folders, which may be private."""
     return str(Path(*(f"{part.split('=', 1)[0]}=…" if "=" in part else part for part in file.parts)))
 
 
 def _reading(file: Path) -> AbstractContextManager[None]:
-    """Return a context in which errors of reading a file are one sentence that quotes no value."""
+    """Return a context manager that turns errors of reading a file into one sentence that quotes no value."""
 
     def say(error: BaseException) -> DataError | None:
         if isinstance(error, FileNotFoundError):

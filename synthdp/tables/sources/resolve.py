@@ -11,11 +11,11 @@ from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.dataframe import FrameSource
 
 TYPE = "the column's type"
-"""The source of a column whose type leaves nothing open."""
+"""The source text of a column whose dtype alone declares it completely, such as a boolean."""
 
 
 def source_of(table: object, schema: Schema | None = None) -> Source:
-    """Return a source unchanged, and a dataframe as a source: Spark's where it lies, any other in memory.
+    """Return a source of rows for any table: a source unchanged, a Spark DataFrame left where it is, others in memory.
 
     A file of texts has missing values where the schema's ``csv`` says so.
 
@@ -36,17 +36,17 @@ def source_of(table: object, schema: Schema | None = None) -> Source:
 
 
 def is_spark(table: object) -> bool:
-    """Say whether a table is a Spark DataFrame, which must not be collected."""
+    """Return whether a table is a Spark DataFrame, which is too large to collect here."""
     return type(table).__module__.split(".")[0] == "pyspark" and hasattr(table, "mapInArrow")
 
 
 def without_nulls(schema: Schema) -> Schema:
-    """Return a schema in which no value may be missing."""
+    """Return a schema in which no column may have missing values."""
     return schema.replace({name: replace(column, nullable=False) for name, column in schema.items() if column.nullable})
 
 
 def infer_schema(source: Source, *, without: str | None = None) -> Schema:
-    """Return a schema whose names and kinds come from a dataframe's columns and types; no value is looked at.
+    """Return a schema from a dataframe's column names and dtypes, with bounds and levels undeclared; no value is looked at.
 
     Parameters
     ----------
@@ -66,12 +66,15 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
 
 
 def _sourced(column: Column) -> Column:
-    """Return a column that says that its type declares it, if its type leaves nothing open."""
+    """Return a column with its dtype as the declared source, if the dtype leaves nothing to declare."""
     return replace(column, source=TYPE) if is_complete(column) else column
 
 
 def _kind(source: FrameSource, name: str) -> Column:
-    """Return the kind that a column's type suggests; a label for other values only where the type can hold a text."""
+    """Return the incomplete declaration that a column's dtype suggests.
+
+    It has a category "other" only if the dtype can hold that text.
+    """
     column = source.kind(name)
     if not isinstance(column, Categorical) or column.other is None:
         return column

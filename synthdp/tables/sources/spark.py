@@ -39,26 +39,27 @@ from synthdp.tables.sql.encoding import SPARK, layers, packed_sql, packs_of, sta
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_PARTS = 256
-"""Parts whose sums come to the driver one by one; sums of more parts are added up on the way, which takes a shuffle.
+"""Most partitions whose sums come to the driver one by one; more are first added up by a shuffle, to spare its memory.
 A safety limit."""
 
 COUNTED_ROWS = 1 << 18
-"""Rows that a task counts at a time."""
+"""Rows that one task counts at a time, which bounds its memory."""
 
 LARGEST_COMPILED = 8000
-"""Bytes of the longest method that HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it).  A safety limit."""
+"""Largest bytecode size of a method that Java's HotSpot compiles (``-XX:-DontCompileHugeMethods`` lifts it).  Larger
+generated methods would run interpreted.  A safety limit."""
 
 _Settings: TypeAlias = tuple[Schema, str | None, Bound | None]
 
 _BLOCK = "block binary"
-"""The column in which a worker returns encoded rows."""
+"""The name and type of the column in which a worker returns encoded rows."""
 
 _FIRST, _SECOND, _PART = "digest 0", "digest 1", "part"  # not names of encoded columns, which are numbers
-"""Names of columns beside the encoded ones, which are called by their numbers."""
+"""Names of three columns beside the encoded ones: the halves of a unit's hash, and the partition its rows go to."""
 
 
 class SparkSource:
-    """The rows of a Spark DataFrame, or of a table by its name.
+    """A source of the rows of a Spark DataFrame, or of a table by its name, which sums on the executors.
 
     Rows are encoded once, where they are, and kept there for the next question; nothing need be cached beforehand.  The
     DataFrame must give the same rows whenever Spark computes it: a part that is lost is computed again.
@@ -98,7 +99,10 @@ class SparkSource:
             return bool(self._table.isEmpty())
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`.  They come to the driver: columns to discover, and keys."""
+        """Yield all rows in blocks of raw values; see `Source.blocks`.
+
+        Here private rows come to the driver, which is needed for columns to be discovered, and for record keys.
+        """
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         with _asking():
             table = self._table.select([_quoted(name) for name in kinds]).toArrow()
@@ -108,7 +112,7 @@ class SparkSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals:
-        """Return the exact sums of a statistic over all rows, made and added on the executors."""
+        """Return a statistic's exact integer sums over all rows, computed and added on the executors."""
         with _asking(), _own_python(self._table.sparkSession), _compiled(self._table.sparkSession):
             encoded, parts = self._encode(schema, unit, bound)
             added = encoded.mapInArrow(_Summing(statistic, schema), "sums binary")
@@ -121,14 +125,17 @@ class SparkSource:
         return np.asarray(total, np.int64)
 
     def forget(self) -> None:
-        """Drop the encoded rows on the executors."""
+        """Drop the encoded rows that executors keep for the next query."""
         if self._encoded is not None:
             with contextlib.suppress(Exception):  # the session may have ended
                 self._encoded[1].unpersist()
             self._encoded = None
 
     def _encode(self, schema: Schema, unit: str | None, bound: Bound | None) -> tuple[Any, int]:
-        """Return the rows as grid indices, kept by the executors in memory and on their disks, and their number of parts."""
+        """Return the rows as grid indices, in a Spark DataFrame kept by the executors, and its number of partitions.
+
+        With a privacy unit, rows beyond its limit are left out.
+        """
         # All that the encoded rows depend on; the very same schema, for Categorical([1]) equals Categorical([True]).
         settings: _Settings = (schema, unit, bound)
         if self._encoded is not None and self._encoded[0][0] is schema and self._encoded[0][1:] == (unit, bound):
@@ -152,7 +159,7 @@ class SparkSource:
 
 
 class Sampler(Protocol):
-    """What draws rows block by block, such as the output of a release."""
+    """An object that draws synthetic rows block by block, such as the output of a release."""
 
     @property
     def schema(self) -> Schema:
@@ -168,14 +175,14 @@ class Sampler(Protocol):
         first: int,
         format: TableFormat,  # noqa: A002
     ) -> Iterator[Any]:
-        """Yield rows as tables."""
+        """Yield synthetic rows as tables of at most ``block_rows`` rows."""
         ...
 
 
 def sample_on_spark(
     session: Any, sampler: Sampler, rows: int, *, partitions: int, random_state: RandomState = None
 ) -> Any:
-    """Return a Spark DataFrame of synthetic rows, drawn on the executors, each partition with a seed of its own.
+    """Return a Spark DataFrame of synthetic rows that the executors draw, each partition with a seed of its own.
 
     Parameters
     ----------
@@ -207,7 +214,7 @@ def sample_on_spark(
 
 
 class _Drawing:
-    """Numbers of partitions to their rows."""
+    """A Spark task that turns partition numbers into the synthetic rows of those partitions."""
 
     def __init__(self, sampler: Sampler, seeds: Sequence[int], ends: Sequence[int], form: TableFormat) -> None:
         self._sampler, self._seeds, self._ends, self._form = sampler, tuple(seeds), tuple(ends), form
@@ -225,7 +232,7 @@ class _Drawing:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What the executors' Python gets of each row: packed grid indices, then columns as values, then perhaps the unit.
+    """The layout of rows that Spark sends to Python workers: packed grid indices, then raw values, then perhaps the unit.
 
     Parameters
     ----------
@@ -242,7 +249,7 @@ class _Form:
     values: Sequence[str]
 
     def indices(self, batch: Any) -> dict[str, GridIndices]:
-        """Return the grid indices of a batch, by name, in the schema's order."""
+        """Return the grid indices of a batch, (rows,) for each column, in the schema's order."""
         found: dict[str, GridIndices] = {}
         for pack, cells in zip(self.packs, batch.columns, strict=False):
             found |= unpacked(cells.to_numpy(zero_copy_only=False), self.schema, pack)
@@ -252,7 +259,10 @@ class _Form:
 
 
 def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]:
-    """Return what of a table goes to Python: grid indices of the columns that Spark encodes exactly, the others' values."""
+    """Return a Spark table to send to Python workers, and its layout.
+
+    It holds grid indices of the columns that Spark SQL encodes exactly, and the values of others.
+    """
     kinds = {field.name: field.dataType.simpleString() for field in table.schema.fields}
     stages = {}
     for j, (name, column) in enumerate(schema.items()):
@@ -268,7 +278,7 @@ def _prepared(table: Any, schema: Schema, unit: str | None) -> tuple[Any, _Form]
 
 
 class _Encoding:
-    """Record batches of what `_Form` says to blocks of many rows' grid indices, one cell each."""
+    """A Spark task that turns batches laid out as `_Form` into blocks of grid indices, each block one cell of bytes."""
 
     def __init__(self, form: _Form) -> None:
         self._form = form
@@ -278,7 +288,10 @@ class _Encoding:
 
 
 class _Keying:
-    """The same to grid indices row by row, with the digest of each row's unit of privacy."""
+    """A Spark task that turns batches laid out as `_Form` into rows of grid indices, with the hash of each row's unit.
+
+    Spark then brings all rows of a unit to one partition.
+    """
 
     def __init__(self, form: _Form, bound: Bound) -> None:
         self._form, self._bound = form, bound
@@ -296,7 +309,7 @@ class _Keying:
 
 
 class _Keeping:
-    """All rows of some units of privacy to blocks of the rows that are kept."""
+    """A Spark task that drops rows beyond each unit's limit, and packs the others into blocks of grid indices."""
 
     def __init__(self, schema: Schema, bound: Bound) -> None:
         self._schema, self._bound = schema, bound
@@ -311,7 +324,7 @@ class _Keeping:
 
 
 class _Summing:
-    """Blocks of grid indices to the sums of a statistic, one row for a task."""
+    """A Spark task that turns blocks of grid indices into a statistic's sums, one row of bytes for each task."""
 
     def __init__(self, statistic: Statistic, schema: Schema) -> None:
         self._statistic, self._schema = statistic, schema
@@ -327,7 +340,7 @@ class _Summing:
 
 
 def _add(batches: Iterable[Any]) -> Iterator[Any]:
-    """Add the sums of several tasks."""
+    """Add the sums of several Spark tasks, and yield them as one row."""
     total: Totals | None = None
     for batch in batches:
         for part in batch.column(0):
@@ -338,12 +351,15 @@ def _add(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _row(total: Totals) -> Any:
-    """Return sums as a batch of one row."""
+    """Return a statistic's sums as a batch of one row, whose cell holds the 64-bit integers as bytes."""
     return pa.RecordBatch.from_arrays([pa.array([total.tobytes()], pa.binary())], ["sums"])
 
 
 def _blocks(parts: Iterable[dict[str, GridIndices]], schema: Schema) -> Iterator[Any]:
-    """Put the grid indices of rows into blocks of about this size, column after column: Spark's own rows would cost more."""
+    """Yield the grid indices of rows as blocks of bytes, about `COUNTED_ROWS` rows each, column after column.
+
+    Spark's own rows would take more memory.
+    """
     waiting: list[dict[str, GridIndices]] = []
     rows = 0
 
@@ -376,34 +392,37 @@ def _unblocked(block: Any, schema: Schema) -> dict[str, AnyArray]:
 
 
 def _grid_indices(batch: Any, names: Sequence[str]) -> dict[str, AnyArray]:
-    """Return the (rows,) grid indices of each column of a batch."""
+    """Return a batch's columns as (rows,) grid indices (numbers of values on a column's finest grid), by name."""
     found = {name: batch.column(str(j)).to_numpy() for j, name in enumerate(names)}
     return {name: indices.view(indices.dtype.str.replace("i", "u")) for name, indices in found.items()}
 
 
 def _no_rows(schema: Schema) -> dict[str, AnyArray]:
-    """Return no rows of each column."""
+    """Return empty grid indices for each column: the sums of a table without rows are still defined."""
     return {name: np.zeros(0, np.uint8) for name in schema}
 
 
 def _dtype(column: Column) -> np.dtype[np.signedinteger[Any]]:
-    """Signed integers of the width of a column's grid indices: Spark has no unsigned ones, the bits are the same."""
+    """Return a signed integer dtype of the width of a column's grid indices.
+
+    Spark has no unsigned integers; the bits are the same.
+    """
     narrow = np.min_scalar_type(max(grid_of(column).size - 1, 0))
     return np.dtype(narrow.str.replace("u", "i"))
 
 
 def _sql_type(column: Column) -> str:
-    """Return Spark's type that holds a column's grid indices."""
+    """Return the Spark type that holds a column's grid indices."""
     return {1: "tinyint", 2: "smallint", 4: "int", 8: "bigint"}[_dtype(column).itemsize]
 
 
 def _quoted(name: str) -> str:
-    """Return a name in backticks."""
+    """Return a name in backticks, as Spark SQL needs."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _named(table: str) -> Any:
-    """Return the DataFrame of a table's name."""
+    """Return the DataFrame of a table's name; raise DataError if the catalogue has none."""
     session = SparkSession.getActiveSession()
     if session is None:
         raise DataError(
@@ -416,14 +435,14 @@ def _named(table: str) -> Any:
 
 
 def _parts(table: Any) -> int:
-    """Return how many parts a table has, or 1 where Spark does not say, as through Spark Connect."""
+    """Return a table's number of partitions, or 1 where Spark does not say, as through Spark Connect."""
     with contextlib.suppress(Exception):
         return max(1, int(table.rdd.getNumPartitions()))
     return 1
 
 
 def _cores(session: Any) -> int:
-    """Return how many tasks the cluster runs at once, or 1 if it does not say."""
+    """Return how many tasks the cluster runs at once, or 1 if it does not say; rows are divided into that many parts."""
     with contextlib.suppress(Exception):
         return int(session.sparkContext.defaultParallelism)
     return 1
@@ -431,7 +450,10 @@ def _cores(session: Any) -> int:
 
 @contextlib.contextmanager
 def _own_python(session: Any) -> Iterator[None]:
-    """Let workers on this machine run this Python, unless the user named another: Spark's own choice is any python3."""
+    """Let Spark workers on this machine run this Python, unless the user named another.
+
+    Spark's own choice is any python3 on the path, which may lack synthdp.
+    """
     context = None
     with contextlib.suppress(Exception):
         context = session.sparkContext
@@ -448,7 +470,10 @@ def _own_python(session: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _compiled(session: Any) -> Iterator[None]:
-    """Let Spark write no method that Java leaves uncompiled: the encoding of many columns would take four times as long."""
+    """Limit the size of methods that Spark generates, for the ``with`` body, so that Java compiles them.
+
+    Uncompiled, the encoding of many columns takes four times as long.
+    """
     name, before = "spark.sql.codegen.hugeMethodLimit", None
     with contextlib.suppress(Exception):  # some clusters let no setting change
         before = session.conf.get(name)
@@ -462,9 +487,10 @@ def _compiled(session: Any) -> Iterator[None]:
 
 
 _CHECKED: WeakSet[Any] = WeakSet()
-"""Sessions whose executors were found to have what is needed."""
+"""Spark sessions whose executors were found to have all packages, so that each is checked once."""
 
 _OTHER_PYTHON = "the executors run another version of Python than this one: set PYSPARK_PYTHON"
+"""The error message for executors that run another version of Python."""
 
 _LACKS = (
     ("No module named 'synthdp'", "synthdp is missing in the executors' Python: install the same version there"),
@@ -473,11 +499,13 @@ _LACKS = (
     ("Python in worker has different version", _OTHER_PYTHON),
     ("Cannot run program", "the executors find no Python: set PYSPARK_PYTHON to its path on the executors"),
 )  # fmt: skip
-"""What parts of a worker's error mean."""
+"""Parts of a worker's error messages, and what each means for the user."""
 
 
 def _check_workers(session: Any) -> None:
-    """Refuse a session whose executors could not count, before anything is spent; one small job, once a session.
+    """Raise DataError, which says what is missing, if a session's executors cannot run synthdp.
+
+    It runs one small job, once a session, before anything is spent.
 
     Raises
     ------
@@ -503,7 +531,7 @@ def _check_workers(session: Any) -> None:
 
 
 class _Version:
-    """Any batch to the version of synthdp where it is."""
+    """A Spark task that returns the version of synthdp on the executor."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for _ in batches:
@@ -511,12 +539,12 @@ class _Version:
 
 
 def _version() -> str:
-    """Return this package's version."""
+    """Return the version of synthdp, which must be the same on the executors."""
     return str(sys.modules["synthdp"].__version__)
 
 
 def _asking() -> AbstractContextManager[None]:
-    """Return a context in which Spark's errors, which may quote values, are one sentence that does not."""
+    """Return a context manager that turns Spark's errors, which may quote values, into one sentence."""
 
     def say(error: BaseException) -> DataError | None:
         if type(error).__module__.split(".")[0] not in {"pyspark", "py4j", "pyarrow"}:

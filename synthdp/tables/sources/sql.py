@@ -36,17 +36,17 @@ from synthdp.tables.sql.planned import coding
 from synthdp.tables.sql.types import SelectedColumn, quoted, quoted_table
 
 WHOLE = SelectedColumn("whole", "int8", arrives=pa.int64())
-"""A column of whole numbers that the database computed."""
+"""The description of a result column of integers that a query computed, such as counts."""
 
 _NUMBERS = itertools.count()
-"""Numbers for the names of temporary tables."""
+"""A counter that makes names of temporary tables unique."""
 
 
 class SqlSource:
-    """The rows of a table or a query, which stream from the database in blocks; only the columns that are needed.
+    """A source of the rows of a database table or query, which stream in blocks; only needed columns are read.
 
-    All that is read until the release is done is read in one transaction: in PostgreSQL at REPEATABLE READ, so that rows
-    which others change meanwhile are as at the moment when it began.
+    All that is read until the release is done is read in one transaction: in PostgreSQL at REPEATABLE READ, so that
+    rows which others change meanwhile are as at the moment when it began.
 
     Parameters
     ----------
@@ -122,21 +122,21 @@ class SqlSource:
 
     @property
     def table(self) -> str | None:
-        """The table's name; ``None`` of a query."""
+        """The table's name; ``None`` for a query."""
         return self._table
 
     @property
     def arrow_types(self) -> Mapping[str, str]:
-        """The public name of each column's Arrow type, where the database's type has one."""
+        """Each column's Arrow type as text, where the database's type has one."""
         return {name: str(asked.shown) for name, asked in self._columns.items() if asked.shown is not None}
 
     def kind(self, name: str) -> Column:
-        """Return the kind of column that a column's type suggests; see `FrameSource.kind`."""
+        """Return an incomplete column declaration that a column's database type suggests; see `FrameSource.kind`."""
         suits = self._columns[name].shown or (pa.float64() if self._columns[name].kind == "numeric" else pa.string())
         return FrameSource(pa.schema([(name, suits)]).empty_table()).kind(name)
 
     def blocks(self, columns: Mapping[str, Column], *, extra: Sequence[str] = ()) -> Iterator[dict[str, RawColumn]]:
-        """Yield all rows in blocks; see `Source.blocks`."""
+        """Yield all rows in blocks, each a dict of raw values (labels or numbers) by column; see `Source.blocks`."""
         kinds: dict[str, Column] = {name: Identifier() for name in extra} | dict(columns)
         self.check_values()
         wanted = [self._asked_as(name, column.names_rows) for name, column in kinds.items()]
@@ -147,7 +147,7 @@ class SqlSource:
                 }
 
     def check_values(self) -> None:
-        """Refuse to give values where only counts leave the database.
+        """Raise DataError where only counts may leave the database, so that nobody asks for single values.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class SqlSource:
             )
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
-        """Refuse a schema that cannot be counted in the database, before anything is spent.
+        """Raise ParameterError, before anything is spent, if the database cannot count a schema's columns itself.
 
         Raises
         ------
@@ -189,7 +189,10 @@ class SqlSource:
     def indices(
         self, schema: Schema, *, extra: Sequence[str] = ()
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]] | None:
-        """Yield blocks of a schema's columns encoded by the database, others as values; see `EncodingSource.indices`."""
+        """Yield all rows in blocks, encoded by the database where it can; ``None`` if rows are to be encoded here.
+
+        See `EncodingSource.indices`.
+        """
         stages = self._stages(schema) if self._push in {"codes", "auto"} else {}
         if not stages or (self._push == "auto" and len(stages) < len(schema)):
             return None
@@ -198,7 +201,10 @@ class SqlSource:
     def sums(
         self, statistic: Statistic, schema: Schema, *, unit: str | None = None, bound: Bound | None = None
     ) -> Totals | None:
-        """Count in the database if that was asked for; else None: rows are encoded once, and counted here."""
+        """Return a statistic's exact sums counted in the database, if ``push="counts"``.
+
+        Else ``None``: rows are counted here.
+        """
         if self._push != "counts":
             return None
         self.check(schema, unit=unit)
@@ -218,7 +224,7 @@ class SqlSource:
             return statistic.sums(cells)
 
     def _stages(self, schema: Schema) -> dict[str, Stages]:
-        """Return how the database encodes the columns that it can."""
+        """Return, for each column that the database can encode exactly, the SQL that computes its grid index."""
         if self._dialect not in WORDS:
             return {}
         found = {}
@@ -231,7 +237,10 @@ class SqlSource:
     def _packing(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> tuple[str, list[list[str]], list[str]]:
-        """Return a query of packed grid indices and of values; each pack's columns; and the columns that come as values."""
+        """Return a query of packed grid indices and of values, each pack's columns, and the columns that come as values.
+
+        Packs put the grid indices of several columns into one integer, which saves bytes.
+        """
         packs = packs_of(schema, [*stages])
         values = [name for name in [*schema, *extra] if name not in stages or name in extra]
         values = list(dict.fromkeys(values))
@@ -245,10 +254,7 @@ class SqlSource:
     def _packed(
         self, schema: Schema, stages: Mapping[str, Stages], extra: Sequence[str]
     ) -> Iterator[tuple[list[GridIndices | RawColumn], dict[str, RawColumn]]]:
-        """Yield blocks of grid indices or raw values.
-
-        And of persons' ids, that the database packs into whole numbers.
-        """
+        """Yield blocks of a schema's columns as grid indices or raw values, and of the ``extra`` columns as raw values."""
         query, packs, values = self._packing(schema, stages, extra)
         asked = [WHOLE] * len(packs) + [self._asked_as(name, name in extra) for name in values]
         with asking():
@@ -262,15 +268,21 @@ class SqlSource:
                 yield [found[name] for name in schema], units
 
     def _asked_as(self, name: str, is_name: bool) -> SelectedColumn:
-        """Return how a column is asked: ids as texts that compare as the database compares."""
+        """Return how a query selects a column.
+
+        Identifiers are selected as texts, so that clipping cannot merge two persons.
+        """
         return self._columns[name].as_name() if is_name else self._columns[name]
 
     def _digest(self, unit: str) -> str | None:
-        """Return the digest of a row's unit, as SQL; None if the database could give another than `Bounding.digests`."""
+        """Return SQL for the hash of a row's unit; ``None`` if it could differ from `Bounding.digests`."""
         return digest_of(self._columns[unit], quoted(unit, self._dialect), self._dialect)
 
     def _code(self, schema: Schema, unit: str | None, bound: Bound | None) -> str:
-        """Return the temporary table of all rows' grid indices, or of the kept rows', made at the first question."""
+        """Return the name of a temporary table of all rows' grid indices, with bounded contributions.
+
+        Made at the first query.
+        """
         settings = (unit, bound)
         if self._coded is None or self._coded[0] is not schema or self._coded[1] != settings:
             self.forget()
@@ -282,7 +294,7 @@ class SqlSource:
         return self._coded[2]
 
     def _numbers(self, query: str, columns: int) -> AnyArray:
-        """Return the answer of a query of whole numbers, (rows, columns)."""
+        """Return the integers that a query returns, (rows, columns)."""
         blocks = [np.column_stack([_whole(part) for part in cells]) for cells in self._asked(query, [WHOLE] * columns)]
         return np.concatenate(blocks)
 
@@ -316,7 +328,7 @@ class SqlSource:
                 link.close()
 
     def insert(self, link: Link, frames: Iterable[Any]) -> None:
-        """Append pyarrow tables by way of a link whose transaction goes on."""
+        """Append pyarrow tables over an open connection, within its transaction."""
         if self._table is None:
             raise ParameterError("rows are written to a table, not to a query: give table=")
         tables = iter(frames)
@@ -330,11 +342,11 @@ class SqlSource:
 
     @property
     def address(self) -> str | None:
-        """What tells the table from others, to the extent that its address does; ``None`` of a query."""
+        """A text that identifies the table by its database's address, without user and password; ``None`` for a query."""
         return None if self._table is None else f"{self._place} {quoted_table(self._table, 'sql')}"
 
     def forget(self) -> None:
-        """End the transaction; the next question begins another."""
+        """End the transaction and drop the temporary table; the next query begins a new one."""
         link, coded = self._link, self._coded
         self._link = self._coded = None
         if link is not None:
@@ -344,7 +356,7 @@ class SqlSource:
             link.close()
 
     def _asked(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query; whatever stops them, nothing goes on in the database."""
+        """Yield a query's rows in blocks; if reading stops early, the query is ended in the database too."""
         try:
             yield from self._linked().blocks(query, columns)
         except BaseException:
@@ -352,30 +364,30 @@ class SqlSource:
             raise
 
     def _linked(self) -> Link:
-        """Return the connection; opened once."""
+        """Return the connection for reading or counting, opened at its first use."""
         if self._link is None:
             self._link = self._open("count" if self._push == "counts" else "read")
         return self._link
 
     def _selected(self, wanted: Sequence[SelectedColumn], dialect: str) -> str:
-        """Return a query of some columns of the rows."""
+        """Return a query that selects some columns of the rows."""
         parts = [asked.sql.format(quoted(asked.name, dialect)) for asked in wanted] or ["1"]
         named = ", ".join(f"{part} AS {quoted(f'c{i}', dialect)}" for i, part in enumerate(parts))
         return f"SELECT {named} FROM {self._rows(dialect)}"  # noqa: S608 - names are quoted, the query is the caller's
 
     def _none_of(self, dialect: str) -> str:
-        """Return a query of no row, which the database refuses if the columns may not be read."""
+        """Return a query of all columns and no row; the database refuses it if the user may not read them."""
         return f"SELECT * FROM {self._rows(dialect)} WHERE 1 = 0"  # noqa: S608
 
     def _rows(self, dialect: str) -> str:
-        """Return the table, or the query in parentheses, as SQL has it."""
+        """Return the table's quoted name, or the query in parentheses, for a FROM clause."""
         if self._table is not None:
             return quoted_table(self._table, dialect)
         return f"({(self._query or '').rstrip().rstrip(';')}\n) synthdp_rows"
 
 
 def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
-    """Return columns; raise DataError if two have one name."""
+    """Return the columns of a query; raise DataError if two have the same name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:
             raise DataError(f"the query returns {times} columns with the name {name!r}: give each a name of its own")
@@ -383,7 +395,7 @@ def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
 
 
 def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
-    """Return a block's cells as raw values; what is no Arrow array is read as Python's objects are anywhere."""
+    """Return a block's cells of one column as raw values (labels or numbers), from Arrow or from Python objects."""
     with reading(name):
         if isinstance(cells, list):
             return declared(labels_of_objects(cells), column)
@@ -391,6 +403,6 @@ def _raw(name: str, column: Column, cells: Cells) -> RawColumn:
 
 
 def _whole(cells: Cells) -> AnyArray:
-    """Return cells as an array of 64-bit whole numbers."""
+    """Return a block's cells of one column as 64-bit integers, (rows,)."""
     numbers = pa.array(cells, pa.int64()) if isinstance(cells, list) else cells.cast(pa.int64())
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.int64)

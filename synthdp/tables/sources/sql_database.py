@@ -76,7 +76,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         return len(self._sources)
 
     def foreign_keys(self) -> list[ForeignKey]:
-        """Return the foreign keys between the tables, as the database's catalogue has them; no row is read.
+        """Return the foreign keys between the tables from the database's catalogue; no row is read.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
                 link.close()
 
     def relations(self, at_most: Mapping[str, int], *, order: Mapping[str, str] | None = None) -> list[Any]:
-        """Return the relations that the foreign keys make.
+        """Return the relations for a `DatabaseSchema` that the tables' foreign keys imply.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         ]
 
     def write_tables(self, blocks: Iterable[Mapping[str, Any]]) -> None:
-        """Append pyarrow tables, by name, parents before their children, in one transaction: all rows of all tables or none.
+        """Append synthetic rows to several tables in one transaction, parents before their children: all rows or none.
 
         Parameters
         ----------
@@ -165,10 +165,11 @@ class SqlDatabase(Mapping[str, SqlSource]):
                 link.close()
 
     def forget(self) -> None:
-        """End the transaction in which the tables were read; the next question begins another."""
+        """End the transaction in which the tables were read; the next query begins a new one."""
         for one in self._sources.values():
             one.forget()
 
 
 def _is_query(text: str) -> bool:
+    """Return whether a text is a SELECT or WITH query rather than a table's name."""
     return text.split(maxsplit=1)[:1] != [] and text.split(maxsplit=1)[0].upper() in ("SELECT", "WITH")

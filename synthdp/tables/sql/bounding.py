@@ -14,15 +14,15 @@ import pyarrow as pa
 from synthdp.tables.sql.types import SelectedColumn, postgres_column
 
 UNIT = "u0"
-"""The name of the digest of a row's unit among grid indices."""
+"""The SQL name of the column that holds the hash of a row's unit."""
 
 _DIGITS = 32
-"""Hexadecimal digits of SHA-256 that stand for a unit, as many as `Bounding.digests` has."""
+"""Hexadecimal digits of SHA-256 that identify a unit: 128 bits, as in `Bounding.digests`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words in which databases differ where rows of a unit are bounded.
+    """The SQL expressions in which databases differ where rows of a unit are limited.
 
     Parameters
     ----------
@@ -43,18 +43,24 @@ class _Words:
 
 
 def _order_in_postgres(unit: str, numbers: Sequence[str]) -> str:
-    """Return SQL of the digest that orders a person's rows, in PostgreSQL."""
+    """Return PostgreSQL's SQL for the hash that orders a unit's rows; the first rows are kept.
+
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` the SQL names of the row's integers.
+    """
     digits = " || ".join([unit, *(f"lpad(to_hex({number}), 8, '0')" for number in numbers)])
     return f"sha256(convert_to({digits}, 'UTF8'))"
 
 
 def _order_in_duckdb(unit: str, numbers: Sequence[str]) -> str:
-    """Return SQL of the digest that orders a person's rows, in DuckDB."""
+    """Return DuckDB's SQL for the hash that orders a unit's rows; the first rows are kept.
+
+    ``unit`` is the SQL name of the unit's hash, ``numbers`` the SQL names of the row's integers.
+    """
     return f"sha256(format('{{}}{'{:08x}' * len(numbers)}', {', '.join([unit, *numbers])}))"
 
 
 _LEAST = -(2**63)
-"""The least number of 64 bits, whose absolute value has no place in them."""
+"""The smallest 64-bit integer, whose absolute value does not fit in 64 bits."""
 
 _WORDS: Mapping[str, _Words] = {
     "postgres": _Words(
@@ -73,11 +79,11 @@ _WORDS: Mapping[str, _Words] = {
         _order_in_duckdb,
     ),
 }
-"""How each database writes a person's id as a text and orders rows by a digest."""
+"""The SQL expressions of each database that can limit rows of a unit, by dialect."""
 
 
 def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
-    """Return the digest of a row's unit, null where it is missing; None if the database cannot write a value exactly.
+    """Return SQL for the hash of a row's unit, null where it is missing; ``None`` if it could differ from Python's hash.
 
     Parameters
     ----------
@@ -101,7 +107,7 @@ def digest_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
 
 
 def _text_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
-    """Return a value as the text that it would come as, or None if it comes as no text."""
+    """Return SQL for a unit as the text that Python would read, or ``None`` if its type is not read as text."""
     if dialect == "duckdb":
         return value if unit.kind == "VARCHAR" else None
     asked = postgres_column(unit.name, unit.kind).as_name()
@@ -109,7 +115,7 @@ def _text_of(unit: SelectedColumn, value: str, dialect: str) -> str | None:
 
 
 def bounded(coded: str, indices: Sequence[str], *, rows: int, dialect: str) -> str:
-    """Return a query of the coded rows that are kept, a limited number of each unit.
+    """Return a query of the encoded rows with at most ``rows`` rows of each unit, the same that Python would keep.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from synthdp.tables.sql.types import SelectedColumn, quoted_table
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns of one table whose values are another's.
+    """A foreign key: columns of a child table that refer to columns of a parent table.
 
     Parameters
     ----------
@@ -37,25 +37,30 @@ _POSTGRES = (
     "JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = k.b "
     "WHERE c.contype = 'f' AND c.conrelid = {child}::regclass ORDER BY c.oid, k.i"
 )
+"""PostgreSQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _SQLITE = (
     'SELECT CAST(k.id AS TEXT), {child}, k."from", k."table", coalesce(k."to", (SELECT t.name FROM '
     'pragma_table_info(k."table") t WHERE t.pk = k.seq + 1)) FROM pragma_foreign_key_list({child}) k ORDER BY k.id, k.seq'
 )
+"""SQLite's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _DUCKDB = (
     "SELECT CAST(constraint_index AS VARCHAR), {child}, unnest(constraint_column_names), referenced_table, "
     "unnest(referenced_column_names) FROM duckdb_constraints() "
     "WHERE constraint_type = 'FOREIGN KEY' AND table_name = {child} AND database_name = current_database()"
 )
+"""DuckDB's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _MYSQL = (
     "SELECT constraint_name, table_name, column_name, referenced_table_name, referenced_column_name "
     "FROM information_schema.key_column_usage WHERE referenced_table_name IS NOT NULL AND table_schema = database() "
     "AND table_name = {child} ORDER BY constraint_name, ordinal_position"
 )
+"""MySQL's query of foreign keys; rows are key, child, column, parent, parent's column."""
 _OF_DIALECTS: Mapping[str, str] = {"postgres": _POSTGRES, "sqlite": _SQLITE, "duckdb": _DUCKDB, "mysql": _MYSQL}
+"""The query of foreign keys for each database, by dialect."""
 
 
 def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
-    """Return the foreign keys between some tables.
+    """Return the foreign keys between some tables, from the database's catalogue; no row is read.
 
     Parameters
     ----------
@@ -89,7 +94,7 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
 
 
 def _shown(table: str, link: Link, parts: Sequence[SelectedColumn]) -> str:
-    """Return the table's name as the catalogue writes it."""
+    """Return a table's name as the catalogue writes it, to compare it with the parents of foreign keys."""
     if link.dialect != "postgres":
         return _plain(table)
     ((name,),) = _rows(link, f"SELECT {_literal(quoted_table(table, link.dialect))}::regclass::text", parts)
@@ -97,14 +102,18 @@ def _shown(table: str, link: Link, parts: Sequence[SelectedColumn]) -> str:
 
 
 def _plain(table: str) -> str:
+    """Return a table's name without its schema and quotation marks."""
     return table.rsplit(".", 1)[-1].strip('"')
 
 
 def _literal(text: str) -> str:
+    """Return a text as an SQL literal in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _rows(link: Link, query: str, parts: Sequence[SelectedColumn]) -> list[tuple[str, ...]]:
+    """Return the rows of a query as tuples of texts."""
+
     def each() -> Iterator[tuple[str, ...]]:
         for cells in link.blocks(query, parts):
             columns = [one.to_pylist() if hasattr(one, "to_pylist") else list(one) for one in cells]

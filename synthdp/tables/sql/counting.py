@@ -20,16 +20,16 @@ from synthdp.queries.products import ClippedProducts, PairProducts, Products
 from synthdp.tables.sql.encoding import WORDS
 
 MOST_SUMS = 500
-"""Sums of one statement: PostgreSQL answers with at most 1664 columns.  A safety limit."""
+"""Most sums that one SQL statement returns as columns; PostgreSQL allows 1664 columns.  A safety limit."""
 
 
 MOST_RUNS = 256
-"""Most runs of an axis that a grid index is found in by halving.  A safety limit."""
+"""Most intervals of grid indices, in a column's binning, that SQL searches by nested comparisons.  A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountingQuery:
-    """One statement that counts several tables, and how they are cut out of its answer.
+    """One SQL statement that counts several marginals, and how to read them from its answer.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class CountingQuery:
     groups: tuple[Clique, ...]
 
     def tables(self, answer: AnyArray, domain: Domain, cliques: Sequence[Clique]) -> Totals:
-        """Return the flat tables of some cliques one after the other from the statement's answer, (m, 3)."""
+        """Return the marginals of some cliques, flattened and concatenated, (k,), from the statement's answer, (m, 3)."""
         counted: list[AnyArray] = []
         for number, group in enumerate(self.groups):
             mine = answer[answer[:, 0] == number]
@@ -56,7 +56,7 @@ class CountingQuery:
 
 
 def counting_query(domain: Domain, cliques: Sequence[Clique], coded: str, names: Sequence[str]) -> CountingQuery:
-    """Return the statement that counts the tables of some cliques in one pass over the coded rows.
+    """Return one SQL statement that counts the marginals of some cliques in one pass over the encoded rows.
 
     Parameters
     ----------
@@ -81,7 +81,10 @@ def counting_query(domain: Domain, cliques: Sequence[Clique], coded: str, names:
 
 
 def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
-    """Return a query of every combination of cells that occurs, and how often: for what is no sum of tables."""
+    """Return a query of every combination of bins that occurs, with its number of rows.
+
+    Statistics other than marginals are computed here from its answer, which is smaller than the rows.
+    """
     cells = [cell_sql(axis, names[j]) for j, axis in enumerate(domain.axes)]
     named = ", ".join(f"{cell} AS c{j}" for j, cell in enumerate(cells))
     every = ", ".join(f"c{j}" for j in range(len(cells)))
@@ -89,7 +92,9 @@ def listing_query(domain: Domain, coded: str, names: Sequence[str]) -> str:
 
 
 def product_queries(products: Products, coded: str, names: Sequence[str], dialect: str) -> list[tuple[str, int]]:
-    """Return statements of one row of numbers each: the sums of all clipped products, in the order of their pairs.
+    """Return SQL statements that sum clipped products of two columns' scores, in the order of the pairs.
+
+    Each returns one row.
 
     Scores, their products and squares are whole numbers of 64 bits.
 
@@ -120,10 +125,10 @@ def product_queries(products: Products, coded: str, names: Sequence[str], dialec
 
 
 def _with_factor(products: ClippedProducts, rows: str, columns: Sequence[str], dialect: str) -> str:
-    """Return the rows of scores with the factor f that clips each.
+    """Return SQL for rows of scores with the factor f that scales each row's products down to the clipping norm.
 
-    The factor, its product and its rounding towards 0 are the floating-point operations of `ClippedProducts.features`, in
-    the same order; the squared norm is a whole number.
+    The factor, its product and its rounding towards 0 are the floating-point operations of `ClippedProducts.features`,
+    in the same order; the squared norm is a whole number.
     """
     squares = " + ".join(f"{s} * {s}" for s in columns)
     fourths = " + ".join(f"{s} * {s} * {s} * {s}" for s in columns)
@@ -137,15 +142,15 @@ def _with_factor(products: ClippedProducts, rows: str, columns: Sequence[str], d
 
 
 def repeated(answer: AnyArray) -> Codes:
-    """Return rows from combinations of cells and how often each occurs, (m, d + 1)."""
+    """Return rows of bin codes, (rows, d), from distinct combinations with their counts, (m, d + 1)."""
     return np.asfortranarray(np.repeat(answer[:, :-1], answer[:, -1], axis=0))
 
 
 def cell_sql(axis: Axis, index: str) -> str:
-    """Return the cell of a grid index: the index itself where each has a cell of its own, else found by halving.
+    """Return SQL for the bin of a grid index: the index itself if bins are single points, else a binary search.
 
-    Of very many runs, such as round numbers among others, runs of one grid point are listed, which databases look up by
-    their hashes.
+    In a binning of very many intervals, such as round numbers, single grid points are listed instead, which databases
+    look up by hash.
     """
     starts, cells = axis.starts.tolist(), axis.cells.tolist()
     if cells == starts:
@@ -166,7 +171,7 @@ def cell_sql(axis: Axis, index: str) -> str:
 
 
 def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
-    """Return SQL that finds the bin of a grid index by halving, given the bins' ends."""
+    """Return SQL for a binary search of the bin of a grid index, given the bins' sorted ends."""
     if not ends:
         return str(cells[0])
     middle = len(ends) // 2
@@ -178,7 +183,10 @@ def _search(index: str, ends: Sequence[int], cells: Sequence[int]) -> str:
 
 
 def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
-    """Return sets of columns whose tables hold all cliques' tables."""
+    """Return sets of columns to count together, such that every clique's marginal can be summed from one of them.
+
+    Counting few large tables takes fewer passes over the rows than many small ones.
+    """
     groups: dict[Clique, None] = {}
     for ways in sorted({len(clique) for clique in cliques}):
         members = [clique for clique in cliques if len(clique) == ways]
@@ -197,7 +205,7 @@ def _groups(shape: Sequence[int], cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _flat(cells: Sequence[str], sizes: Sequence[int]) -> str:
-    """Return SQL of a cell's number, in C order, from the bins of its columns."""
+    """Return SQL for the flat index of a cell, in C order, from its bins in each column."""
     flat = f"CAST({cells[0]} AS bigint)"
     for cell, size in zip(cells[1:], sizes[1:], strict=True):
         flat = f"({flat} * {size} + {cell})"

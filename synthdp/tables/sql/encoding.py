@@ -23,34 +23,36 @@ from synthdp.schema.times import CALENDAR
 from synthdp.tables.sql.types import SelectedColumn
 
 MOST_LEVELS = 1000
-"""Columns of more levels are not written as SQL.  A safety limit."""
+"""Most levels of a column that is encoded in SQL, where each is a comparison.  A safety limit."""
 
 _FARTHEST = 2**62
-"""Whole numbers beyond have no room for arithmetic of 64 bits.  A safety limit."""
+"""Largest integer value encoded in SQL; beyond it 64-bit arithmetic could overflow.  A safety limit."""
 
 _MOST_DIGITS = 2**50
-"""Numbers of steps beyond, over their denominator, may be a step off as floats: their ends are not told from neighbours.
-A safety limit."""
+"""Largest number of steps, or denominator, of decimal values encoded in SQL.  Beyond it floats may be one step off. A
+safety limit."""
 
 _LEAST = 1e-290
-"""Numbers of any digits nearer to 0 are taken for this one.  A safety limit: their floats have fewer digits, or are 0."""
+"""Smallest absolute value of a PostgreSQL numeric that is cast to a float unchanged; smaller ones are replaced by it,
+because their floats have fewer digits or are 0.  A safety limit."""
 
 with localcontext(prec=800):
     _ZERO = Decimal(2) ** -1075
 """Derived: texts of numbers up to here are 0 as floats of 64 bits, whose least is twice that."""
 
 _WIDEST, _NARROWEST = 1e200, 1e-200
-"""Intervals of reals beyond are left to the encoder: PostgreSQL refuses arithmetic that under- or overflows."""
+"""Largest and smallest width of an interval of real numbers encoded in SQL: PostgreSQL refuses arithmetic that over- or
+underflows.  Others are encoded in Python."""
 
 
 def _standard_literal(text: str) -> str:
-    """Return a text as SQL's standard quotes it."""
+    """Return a text as a literal of standard SQL, in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words in which databases differ: types, literals and functions.
+    """The SQL types, literals and functions in which databases differ where values are encoded.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ WORDS: Mapping[str, Words] = {
         "//", "round_even({0}, 0)", "epoch_us({0})", "{0}",
     ),
 }  # fmt: skip
-"""Databases whose arithmetic is proven to be the encoder's, by their dialect."""
+"""The SQL words of databases whose arithmetic is proven to equal the encoder's, by dialect."""
 
 SPARK = Words(
     {
@@ -110,12 +112,14 @@ SPARK = Words(
     "div", "rint({0})", "unix_micros({0})", "{0}", "unix_date({0})", "double",
     lambda text: f"CAST(X'{text.encode().hex()}' AS string)",  # no quote, no escape, no variable
 )  # fmt: skip
-"""Spark SQL, by the same proof."""
+"""The SQL words of Spark, whose arithmetic is proven to equal the encoder's too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The grid index of one column in up to four nested queries; each stage may name what the one before it computed.
+    """SQL that computes the grid index of one column in up to four nested queries, so that nothing is computed twice.
+
+    Each query may use names that the one before it computed.
 
     Parameters
     ----------
@@ -174,10 +178,9 @@ def stages_of(column: Column, asked: SelectedColumn, value: str, j: int, words: 
 
 
 def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
-    """Return the kind and the expression of a type that PostgreSQL sends as a text or as a whole number of microseconds.
+    """Return the kind and SQL of a PostgreSQL value that is fetched as a text or as microseconds, to be encoded as fetched.
 
-    What is compared in the database is what would come from it: an enum, an uuid or an inet as its text, a time of day and
-    an interval as microseconds.
+    An enum, uuid or inet is compared as its text, a time of day and an interval as microseconds.
     """
     if asked.sql == "{}" or asked.arrives is None or asked.sql.startswith("convert_to"):
         return None, value
@@ -189,7 +192,7 @@ def _as_it_comes(asked: SelectedColumn, value: str) -> tuple[str | None, str]:
 
 
 def _has_room(column: Column) -> bool:
-    """Say whether numbers of any digits may be brought near the bounds of a column, and no special value is tiny."""
+    """Return whether PostgreSQL numerics can be clipped near a column's bounds and cast to floats in the same bins."""
     support = column.support()
     if column.quantity != "number" or not isinstance(support, Interval | Steps):
         return False
@@ -202,9 +205,10 @@ def _has_room(column: Column) -> bool:
 
 
 def _as_float(value: str) -> str:
-    """Return a PostgreSQL number of any digits as one that has a float: NaN is missing, and no cast overflows or underflows.
+    """Return SQL that casts a PostgreSQL numeric to a float without overflow or underflow; NaN becomes null.
 
-    What is that large lies beyond all bounds, and what is that small is a zero as a float where its text is.
+    Too large values are clipped, which is beyond all bounds, and too small ones become 0 where their text is 0 as a
+    float.
     """
     zero, least, most = (f"CAST('{one:f}' AS numeric)" for one in (_ZERO, Decimal(str(_LEAST)), Decimal(2**53)))
     return (
@@ -216,7 +220,7 @@ def _as_float(value: str) -> str:
 
 
 def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: str, words: Words) -> str | None:
-    """Return SQL of the grid index of a label, or None if levels are of several types or too many."""
+    """Return SQL for the grid index of a label, or ``None`` if levels have several types or are too many."""
     types = {type(level) for level in levels}
     wanted = {"text": str, "truth": bool, "whole": int}.get(kind or "")
     if wanted is None or types != {wanted} or len(levels) > MOST_LEVELS:
@@ -230,7 +234,7 @@ def _of_levels(levels: tuple[Level, ...], grid: Grid, kind: str | None, value: s
 
 
 def _literal(level: Level, words: Words) -> str | None:
-    """Return a level as SQL; None for a text that cannot stand in a query."""
+    """Return a level as an SQL literal; ``None`` for a text that cannot stand in a query."""
     if isinstance(level, bool):
         return str(level).lower()
     if isinstance(level, str):
@@ -239,7 +243,7 @@ def _literal(level: Level, words: Words) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Say whether a text is valid Unicode."""
+    """Return whether a text is valid Unicode, which databases require."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -248,7 +252,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Words) -> str | None:
-    """Return a value as a whole number, or None if it cannot be one in the database."""
+    """Return SQL for a value as an integer (microseconds for times), or ``None`` if the database cannot do it exactly."""
     ends = (steps.value(steps.first), steps.value(steps.last) + steps.size)
     if max(map(abs, ends)) >= _FARTHEST or any(abs(special) >= _FARTHEST for special in steps.special):
         return None
@@ -276,7 +280,7 @@ def _whole(column: Column, steps: Steps, kind: str | None, value: str, words: Wo
 
 
 def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
-    """Return the grid index of a whole number that is null where the value is missing."""
+    """Return SQL for the grid index of an integer, which is null where the value is missing."""
     low, high = steps.value(steps.first), steps.value(steps.last) + steps.size - 1
     half, most = 0 if steps.rounds_down else steps.size // 2, steps.last - steps.first
     above = f"({whole} - ({low}))"
@@ -290,7 +294,7 @@ def _of_steps(steps: Steps, grid: Grid, whole: str, words: Words) -> str:
 
 
 def _of_runs(step: str, grid: Grid, words: Words) -> str:
-    """Return the grid index of a step that is counted from the lower bound."""
+    """Return SQL for the grid index of a step number counted from the lower bound."""
     if grid.width == 1:
         return step
     if not grid.runs:
@@ -307,9 +311,10 @@ def _of_runs(step: str, grid: Grid, words: Words) -> str:
 
 
 def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
-    """Return SQL of the grid index of a number in steps of a fraction, in stages; None if there are too many digits.
+    """Return SQL stages for the grid index of a decimal number; ``None`` if it has too many digits for exact floats.
 
-    The steps are counted by the encoder's own operations on floats; what is clipped first is clipped there afterwards.
+    The steps are counted by the encoder's own operations on floats.  What is clipped first here is clipped afterwards
+    there.
     """
     denominator, ends = steps.denominator or 1, [steps.offset + at * steps.size for at in (steps.first, steps.last)]
     if max(*map(abs, ends), denominator) > _MOST_DIGITS:
@@ -332,7 +337,7 @@ def _of_decimals(steps: Steps, grid: Grid, value: str, j: int, words: Words) -> 
 
 
 def _of_interval(interval: Interval, grid: Grid, value: str, j: int, words: Words) -> Stages | None:
-    """Return SQL of the grid index of a real number, in stages; None if the bounds are too wide or too narrow."""
+    """Return SQL stages for the grid index of a real number; ``None`` if the bounds are too wide or too narrow for it."""
     lower, upper, parts = float(interval.lower), float(interval.upper), grid.regular
     if not _NARROWEST <= upper - lower <= _WIDEST or max(abs(lower), abs(upper)) > _WIDEST:
         return None
@@ -371,18 +376,18 @@ def _null(grid: Grid) -> int:
 
 
 def _real(number: float, *, kind: str) -> str:
-    """Return SQL of a float, exact to the last bit."""
+    """Return SQL for a float literal, exact to the last bit."""
     return f"CAST('{float(number)!r}' AS {kind})"
 
 
 def _clipped(value: str, low: int, high: int, kind: str = "bigint") -> str:
-    """Return SQL of a value clipped to bounds."""
+    """Return SQL for a value clipped to two bounds."""
     least, most = f"CAST({low} AS {kind})", f"CAST({high} AS {kind})"
     return f"(CASE WHEN {value} < {least} THEN {least} WHEN {value} > {most} THEN {most} ELSE {value} END)"
 
 
 def layers(columns: Mapping[str, Stages], also: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return what each of some nested queries selects, by name, so that nothing is computed twice; the last has all.
+    """Return what each of some nested queries selects, SQL by name; the last one has all grid indices.
 
     Parameters
     ----------
@@ -405,7 +410,7 @@ def layers(columns: Mapping[str, Stages], also: Mapping[str, str]) -> list[dict[
 
 
 def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -> str:
-    """Return a query of the grid indices of some columns, by name, and of further expressions.
+    """Return a query of the grid indices of some columns, and of further expressions, by name.
 
     Parameters
     ----------
@@ -423,11 +428,11 @@ def encoded(rows: str, columns: Mapping[str, Stages], also: Mapping[str, str]) -
 
 
 MOST_PACKED = 2**62
-"""Combinations of grid indices that one whole number holds.  A safety limit."""
+"""Most combinations of grid indices that are packed into one 64-bit integer.  A safety limit."""
 
 
 def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:
-    """Divide columns into as few packs as hold them, in order.
+    """Return columns divided into packs, in order; each pack fits in one 64-bit integer, to send fewer bytes.
 
     Parameters
     ----------
@@ -449,7 +454,7 @@ def packs_of(schema: Schema, names: Sequence[str]) -> list[list[str]]:
 
 
 def packed_sql(schema: Schema, stages: Mapping[str, Stages], pack: Sequence[str]) -> str:
-    """Return the whole number of a pack, as SQL over what each column's stages computed."""
+    """Return SQL for the integer of a pack, from the grid indices of its columns."""
     flat = f"CAST({stages[pack[0]].index} AS bigint)"
     for name in pack[1:]:
         flat = f"({flat} * {grid_of(schema[name]).size} + {stages[name].index})"
@@ -457,7 +462,7 @@ def packed_sql(schema: Schema, stages: Mapping[str, Stages], pack: Sequence[str]
 
 
 def unpacked(packed: AnyArray, schema: Schema, pack: Sequence[str]) -> dict[str, GridIndices]:
-    """Return the grid indices of a pack's columns, by name.
+    """Return the grid indices of a pack's columns, (n,) each, by name.
 
     Parameters
     ----------

@@ -20,53 +20,54 @@ Cells: TypeAlias = Any
 """The cells of one column in one block: an Arrow array, or a list of a driver's Python objects."""
 
 _NUMBERS = itertools.count()
-"""Numbers for the names of cursors."""
+"""A counter that makes names of cursors unique."""
 
 Mode: TypeAlias = Literal["read", "count", "write"]
-"""What a link is for: to read rows, to count them by way of a temporary table, or to write some."""
+"""The purpose of a connection: to read rows, to count them in a temporary table, or to write synthetic rows."""
 
 REPEATABLE_READ = "ISOLATION LEVEL REPEATABLE READ"
-"""The isolation in which all queries of a transaction see the same rows."""
+"""The isolation level in which all queries of a transaction see the same rows."""
 
 CLIENT_CHECK = "2s"
-"""How often PostgreSQL looks whether the client of a running query is still there.  A convention."""
+"""How often PostgreSQL checks whether the client of a running query still exists, so that queries of a killed one end.
+A convention."""
 
 
 class Link(Protocol):
-    """One connection in one transaction."""
+    """A database connection within one transaction, over any driver."""
 
     @property
     def dialect(self) -> str:
-        """How the database is asked, in sqlglot's words."""
+        """The SQL dialect's name, as sqlglot has it."""
         ...
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query that gives no row, and how each is to be asked for."""
+        """Return the columns of a query that gives no row, and how a query must select each."""
         ...
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query, block by block, one entry a column; at least one block."""
+        """Yield the rows of a query in blocks, at least one; a block is a list with the cells of each column."""
         ...
 
     def run(self, statement: str) -> None:
-        """Run a statement that returns nothing."""
+        """Run a statement that returns no rows."""
         ...
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append a reader of Arrow batches to a table that is there, whose name is quoted."""
+        """Append Arrow batches to an existing table, whose name is quoted already."""
         ...
 
     def commit(self) -> None:
-        """Make what was written stay."""
+        """Commit what was written."""
         ...
 
     def close(self) -> None:
-        """End the transaction, and the connection if it was opened here; what still runs in the database ends."""
+        """End the transaction and its running queries, and the connection if it was opened here."""
         ...
 
 
 class AdbcLink:
-    """A connection of an ADBC driver, opened here."""
+    """A database connection of an ADBC driver, opened here; it gives and takes Arrow data."""
 
     def __init__(self, connection: Any, *, mode: Mode) -> None:
         self._connection = connection
@@ -87,7 +88,7 @@ class AdbcLink:
             self.run(_watched())
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             schema = cursor.fetch_record_batch().schema
@@ -96,7 +97,7 @@ class AdbcLink:
         return [SelectedColumn(field.name, str(field.type), shown=field.type) for field in schema]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the cells of each column; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             self._running = cursor
             cursor.execute(query)
@@ -109,12 +110,12 @@ class AdbcLink:
             yield [as_arrow(pa.array([], f.type), a.arrives) for f, a in zip(reader.schema, columns, strict=True)]
 
     def run(self, statement: str) -> None:
-        """Run a statement that returns nothing."""
+        """Run a statement that returns no rows."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table; see `Link.ingest`."""
+        """Append Arrow batches to an existing table, by way of a temporary table that casts their types."""
         names = [quoted(name, self.dialect) for name in rows.schema.names]
         shown = dict(zip(names, names, strict=True))
         with contextlib.closing(self._connection.cursor()) as cursor:
@@ -133,11 +134,11 @@ class AdbcLink:
         self.run("DROP TABLE synthdp_written")
 
     def commit(self) -> None:
-        """Make what was written stay."""
+        """Commit what was written."""
         self._connection.commit()
 
     def close(self) -> None:
-        """End the transaction and the connection; what still runs in the database is cancelled."""
+        """End the transaction and the connection; a running query is cancelled in the database."""
         with contextlib.suppress(Exception):
             if self._running is not None:
                 self._running.adbc_cancel()
@@ -149,7 +150,7 @@ class AdbcLink:
 
 
 class DbapiLink:
-    """A connection of a DBAPI driver, which gives Python objects.
+    """A database connection of a DBAPI driver, which gives Python objects.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ class DbapiLink:
             self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, and how a query must select each; see `Link`."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(rows)
             found = [(str(column[0]), column[1]) for column in cursor.description]
@@ -200,7 +201,7 @@ class DbapiLink:
         return [SelectedColumn(name, "") for name, _ in found]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the cells of each column; see `Link`."""
         self._running = True
         with _surrogates_for_bad_text(self._connection), contextlib.closing(self._connection.cursor()) as cursor:
             for rows in self._fetched(cursor, query):
@@ -209,12 +210,12 @@ class DbapiLink:
         self._running = False
 
     def run(self, statement: str) -> None:
-        """Run a statement that returns nothing."""
+        """Run a statement that returns no rows."""
         with contextlib.closing(self._connection.cursor()) as cursor:
             cursor.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table, as rows of Python objects; see `Link.ingest`."""
+        """Append Arrow batches to an existing table, as rows of Python objects, which DBAPI drivers take."""
         mark = "?" if self.dialect == "sqlite" else "%s"
         names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
         if mark == "%s":  # which drivers tell from a name by its percent sign alone
@@ -226,12 +227,12 @@ class DbapiLink:
                 cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", held)  # noqa: S608 - quoted
 
     def commit(self) -> None:
-        """Make what was written stay, unless it is a part of the caller's own transaction."""
+        """Commit what was written, unless it is part of the caller's own transaction."""
         if self._began:
             self._connection.commit()
 
     def close(self) -> None:
-        """End the transaction that was begun here; what still runs in the database is cancelled."""
+        """End the transaction that was begun here; a running query is cancelled in the database."""
         for word in ("cancel", "interrupt") if self._running else ():
             with contextlib.suppress(Exception):
                 getattr(self._connection, word)()
@@ -243,7 +244,10 @@ class DbapiLink:
                 self._ends()
 
     def _fetched(self, cursor: Any, query: str) -> Iterator[Sequence[Any]]:
-        """Yield rows in blocks, the last of them empty; PostgreSQL's would else come to lie in the driver's memory."""
+        """Yield a query's rows in blocks, the last of them empty.
+
+        PostgreSQL is read by a server-side cursor; its driver would otherwise hold all rows in memory.
+        """
         if self.dialect != "postgres":
             cursor.execute(query)
             while rows := cursor.fetchmany(BLOCK_ROWS):
@@ -262,7 +266,7 @@ class DbapiLink:
 
 
 class DuckDBLink:
-    """A connection to DuckDB, whose relations are read as Arrow as they are."""
+    """A connection to DuckDB, which gives and takes Arrow data."""
 
     dialect = "duckdb"
 
@@ -275,25 +279,25 @@ class DuckDBLink:
             connection.execute("BEGIN TRANSACTION")
 
     def columns(self, rows: str) -> list[SelectedColumn]:
-        """Return the columns of a query; see `Link.columns`."""
+        """Return the columns of a query that gives no row, with their types; see `Link`."""
         relation = self._connection.sql(rows)
         schema = relation.to_arrow_table().schema
         kinds = zip(relation.columns, relation.types, schema, strict=True)
         return [SelectedColumn(name, str(kind), shown=field.type) for name, kind, field in kinds]
 
     def blocks(self, query: str, columns: Sequence[SelectedColumn]) -> Iterator[list[Cells]]:  # noqa: ARG002 - types are DuckDB's
-        """Yield the rows of a query; see `Link.blocks`."""
+        """Yield the rows of a query in blocks: a list with the Arrow array of each column; see `Link`."""
         reader = self._connection.sql(query).to_arrow_reader(BLOCK_ROWS)
         for batch in reader:
             yield batch.columns
         yield [pa.array([], field.type) for field in reader.schema]
 
     def run(self, statement: str) -> None:
-        """Run a statement that returns nothing."""
+        """Run a statement that returns no rows."""
         self._connection.execute(statement)
 
     def ingest(self, table: str, rows: Any) -> None:
-        """Append Arrow batches to a table; see `Link.ingest`."""
+        """Append Arrow batches to an existing table."""
         names = ", ".join(quoted(name, self.dialect) for name in rows.schema.names)
         self._connection.register("synthdp_written", rows)
         try:
@@ -302,13 +306,13 @@ class DuckDBLink:
             self._connection.unregister("synthdp_written")
 
     def commit(self) -> None:
-        """Make what was written stay, unless it is a part of the caller's own transaction."""
+        """Commit what was written, unless it is part of the caller's own transaction."""
         if self._began:
             self._connection.execute("COMMIT")
             self._began = False
 
     def close(self) -> None:
-        """End the transaction that was begun here."""
+        """Roll back the transaction if it was begun here, and close the connection if it was opened here."""
         if self._began:
             with contextlib.suppress(Exception):
                 self._connection.execute("ROLLBACK")
@@ -318,14 +322,14 @@ class DuckDBLink:
 
 
 def _of_field(field: Any) -> SelectedColumn:
-    """Return how a column of PostgreSQL is asked, by what its driver says of its type."""
+    """Return how a query must select a PostgreSQL column, from the type that the ADBC driver reports."""
     told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
     kind = told.get("POSTGRESQL:type", "unknown")
     return postgres_column(field.name, kind, typmod=int(told.get("POSTGRESQL:typmod", -1)))
 
 
 def _watched() -> str:
-    """Return what makes PostgreSQL (14 or newer, on Linux) end a query whose client was killed, and could not cancel it."""
+    """Return SQL that makes PostgreSQL (14 or newer, on Linux) end queries whose client was killed."""
     return (
         f"SELECT set_config(name, '{CLIENT_CHECK}', true) FROM pg_settings "  # noqa: S608 - our own text
         "WHERE name = 'client_connection_check_interval' AND position('linux' in version()) > 0"
@@ -333,9 +337,9 @@ def _watched() -> str:
 
 
 def _encoding(server: str) -> str:
-    """Return what makes PostgreSQL send texts as UTF-8, or as the bytes they are where no encoding was declared.
+    """Return SQL that makes PostgreSQL send texts as UTF-8, or as raw bytes where no encoding was declared.
 
-    From most other encodings some bytes have no counterpart, and one such text would stop the reading.
+    Other encodings are refused: some bytes have no counterpart, and one such text would stop the reading.
     """
     if server not in {"UTF8", "LATIN1", "SQL_ASCII"}:
         raise DataError(f"the database's encoding must be UTF8, LATIN1 or SQL_ASCII, not {server}")
@@ -343,7 +347,7 @@ def _encoding(server: str) -> str:
 
 
 def _is_idle(connection: Any) -> bool:
-    """Say whether no transaction of the caller's own is open on a connection; where a driver cannot tell, none is."""
+    """Return whether no transaction of the caller is open on a connection; where a driver cannot tell, none is."""
     for name in ("in_transaction", "_in_transaction"):  # sqlite3; pg8000
         found = getattr(connection, name, None)
         if isinstance(found, bool):
@@ -353,7 +357,7 @@ def _is_idle(connection: Any) -> bool:
 
 
 def _of_objects(cells: list[Any], wanted: pa.DataType | None) -> Cells:
-    """Return a driver's objects as an Arrow array, where all are of one plain type; else as they are."""
+    """Return a driver's Python objects as an Arrow array if all are of one plain type; else unchanged."""
     kinds = set(map(type, cells)) - {type(None)}
     if wanted is not None:
         if pa.types.is_string(wanted):
@@ -373,7 +377,7 @@ def _of_objects(cells: list[Any], wanted: pa.DataType | None) -> Cells:
 
 
 def _for_driver(column: pa.Array, dialect: str) -> list[Any]:
-    """Return an Arrow column as objects that a driver takes."""
+    """Return an Arrow column as Python objects that a DBAPI driver accepts; SQLite gets times and decimals as text."""
     values: list[Any] = column.to_pylist()
     if dialect != "sqlite" or not (pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type)):
         return values
@@ -382,7 +386,10 @@ def _for_driver(column: pa.Array, dialect: str) -> list[Any]:
 
 @contextlib.contextmanager
 def _surrogates_for_bad_text(connection: Any) -> Iterator[None]:
-    """Let Python's sqlite3 give texts that are no UTF-8 with surrogates, where it would stop."""
+    """Let Python's sqlite3 read texts that are not UTF-8, with surrogates for their bytes, within the ``with`` body.
+
+    It would otherwise stop, and one row would decide whether a release is made.
+    """
     if type(connection).__module__ != "sqlite3":
         yield
         return

@@ -13,11 +13,13 @@ from synthdp.tables.sql.links import AdbcLink, DbapiLink, DuckDBLink, Link, Mode
 from synthdp.tables.sql.types import NAMES
 
 Opener: TypeAlias = Callable[[Mode], Link]
-"""What opens a link, for a purpose."""
+"""A function that opens a database connection for a purpose."""
 
 
 class Snapshot:
-    """One connection, in one transaction, by which several sources read; it ends when none of them needs it any more.
+    """One connection in one transaction that several sources share, so that all tables are read as of one moment.
+
+    It ends when no source needs it any more.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ class Snapshot:
         self._readers = 0
 
     def open(self, mode: Mode) -> Link:
-        """Return the link that all read by; for anything else one of its own."""
+        """Return the shared connection for reading, or a new one for any other purpose."""
         if mode != "read":
             return self._open(mode)
         if self._link is None:
@@ -40,6 +42,7 @@ class Snapshot:
         return cast("Link", _Lent(self._link, self._given_back))
 
     def _given_back(self) -> None:
+        """Count one reader less, and close the shared connection after the last."""
         self._readers -= 1
         if self._readers == 0 and self._link is not None:
             link, self._link = self._link, None
@@ -47,7 +50,7 @@ class Snapshot:
 
 
 class _Lent:
-    """A link that several readers share: closing it gives it back."""
+    """A shared connection in the hands of one reader, whose `close` only gives it back."""
 
     def __init__(self, link: Link, back: Callable[[], None]) -> None:
         self._link, self._back = link, back
@@ -57,14 +60,14 @@ class _Lent:
         return getattr(self._link, name)
 
     def close(self) -> None:
-        """Give the link back to its owner, once."""
+        """Give the connection back to its `Snapshot`, once."""
         if not self._closed:
             self._closed = True
             self._back()
 
 
 def opener_of(database: Any) -> Opener:
-    """Return what opens a link to a database.
+    """Return a function that opens connections to a database, given as a URL, a connection or an engine.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def opener_of(database: Any) -> Opener:
 
 
 def address_of(database: Any) -> str:
-    """Return what tells a database from others, without user and password; of a connection it is the object itself."""
+    """Return a text that identifies a database, without user and password; for an open connection, its object's id."""
     if isinstance(database, Snapshot):
         return database.address
     if isinstance(database, str):
@@ -112,7 +115,7 @@ def address_of(database: Any) -> str:
 
 
 def _opener_of_url(url: str) -> Opener:
-    """Return what opens a connection to an address; raise ParameterError for another kind of database."""
+    """Return a function that opens connections to a URL; raise ParameterError if its driver is not installed."""
     scheme, place = url.partition(":")[0], place_of(url)
     if scheme in {"postgresql", "postgres"}:
         needs = ParameterError("PostgreSQL needs a driver: pip install 'synthdp[sql]'")
@@ -143,7 +146,7 @@ def _opener_of_url(url: str) -> Opener:
 
 
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
-    """Return a connection of an SQLAlchemy engine."""
+    """Return a connection from an SQLAlchemy engine's pool."""
     if getattr(engine.dialect, "is_async", False):
         raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
@@ -156,7 +159,7 @@ def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
 
 
 def _of_file(path: str, place: str, mode: Mode) -> Link:
-    """Return a connection to an SQLite file."""
+    """Return a connection to an SQLite file, read-only unless it is for writing."""
     import sqlite3
     from pathlib import Path
 
@@ -167,7 +170,7 @@ def _of_file(path: str, place: str, mode: Mode) -> Link:
 
 
 def _of_duckdb(path: str, place: str, mode: Mode) -> Link:
-    """Return a connection to a DuckDB file."""
+    """Return a connection to a DuckDB file, read-only unless it is for writing."""
     with instead_of(ImportError, say=ParameterError("a database needs duckdb: pip install 'synthdp[duckdb,arrow]'")):
         import duckdb
     with connecting(place):

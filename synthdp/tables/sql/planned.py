@@ -16,11 +16,11 @@ from synthdp.tables.sql.encoding import WORDS, Stages, encoded, stages_of
 from synthdp.tables.sql.types import NAMES, SelectedColumn, quoted, quoted_table
 
 BINS = 8
-"""Bins of an ordered column in the statement that counts; a release chooses them from its noisy answers.
-Tuned; not measured."""
+"""Bins of an ordered column in the example statement that counts; a release chooses bins from its noisy answers. Tuned;
+not measured."""
 
 TRIED = frozenset({"sqlite", "mysql"})
-"""Databases whose rows stream and that tests have asked."""
+"""Databases without SQL encoding that tests have really queried; for others the output says that nobody has."""
 
 _KINDS = {
     "postgres": {"number": "int8", "real": "float8", "truth": "bool", "label": "text", "moment": "timestamp", "day": "date"},
@@ -28,13 +28,15 @@ _KINDS = {
         "number": "BIGINT", "real": "DOUBLE", "truth": "BOOLEAN", "label": "VARCHAR", "moment": "TIMESTAMP", "day": "DATE",
     },
 }  # fmt: skip
-"""The type that a column is taken to have."""
+"""The database type that each kind of column is assumed to have, because no database is asked."""
 
 
 def planned_sql(
     schema: Schema, dialect: str, *, table: str = "your_table", unit: str | None = None, rows_per_unit: int = 1
 ) -> str:
-    """Return the statements of each way to push, as text; columns are taken to have the type that suits them.
+    """Return the SQL that a release would run for a schema, in each mode of `SqlSource`, for a user to inspect.
+
+    Columns are assumed to have the type that suits them.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ def planned_sql(
 
 
 def _streamed(schema: Schema, dialect: str, rows: str, unit: str | None) -> str:
-    """Return the statement by which rows stream from a database that does not encode them."""
+    """Return the statement that fetches rows from a database that cannot encode them."""
     names = [*schema] if unit is None or unit in schema else [*schema, unit]
     every = ", ".join(f"{quoted(name, dialect)} AS {quoted(f'c{i}', dialect)}" for i, name in enumerate(names))
     tried = "" if dialect in TRIED else "; written for it, and never run on the service itself"
@@ -107,7 +109,7 @@ def coding(
     *,
     kept: tuple[str, int] | None = None,
 ) -> str:
-    """Return the statement that codes all rows into a temporary table.
+    """Return the statement that writes all rows' grid indices into a temporary table, from which counts are made.
 
     Parameters
     ----------
@@ -136,14 +138,14 @@ def coding(
 
 
 def _counting(schema: Schema) -> str:
-    """Return a query that counts tables of pairs of columns, as a release asks it."""
+    """Return an example query that counts two-column marginals, as a release makes them."""
     domain = domain_of(schema, bins=BINS)
     pairs: list[Clique] = [(j, j + 1) for j in range(len(domain) - 1)] or [(0,)]
     return counting_query(domain, pairs, "synthdp_coded", [f"g{j}" for j in range(len(domain))]).sql
 
 
 def _kind(column: Column) -> str:
-    """Return how a column of an encoding query is stored."""
+    """Return the kind of type that a column is assumed to have in the database."""
     if column.stored_as == "day":
         return "day"
     return "real" if column.quantity == "number" and column.real else column.quantity

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class SelectedColumn:
-    """What a query asks for in place of a column, and the Arrow types of the answer.
+    """How a query selects one column: an SQL expression, and the Arrow types of its result.
 
     Parameters
     ----------
@@ -38,24 +38,24 @@ class SelectedColumn:
     shown: pa.DataType | None = None
 
     def as_name(self) -> SelectedColumn:
-        """Return how the column is asked for if its values tell persons apart: clipped, two might become one."""
+        """Return how to select the column as an identifier: as text if clipping its values could merge two persons."""
         return replace(self, sql=_TEXT[0], arrives=_TEXT[1]) if "CASE WHEN" in self.sql else self
 
 
 _TEXT = ("({})::text", pa.string())
-"""How a type without a form of its own is asked: as text."""
+"""The SQL expression and Arrow type for types without an entry of their own: they are read as text."""
 
 _PLAIN = {
     "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
     "float8": pa.float64(), "text": pa.string(), "varchar": pa.string(), "bytea": pa.binary(),
 }  # fmt: skip
-"""Types that the driver returns as they are."""
+"""PostgreSQL types that drivers return safely as they are, and their Arrow types."""
 
 _CLIPPED = (
     "CASE WHEN {{0}} < {kind} '{first}' THEN {kind} '{first}' WHEN {{0}} > {kind} '{last}' THEN {kind} '{last}' "
     "ELSE {{0}} END"
 )
-"""SQL of a date or moment clipped to the years 1 to 9999, which Python holds."""
+"""SQL for a date or moment clipped to the years 1 to 9999, which Python can hold."""
 
 _MICROS = (
     "CASE WHEN {0} > interval '250000 years' THEN 9223372036854775807 "
@@ -64,7 +64,7 @@ _MICROS = (
     "+ extract(hour from {0}) * 3600000000 + extract(minute from {0}) * 60000000 "
     "+ extract(microseconds from {0}))::bigint END"
 )
-"""Of an interval; a month counts 30 days, as everywhere."""
+"""SQL for an interval in microseconds; a month counts 30 days, as everywhere in the package."""
 
 _SPECIAL: dict[str, tuple[str, pa.DataType]] = {
     "numeric": ("trim_scale({})::text", pa.string()),  # 1.0 and 1.00 are one person
@@ -89,21 +89,21 @@ _SPECIAL: dict[str, tuple[str, pa.DataType]] = {
         pa.duration("us"),
     ),
 }
-"""How other types are asked, and what comes back."""
+"""SQL expressions and Arrow types for PostgreSQL types that drivers cannot return safely."""
 
 _SHOWN = {"timestamptz": pa.timestamp("us", "UTC"), "oid": pa.int64(), "money": pa.decimal128(38, 2)}
-"""The types of synthetic columns where they differ from what is asked."""
+"""Arrow types of released columns, where they differ from the type that is read."""
 
 OIDS: Mapping[int, str] = {
     16: "bool", 17: "bytea", 18: "char", 19: "name", 20: "int8", 21: "int2", 23: "int4", 25: "text", 26: "oid",
     700: "float4", 701: "float8", 790: "money", 1042: "bpchar", 1043: "varchar", 1082: "date", 1083: "time",
     869: "inet", 1114: "timestamp", 1184: "timestamptz", 1186: "interval", 1700: "numeric",
 }  # fmt: skip
-"""PostgreSQL's numbers of its own types, as its DBAPI drivers give them; every other one is asked for as text."""
+"""PostgreSQL's type numbers, as its DBAPI drivers report them; other types are read as text."""
 
 
 def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bool = False) -> SelectedColumn:
-    """Return how a column of PostgreSQL is asked for.
+    """Return how a query selects a PostgreSQL column, so that no value can stop the driver.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def postgres_column(name: str, kind: str, *, typmod: int = -1, bytes_of_text: bo
 
 
 def _decimal(typmod: int) -> pa.DataType | None:
-    """Return the decimal type of a PostgreSQL type modifier, or None if it is unlimited or too wide."""
+    """Return the Arrow decimal type for a PostgreSQL type modifier, or ``None`` if it is unlimited or too wide."""
     if typmod < 4:
         return None
     precision, scale = (typmod - 4) >> 16, (typmod - 4) & 0x7FF
@@ -134,7 +134,7 @@ def _decimal(typmod: int) -> pa.DataType | None:
 
 
 def as_arrow(array: pa.Array, wanted: pa.DataType | None) -> pa.Array:
-    """Return a driver's array as the type that was asked for: bytes as texts unchecked, whole numbers as times."""
+    """Return a driver's array in the Arrow type that was selected, without checks: bytes as texts, integers as times."""
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if wanted is None or array.type == wanted:
@@ -153,14 +153,14 @@ NAMES = {
     "pyodbc": "tsql", "pymssql": "tsql", "oracle": "oracle", "oracledb": "oracle", "databricks": "databricks",
     "trino": "trino", "clickhouse": "clickhouse",
 }  # fmt: skip
-"""What a driver, a vendor or an SQLAlchemy dialect is called, and sqlglot's name for how it is asked."""
+"""The SQL dialect's name (as sqlglot has it) for each driver, vendor and SQLAlchemy dialect."""
 
 _BACKTICKS = frozenset({"mysql", "bigquery", "databricks", "clickhouse"})
 """Databases that quote names in backticks."""
 
 
 def quoted(name: str, dialect: str) -> str:
-    """Return a name as it stands in a query."""
+    """Return a name in a database's quotation marks."""
     if dialect in _BACKTICKS:
         return "`" + name.replace("`", "``") + "`"
     if dialect == "tsql":
@@ -169,7 +169,10 @@ def quoted(name: str, dialect: str) -> str:
 
 
 def quoted_table(table: str, dialect: str) -> str:
-    """Return a table's name, perhaps after its schema's and a dot, as it stands in a query; a quoted part may hold dots."""
+    """Return a table's name in a database's quotation marks, part by part if it has a schema.
+
+    A quoted part may hold dots.
+    """
     whole = re.fullmatch(r'(?:"(?:[^"]|"")*"|[^."]+)(?:\.(?:"(?:[^"]|"")*"|[^."]+))*', table)
     if whole is None:  # a quote that quotes nothing is a part of the name
         return ".".join(quoted(name, dialect) for name in table.split("."))
