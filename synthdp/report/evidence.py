@@ -119,7 +119,7 @@ def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str
         "## What it must not be used for",
         "",
         "- To learn or decide anything about one person: each row is made up, even a row that looks like somebody.",
-        "- Small groups: the count of a cell below the number above is mostly noise.",
+        "- Counts of small groups: the noise is as large as such counts.",
         "- Rare events, outliers, the largest values, and relations of four or more columns that were not measured.",
         (
             "- Standard errors and tests as if the rows were real: such errors are too small. `release.analyse` gives "

@@ -141,7 +141,7 @@ DRAWN = 6
 UNFIT = (
     "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
     "counts of small groups, rare events and largest values: the noise is as large as such counts",
-    "relations that are not listed here: in the synthetic rows they are noise or chance",
+    "relations of columns that this page does not list: where the synthetic rows show one, it is noise or chance",
     "standard errors and tests as if the rows were real: these ignore the noise; use release.analyse and release.answer",
 )
 """What a synthetic table must not be used for."""
