@@ -180,6 +180,25 @@ def _bytes(text: str) -> bytes:
     return b"\xff" + text.encode(errors="surrogatepass")  # its surrogates stand for no bytes
 
 
+def joined(columns: Sequence[RawColumn]) -> RawColumn:
+    """Return the columns of a composite key as one column of labels; a value is missing where any of its parts is.
+
+    Two rows have the same value if and only if all parts are the same: a value is the texts of its parts, each behind
+    its length.  A single column is returned as it is.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    parts = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in columns]
+    texts = [[*(written(plain(level)) for level in part.levels), None] for part in parts]  # -1 is missing
+    codes, owner = np.unique(np.column_stack([part.codes for part in parts]), axis=0, return_inverse=True)
+    together: list[str | None] = []
+    for row in codes.tolist():
+        found = [text[code] for text, code in zip(texts, row, strict=True)]
+        whole = [f"{len(text)}:{text}" for text in found if text is not None]
+        together.append("".join(whole) if len(whole) == len(found) else None)
+    return Labels(together, owner.ravel())
+
+
 def place_in_run(starts_anew: AnyArray) -> IntArray:
     """Return the position of each of n elements in its run of equal elements, (n,), from 0.
 

@@ -889,4 +889,4 @@ def _guarded(
     bounds = tuple((name, schema.slots(name)) for name in schema.names[1:])
     if not bounds:
         raise ParameterError("this schema has one table only: give a Schema, not a DatabaseSchema")
-    return private_database(table, schema, Adjacency(neighbors, schema.key, 1, bounds))
+    return private_database(table, schema, Adjacency(neighbors, schema.unit, 1, bounds))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synthdp.arrays import AnyArray, BoolArray, GridIndices, IntArray, Totals, narrow
-from synthdp.curator.contribution import Bounding, mixed, one_row_of_each, place_in_run
+from synthdp.curator.contribution import Bounding, joined, mixed, one_row_of_each, place_in_run
 from synthdp.curator.private_table import BUCKETS, SLAB_ROWS, PrivateTable, check_columns
 from synthdp.curator.spill import MEMORY_BYTES, SpillBuffer
 from synthdp.domain.differences import Difference
@@ -64,7 +64,8 @@ class PrivateDatabase(PrivateTable):
         if self.declared is None:
             raise InternalError("no column of the database is open")
         self.open()
-        return _OneRowEach(self.sources[name], self.declared.tables[name], Adjacency(unit=self.adjacency.unit))
+        adjacency, keys = Adjacency(unit=self.adjacency.unit), self.declared.person_keys
+        return _OneRowEach(self.sources[name], self.declared.tables[name], adjacency, keys=keys)
 
     def complete(self, schema: DatabaseSchema) -> None:
         """Set the schema after discovery, which fixes how a person's rows are encoded as one record."""
@@ -121,11 +122,10 @@ class PrivateDatabase(PrivateTable):
         """Read one table and put each row into the buffer (of ``stores``) that holds all rows of its person."""
         schema = self._layout().schema
         columns = {name: one for name, one in schema.tables[table.name].items() if not one.names_rows}
-        keys = schema.keys_of(table.name)
         bound = Bounding(1)
-        for raw in self.sources[table.name].blocks(columns, extra=keys):
+        for raw in self.sources[table.name].blocks(columns, extra=schema.keys_of(table.name)):
             indices = [encode(column, raw[name]) for name, column in columns.items()]
-            digests = [bound.digests(raw[key]) for key in keys]
+            digests = [bound.digests(joined([raw[name] for name in key])) for key in schema.joins_of(table.name)]
             _scatter([*indices, *digests[1:]], digests[0], stores)
 
 
@@ -134,24 +134,36 @@ class _OneRowEach(PrivateTable):
     """One of several tables; a single row of each person is read from it.
 
     With more rows the noise would grow by their number, and discovery would find less.
+
+    Parameters
+    ----------
+    keys
+        The columns that identify a person.
+    many
+        The number of rows of each person, once they are counted.
     """
 
+    keys: tuple[str, ...] = ()
     many: dict[object, int] | None = None
 
     def raw_blocks(self, names: tuple[str, ...]) -> Iterator[Mapping[str, RawColumn]]:
         """Yield raw values of undeclared columns, block by block, in one row of each person, for discovery."""
-        source, unit = self.open(), str(self.adjacency.unit)
+        source = self.open()
         if self.many is None:
             self.reads += 1
             many: dict[object, int] = {}
-            for raw in source.blocks({}, extra=(unit,)):
-                one_row_of_each(raw[unit], many={}, seen=many)
+            for raw in source.blocks({}, extra=self.keys):
+                one_row_of_each(self._person(raw), many={}, seen=many)
             self.many = many
         self.reads += 1
         seen: dict[object, int] = {}
-        for raw in source.blocks({name: self.schema[name] for name in names}, extra=(unit,)):
-            kept = one_row_of_each(raw[unit], many=self.many, seen=seen)
+        for raw in source.blocks({name: self.schema[name] for name in names}, extra=self.keys):
+            kept = one_row_of_each(self._person(raw), many=self.many, seen=seen)
             yield {name: rows_of(raw[name], kept) for name in names}
+
+    def _person(self, raw: Mapping[str, RawColumn]) -> RawColumn:
+        """Return the person of each row of a block."""
+        return joined([raw[name] for name in self.keys])
 
 
 def private_database(
@@ -381,8 +393,8 @@ def _parents(
         of_person = np.full(persons, -1)
         of_person[above.person] = np.arange(len(above.person))
         return of_person[owner]
-    number = layout.schema.keys_of(kind.name).index(_key_to_parent(layout, i)) - 1
-    number_above = layout.schema.keys_of(layout.tables[kind.parent].name).index(_key_to_parent(layout, i)) - 1
+    number = layout.schema.joins_of(kind.name).index(_key_to_parent(layout, i)) - 1
+    number_above = layout.schema.joins_of(layout.tables[kind.parent].name).index(_key_to_parent(layout, i)) - 1
     digests = table[_columns(layout, i) + number]
     digests_above = tables_above[_columns(layout, kind.parent) + number_above][above.rows]
     return _matches(_named(above.person, digests_above), _named(owner, digests), (digests != 0).any(axis=1))
@@ -393,12 +405,12 @@ def _columns(layout: Layout, i: int) -> int:
     return sum(not one.names_rows for one in layout.schema.tables[layout.tables[i].name].values())
 
 
-def _key_to_parent(layout: Layout, i: int) -> str:
-    """Return the name of the column that joins table i to the table above it."""
+def _key_to_parent(layout: Layout, i: int) -> tuple[str, ...]:
+    """Return the names of the columns that join table i to the table above it."""
     relation = layout.schema.relation_to(layout.tables[i].name)
     if relation is None:
         raise InternalError("the root has no parent")
-    return relation.key
+    return relation.keys
 
 
 def _named(person: IntArray, digests: AnyArray) -> AnyArray:

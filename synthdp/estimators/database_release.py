@@ -504,12 +504,12 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
             raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
         raise ParameterError("schema must be a DatabaseSchema here, since relations alone do not name the columns")
     children = {one.child for one in relations}
-    person = [one.key for one in relations if one.parent not in children]
+    person = [key for one in relations if one.parent not in children for key in one.keys]
     tables = {}
     for name in dict.fromkeys(name for one in relations for name in (one.parent, one.child)):
         if name not in X:
             raise DataError(f"table {name!r} is missing; the relations name it")
-        keys = {*person, *(one.key for one in relations if name in (one.parent, one.child))}
+        keys = {*person, *(key for one in relations if name in (one.parent, one.child) for key in one.keys)}
         known = _of_table(name, infer_schema, _of_table(name, source_of, X[name], None))
         tables[name] = known.part([column for column in known if column not in keys])
     return DatabaseSchema(tables, relations)

@@ -120,7 +120,7 @@ def draft(
     warnings.warn(WARNING, DraftWarning, stacklevel=2)
     if not isinstance(table, Mapping) or relations is None:
         return _drafted(table, without=without, missing=missing)
-    left = {*without, *(one.key for one in relations)}
+    left = {*without, *(key for one in relations for key in one.keys)}
     tables = {
         name: _drafted(rows, without=left & set(_names(rows)), missing=missing, source=f"table '{name}' of the draft")
         for name, rows in table.items()

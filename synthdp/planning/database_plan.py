@@ -139,7 +139,7 @@ def plan_database(
         guessed[table.name] = whole("rows", rows.get(table.name, guess), least=1)
     persons = guessed[layout.schema.root]
     bounds = tuple((name, layout.schema.slots(name)) for name in layout.schema.names[1:])
-    adjacency = Adjacency(neighbors_named(neighbors), layout.schema.key, 1, bounds)
+    adjacency = Adjacency(neighbors_named(neighbors), layout.schema.unit, 1, bounds)
     account, spent = account_budget(loss, RelatedTables(), *schema.tables.values()), domain_budget if opened else 0.0
     looked_at = {name: min(persons, many) for name, many in guessed.items()}  # one row of each person
     found = forecast_tables(opened, adjacency, discovery_part(account, domain_budget), rows=looked_at) if opened else {}

@@ -257,7 +257,7 @@ def _told(schema: Schema) -> list[str]:
 def _about(relation: Relation, many: AnyArray) -> list[str]:
     """Return the lines about one relation."""
     lines = [
-        f"joined by {relation.key}",
+        f"joined by {' and '.join(relation.keys)}",
         f"at most {relation.at_most} rows of {relation.child} for each row of {relation.parent}",
     ]
     if relation.order is not None:

@@ -90,8 +90,8 @@ class DatabaseSchema:
     root: str
     """The name of the table whose rows are the persons."""
 
-    key: str | None
-    """The name of the column, in every table, that identifies the person; ``None`` with one table only."""
+    key: str | tuple[str, ...] | None
+    """The name of the column, in every table, that identifies the person, or several; ``None`` with one table only."""
 
     names: tuple[str, ...]
     """Names of the tables, parents before their children."""
@@ -191,10 +191,24 @@ class DatabaseSchema:
         """Return the relation in which a table is the child; ``None`` for the root."""
         return next((one for one in self.relations if one.child == table), None)
 
+    @property
+    def unit(self) -> str:
+        """What identifies a person, in words: the key column, or the columns of a composite key."""
+        return ", ".join(self.person_keys)
+
+    @property
+    def person_keys(self) -> tuple[str, ...]:
+        """The columns, in every table, that together identify the person; none with one table only."""
+        return next((one.keys for one in self.relations if one.parent == self.root), ())
+
+    def joins_of(self, table: str) -> tuple[tuple[str, ...], ...]:
+        """Return the keys of a table, each as its columns: the person's first, then those that lead to other tables."""
+        related = [one.keys for one in self.relations if table in (one.parent, one.child)]
+        return tuple(dict.fromkeys([self.person_keys, *related])) if related else ()
+
     def keys_of(self, table: str) -> tuple[str, ...]:
         """Return the key columns that a table must have, the person's first."""
-        related = [one.key for one in self.relations if table in (one.parent, one.child)]
-        return tuple(dict.fromkeys([self.key, *related])) if self.key is not None else ()
+        return tuple(dict.fromkeys(name for key in self.joins_of(table) for name in key))
 
     def slots(self, table: str) -> int:
         """Return the largest number of rows of a table that one person may have, over all parents."""
@@ -328,18 +342,32 @@ class DatabaseSchema:
                     f"the tables below {self.root!r} are joined by {self.key!r} and by {relation.key!r}: persons must "
                     "have one key column, with the same name in every table"
                 )
-            if relation.parent != self.root and relation.key == self.key:
-                raise SchemaError(
-                    f"{relation.where} has the persons' key {self.key!r} as its key: set key to the column that "
-                    f"identifies a row of {relation.parent!r}"
-                )
-            for name in (relation.parent, relation.child):
-                column = self.tables[name].outputs.get(relation.key)
+            if relation.parent != self.root:
+                self._check_row_key(relation)
+            for name, key in ((name, key) for key in relation.keys for name in (relation.parent, relation.child)):
+                column = self.tables[name].outputs.get(key)
                 if column is not None and not isinstance(column, Identifier):
                     raise SchemaError(
-                        f"column {relation.key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out "
+                        f"column {key!r} of table {name!r} is a key: declare it as an Identifier, or leave it out "
                         "of the schema"
                     )
+
+    def _check_row_key(self, relation: Relation) -> None:
+        """Raise SchemaError unless the key of a relation below the root has a column of the parent's own.
+
+        All rows that a person, or a row further above, has in the parent table share the other columns.
+        """
+        if set(relation.keys) <= set(self.person_keys):
+            raise SchemaError(
+                f"{relation.where} has the persons' key {self.key!r} as its key: set key to the column that "
+                f"identifies a row of {relation.parent!r}"
+            )
+        above = self.relation_to(relation.parent)
+        if above is not None and set(relation.keys) <= {*self.person_keys, *above.keys}:
+            raise SchemaError(
+                f"{relation.where} has a key that identifies a row of {above.parent!r}, {relation.key!r}: add the column "
+                f"that identifies a row of {relation.parent!r}"
+            )
 
     def _check_tables(self) -> None:
         """Raise SchemaError for column names that begin with "#", too deep chains of tables, or too large records."""

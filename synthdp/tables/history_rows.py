@@ -37,9 +37,9 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
             "has tables further below: use the separate tables instead"
         )
     wide = _pandas(tables[schema.root])
-    if schema.key is None:
+    if not schema.person_keys:
         return wide
-    wide = wide.set_index(schema.key)
+    wide = wide.set_index([*schema.person_keys])
     parts: list[pd.DataFrame] = [wide]
     for relation in schema.relations:
         child = _pandas(tables[relation.child])
@@ -47,12 +47,12 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
             place = {level: i for i, level in enumerate(_levels(schema, relation.child, relation.order))}
             by = child[relation.order].map(place) if place else child[relation.order]
             child = child.iloc[by.argsort(kind="stable")]
-        child = child.assign(**{"#": child.groupby(relation.key).cumcount() + 1})
+        child = child.assign(**{"#": child.groupby([*relation.keys]).cumcount() + 1})
         child = child[child["#"] <= relation.at_most]
-        many = child.groupby(relation.key).size().reindex(wide.index, fill_value=0)
+        many = child.groupby([*relation.keys]).size().reindex(wide.index, fill_value=0)
         parts.append(pd.DataFrame({f"{relation.child}.rows": many}))
         for rank in range(1, relation.at_most + 1):
-            one = child[child["#"] == rank].drop(columns="#").set_index(relation.key)
+            one = child[child["#"] == rank].drop(columns="#").set_index([*relation.keys])
             parts.append(one.reindex(wide.index).add_prefix(f"{relation.child}[{rank}]."))
     return pd.concat(parts, axis=1)
 

@@ -104,7 +104,7 @@ class SqlDatabase(Mapping[str, SqlSource]):
         Raises
         ------
         DataError
-            If a foreign key has several columns, or other names in both tables: a query renames or joins them.
+            If a foreign key has other names in both tables: a query renames them.
         ParameterError
             If ``at_most`` does not name the child tables.
         """
@@ -124,15 +124,13 @@ class SqlDatabase(Mapping[str, SqlSource]):
                 "leave it out"
             )
         for one in keys:
-            if len(one.columns) > 1 or one.columns != one.parent_columns:
+            if one.columns != one.parent_columns:
                 raise DataError(
                     f"the foreign key of {one.child!r} is {one.columns}, but it refers to {one.parent_columns} of "
-                    f"{one.parent!r}: give queries in which both tables have one key column of the same name"
+                    f"{one.parent!r}: give queries in which key columns have the same names in both tables"
                 )
         order = order or {}
-        return [
-            Relation(one.parent, one.child, one.columns[0], at_most[one.child], order.get(one.child)) for one in keys
-        ]
+        return [Relation(one.parent, one.child, one.columns, at_most[one.child], order.get(one.child)) for one in keys]
 
     def write_tables(self, blocks: Iterable[Mapping[str, Any]]) -> None:
         """Append synthetic rows to several tables in one transaction, parents before their children: all rows or none.
