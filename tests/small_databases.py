@@ -34,6 +34,13 @@ SCHEMAS = {
         {"persons": PERSONS, "rows": ROWS, "leaves": LEAVES},
         [_related("t", unique=True), sd.Relation("rows", "leaves", key="row", at_most=2)],
     ),
+    "keys of several columns": sd.DatabaseSchema(
+        {"persons": PERSONS, "rows": ROWS, "leaves": LEAVES},
+        [
+            sd.Relation("persons", "rows", key=("area", "number"), at_most=2, order="t", unique=True),
+            sd.Relation("rows", "leaves", key=("area", "number", "place"), at_most=2),
+        ],
+    ),
     "two children": sd.DatabaseSchema(
         {"persons": PERSONS, "rows": ROWS, "leaves": LEAVES},
         [_related("t", unique=False), sd.Relation("persons", "leaves", key="id", at_most=1)],
@@ -72,12 +79,17 @@ def frames(persons: Sequence[Person], schema: sd.DatabaseSchema, *, shuffled: in
         "rows": pd.DataFrame(rows, columns=["id", "row", "t", "v"]),
         "leaves": pd.DataFrame(leaves, columns=["id", "row", "w"]).astype({"w": object}),
     }
+    for one in made.values():  # the same keys, in columns that are no key by themselves
+        person = one["id"].str[1:].astype(np.int64)
+        one["area"], one["number"] = np.where(person % 2 == 1, "n", "s"), person // 2
+        if "row" in one:
+            one["place"] = one["row"].str.split("r").str[-1]
     return {name: made[name].sample(frac=1, random_state=shuffled).reset_index(drop=True) for name in schema.tables}
 
 
 def codes_of(tables: dict[str, pd.DataFrame], layout: Layout) -> np.ndarray:
     """The records of all persons."""
-    private, _ = private_database(tables, layout.schema, Adjacency(unit="id"))
+    private, _ = private_database(tables, layout.schema, Adjacency(unit=layout.schema.unit))
     return np.concatenate([codes for (codes,) in private._coded_as(layout.domain).codes.blocks()])
 
 

@@ -190,13 +190,16 @@ def joined(columns: Sequence[RawColumn]) -> RawColumn:
         return columns[0]
     parts = [column if isinstance(column, Labels) else labels_of_numbers(column) for column in columns]
     texts = [[*(written(plain(level)) for level in part.levels), None] for part in parts]  # -1 is missing
-    codes, owner = np.unique(np.column_stack([part.codes for part in parts]), axis=0, return_inverse=True)
-    together: list[str | None] = []
-    for row in codes.tolist():
+    different, owner = np.unique(np.column_stack([part.codes for part in parts]), axis=0, return_inverse=True)
+    levels: list[str] = []
+    codes = np.full(len(different), -1)
+    for i, row in enumerate(different.tolist()):
         found = [text[code] for text, code in zip(texts, row, strict=True)]
-        whole = [f"{len(text)}:{text}" for text in found if text is not None]
-        together.append("".join(whole) if len(whole) == len(found) else None)
-    return Labels(together, owner.ravel())
+        sized = [f"{len(text)}:{text}" for text in found if text is not None]
+        if len(sized) == len(found):
+            codes[i] = len(levels)
+            levels.append("".join(sized))
+    return Labels(levels, codes[owner.ravel()])
 
 
 def place_in_run(starts_anew: AnyArray) -> IntArray:

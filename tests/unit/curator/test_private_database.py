@@ -100,6 +100,33 @@ def test_a_leaf_belongs_to_the_row_of_its_own_person_that_it_names() -> None:
     assert sorted(column(name, codes, "persons", "#left out of leaves")[:, 0]) == [0, 1]
 
 
+NO_CHOICE = [
+    one
+    for one in EVERYBODY
+    if len(one.root) < 2 and len({t for t, _ in one.rows}) == len(one.rows) < 3 and len(set(one.leaves)) < 2
+]
+"""Persons of whom all rows are used, in one order: otherwise a hash of the keys decides."""
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(NO_CHOICE), min_size=1, max_size=8), st.integers(0, 9))
+def test_keys_of_several_columns_join_as_one_column_does(persons: list[Person], seed: int) -> None:
+    expected = records(persons, "child of a child", shuffled=seed)
+    assert records(persons, "keys of several columns", shuffled=seed) == expected
+
+
+def test_a_row_that_lacks_a_part_of_its_key_has_no_key() -> None:
+    persons = EVERYBODY[-40:]
+    tables = frames(persons, SCHEMAS["keys of several columns"])
+    layout = LAYOUTS["keys of several columns"]
+    whole = codes_of(tables, layout)
+    tables["leaves"]["place"] = None
+    assert len(codes_of(tables, layout)) == len(whole)  # leaves that name no row are still their person's
+    tables["persons"]["number"] = None
+    alone = codes_of(tables, layout)
+    assert len(alone) == len(whole) + len(tables["persons"])  # each is a person of its own
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

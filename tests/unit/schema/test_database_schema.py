@@ -48,6 +48,29 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
             "persons' key",
         ),
+        (
+            lambda: sd.DatabaseSchema(
+                {**TABLES, "x": LEAVES}, [related(key=("id", "area")), related(parent="rows", child="x", key=("area", "id"))]
+            ),
+            "persons' key",
+        ),
+        (
+            lambda: sd.DatabaseSchema(
+                {**TABLES, "x": LEAVES, "y": LEAVES},
+                [related(), related(parent="rows", child="x", key=("id", "row")), related(parent="x", child="y", key="row")],
+            ),
+            "add the column",
+        ),
+        (lambda: related(key=()), "tuple of names"),
+        (lambda: related(key=("id", "")), "tuple of names"),
+        (lambda: related(key=("id", "id")), "once"),
+        (lambda: related(key=("id", 3)), "tuple of names"),
+        (
+            lambda: sd.DatabaseSchema(
+                {"persons": PERSONS, "rows": sd.Schema({"area": sd.Integer(0, 9)})}, [related(key=("id", "area"))]
+            ),
+            "'area'",
+        ),
         (lambda: sd.DatabaseSchema(TABLES, [related(order="nothing")]), "'nothing'"),
         (lambda: sd.DatabaseSchema({"persons": sd.Schema({"id": sd.Integer(0, 9)}), "rows": ROWS}, [related()]), "key"),
         (lambda: sd.DatabaseSchema({"persons": PERSONS, "rows": sd.Schema({"#x": sd.Boolean()})}, [related()]), "#"),
@@ -93,3 +116,13 @@ def test_a_relation_with_an_unknown_setting_is_refused() -> None:
     document["relations"][0]["at_least"] = 1
     with pytest.raises(FormatError, match="at_least"):
         sd.DatabaseSchema.from_json(json.dumps(document))
+
+
+def test_a_key_is_a_name_or_a_tuple_of_several_and_both_say_which_columns() -> None:
+    assert related(key=["id"]) == related(key="id") == related(key=("id",))
+    assert related(key=["area", "id"]).key == ("area", "id") == related(key=("area", "id")).keys
+    assert hash(related(key=["area", "id"])) == hash(related(key=("area", "id")))
+    schema = SCHEMAS["keys of several columns"]
+    assert schema.key == ("area", "number")
+    assert schema.keys_of("persons") == ("area", "number")
+    assert schema.keys_of("leaves") == ("area", "number", "place")
