@@ -137,15 +137,16 @@ def made_on(records: Runs) -> str:
     machines = sorted({record["machine"] for record in records})
     versions = sorted({" ".join(next(iter(record["versions"].items()))) for record in records if "versions" in record})
     period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"The measurements date from {period} and used one core of: {'; '.join(machines)}. The packages were {', '.join(versions)}."
+    ran_on, packages = "; ".join(machines), ", ".join(versions)
+    return f"The measurements date from {period} and used one core of: {ran_on}. The packages were {packages}."
 
 
 def readme_block(records: Runs) -> str:
     """What README shows: the bundled table at epsilon 1."""
     methods = grouped(records)["adult", 1.0]
     rows = next(iter(methods.values()))[0]["rows"]
-    lines = [f"The table was made with {_number(rows)} training rows of Adult, at ε = 1 and δ = 1e-9. {README_WORDS}", ""]
-    lines += [*table(methods, SHORT), ""]
+    made = f"The table was made with {_number(rows)} training rows of Adult, at ε = 1 and δ = 1e-9."
+    lines = [f"{made} {README_WORDS}", "", *table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
     page = "[docs/benchmarks/field.md](docs/benchmarks/field.md)"
