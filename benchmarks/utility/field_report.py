@@ -41,8 +41,8 @@ README_WORDS = (
     "Each figure is a mean over the runs. Smaller is better, except for AUC. The first error is the mean total variation "
     "distance between synthetic and real rows, over sets of three columns. The second error is the mean Kolmogorov-Smirnov "
     "distance of the numeric columns. The third error is the largest error among 10 000 averages, each of a smooth function "
-    "of the rows. AUC is the area under the ROC curve of a model that was trained on the synthetic rows and tested on real rows. "
-    'In the rows "with our correction", we corrected two faults of a package that these methods use.'
+    "of the rows. AUC is the area under the ROC curve of a model that was trained on the synthetic rows and tested on real "
+    'rows. In the rows "with our correction", we corrected two faults of a package that these methods use.'
 )
 """What the head of README's table means.  A text."""
 MEANING = {
