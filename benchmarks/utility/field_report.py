@@ -38,11 +38,11 @@ MEASURES = {
 SHORT = ("three_way", "ks", "smooth", "auc", "cpu_seconds", "peak_mb")
 LARGER_IS_BETTER = {"auc"}
 README_WORDS = (
-    "means of the runs; smaller is better, except for AUC. The first error is the mean total variation distance to the real "
-    "rows, the second the mean Kolmogorov-Smirnov distance of the numeric columns, the third the largest "
-    "error of 10 000 averages of smooth functions of the rows. AUC is that of a model "
-    'trained on the synthetic rows and tested on real ones. "With our correction": two faults of a '
-    "package that these methods use are mended."
+    "Each figure is a mean over the runs. Smaller is better, except for AUC. The first error is the mean total variation "
+    "distance between synthetic and real rows, over sets of three columns. The second error is the mean Kolmogorov-Smirnov "
+    "distance of the numeric columns. The third error is the largest error among 10 000 averages, each of a smooth function "
+    "of the rows. AUC is the area under the ROC curve of a model that was trained on the synthetic rows and tested on real "
+    'rows. In the rows "with our correction", we corrected two faults of a package that these methods use.'
 )
 """What the head of README's table means.  A text."""
 MEANING = {
@@ -53,8 +53,8 @@ MEANING = {
     "sharp": "sharper queries",
     "correlation": "correlations",
     "auc": "the AUC of a trained model",
-    "cpu_seconds": "processor time",
-    "peak_mb": "memory",
+    "cpu_seconds": "processor seconds",
+    "peak_mb": "peak megabytes",
 }
 STYLES = {  # Okabe and Ito's colours, and a marker of its own for each
     "synthdp": ("#000000", "o"),
@@ -127,7 +127,7 @@ def better_peers(methods: dict[str, Runs]) -> list[str]:
         ahead = {m: theirs for m, theirs in peers.items() if sign * theirs < sign * value}
         if ahead:
             named = ", ".join(f"{_shown(method)} ({_number(theirs)})" for method, theirs in ahead.items())
-            sentences.append(f"In {MEANING[measure]} synthdp ({_number(value)}) is behind {named}.")
+            sentences.append(f"In {MEANING[measure]}, synthdp ({_number(value)}) does worse than {named}.")
     return sentences
 
 
@@ -137,19 +137,20 @@ def made_on(records: Runs) -> str:
     machines = sorted({record["machine"] for record in records})
     versions = sorted({" ".join(next(iter(record["versions"].items()))) for record in records if "versions" in record})
     period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"Measured {period} on one core of: {'; '.join(machines)}. Packages: {', '.join(versions)}."
+    ran_on, packages = "; ".join(machines), ", ".join(versions)
+    return f"The measurements date from {period} and used one core of: {ran_on}. The packages were {packages}."
 
 
 def readme_block(records: Runs) -> str:
     """What README shows: the bundled table at epsilon 1."""
     methods = grouped(records)["adult", 1.0]
     rows = next(iter(methods.values()))[0]["rows"]
-    lines = [f"Adult, {_number(rows)} training rows, ε = 1, δ = 1e-9; {README_WORDS}", ""]
-    lines += [*table(methods, SHORT), ""]
+    made = f"The table was made with {_number(rows)} training rows of Adult, at ε = 1 and δ = 1e-9."
+    lines = [f"{made} {README_WORDS}", "", *table(methods, SHORT), ""]
     lines += better_peers(methods) or ["No peer is ahead of synthdp in any of these measures."]
     lines += ["", made_on([run for runs in methods.values() for run in runs])]
     page = "[docs/benchmarks/field.md](docs/benchmarks/field.md)"
-    lines += [f"What is measured, and how fair the comparison is, can be read in {page}."]
+    lines += [f"The page {page} says what is measured and how fair the comparison is."]
     return "\n".join(lines)
 
 

@@ -190,7 +190,7 @@ def test_where_a_peer_is_ahead_the_report_says_so_and_failures_keep_their_row(lo
         run | {"method": report.FLOOR, "three_way": 0.05, "auc": 0.9},
     ]
     block = report.readme_block(records)
-    assert "In three-way marginals synthdp (0.2) is behind dpmm MST (0.1)." in block
+    assert "In three-way marginals, synthdp (0.2) does worse than dpmm MST (0.1)." in block
     assert "| dpmm MST | 1 | **0.1** | 0.7 |" in block
     assert "| synthdp | 1 | 0.2 | **0.8** |" in block
     assert "| dpmm AIM | 1 | timed out: no table after 1 processor seconds |" in block
