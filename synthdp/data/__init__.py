@@ -1,4 +1,4 @@
-"""A real table to try things on."""
+"""The Adult census table and its schema, for examples and tests."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _LEVELS = {
     "Trinadad&Tobago|United-States|Vietnam|Yugoslavia",
     "income": "<=50K|>50K",
 }
-"""The levels of its labels."""
+"""The levels of the bundled table's columns of labels, separated by "|", from its documentation."""
 
 _NULLABLE = {"workclass", "occupation", "native-country"}
-"""Its columns that have missing values."""
+"""The bundled table's columns with missing values."""
 
 
 def adult() -> pd.DataFrame:

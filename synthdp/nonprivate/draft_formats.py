@@ -217,7 +217,10 @@ def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tup
 
 
 def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[str, int]) -> str:
-    """Return the example number that defines a format, with the separators, blanks and decimals of most rows."""
+    """Return the example number that defines a format, with the separators and blanks of most rows.
+
+    It shows the fewest decimals of any text, at most four.
+    """
     thousands, point = signs
     if thousands in (" ", "'"):  # the one of its kind that most rows have
         alike = "'\u2019" if thousands == "'" else " \u00a0\u202f"
