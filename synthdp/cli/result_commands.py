@@ -27,7 +27,7 @@ TAKEN_BY = {
     "q": ("quantile",), "bins": ("marginal",), "weight": ("count", "share", "sum", "mean"),
     "where": KINDS[2:], "by": KINDS[1:],
 }  # fmt: skip
-"""Kinds of questions that each option of ``synthdp answer`` works with."""
+"""Kinds of questions that each option of ``synthdp answer`` works with.  A convention."""
 
 
 @click.command()

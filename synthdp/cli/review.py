@@ -34,7 +34,7 @@ KEYS = {
 """The answer of each key."""
 
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key not in "?i"), "[?]"])
-"""The prompt with all answers but "instead", which few columns offer."""
+"""The prompt with all answers but "instead", which few columns offer.  A convention."""
 
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
 """The prompt for a proposed rule."""

@@ -18,7 +18,7 @@ SERIES, PANEL = "series.json", "panel.json"
 """Names of the settings files that mark a folder as a series or as a panel."""
 
 OF_SERIES = {"neighbors": "add_remove", "max_rows_per_unit": 1, "max_periods_per_unit": None}
-"""Options that a panel does not have, with their defaults."""
+"""Options that a panel does not have, with their defaults; `start` refuses other values for a panel.  A convention."""
 
 
 @click.group(cls=WholeHelp)

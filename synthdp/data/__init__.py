@@ -17,7 +17,7 @@ _BOUNDS = {
     "capital-loss": (0, 4_500),
     "hours-per-week": (1, 99),
 }
-"""The bounds of the bundled table's numbers, from its documentation."""
+"""Lower and upper bounds of the bundled table's columns of numbers, from its documentation."""
 
 _LEVELS = {
     "workclass": "Federal-gov|Local-gov|Never-worked|Private|Self-emp-inc|Self-emp-not-inc|State-gov|Without-pay",

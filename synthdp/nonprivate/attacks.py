@@ -199,8 +199,8 @@ ATTACKS = 2_000
 interval of a difference, is 4 points."""
 
 NEAREST = 10
-"""Nearest synthetic rows that a linkage attacker looks up by the keys, and again by the other columns (anonymeter's
-default)."""
+"""Nearest synthetic rows that a linkage attacker looks up by the keys, and again by the other columns.  A convention:
+anonymeter's usual number."""
 
 GUESSES, CONDITIONS = 4_000, (3, 8)
 """Guesses that try to single somebody out, and the fewest and most conditions of a guess.  Most guesses fit many
@@ -211,8 +211,8 @@ TREES, LEAF, DEEP = 50, 5, 16
 some seconds."""
 
 GAIN, TOLERANCE = 0.3, 0.05
-"""When RAPID counts a prediction as a disclosure: normalised gain of a label, relative error of a number (its authors'
-values)."""
+"""Smallest normalised gain of a label and largest relative error of a number at which RAPID counts a disclosure.  A
+convention: the values of RAPID's authors."""
 
 FEW_NUMBERS = 20
 """Different values of a numeric target, at most, for which the attacks treat the numbers as labels.  Not measured."""

@@ -1,4 +1,7 @@
-"""NON-PRIVATE pictures of a synthetic table beside the real one, for those who hold the real rows, never for publication."""
+"""NON-PRIVATE pictures that compare a synthetic table with the real table, for people who may see the real rows.
+
+The pictures are never for publication.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SHARED = 10
 """Fewest rows with a value for a draft to name the value: a rarer value could point at a person.  A safety limit."""
 
 MOST_DECIMALS = 12
-"""Most decimals that are looked for.  A safety limit: further digits of a float are rounding."""
+"""Decimals of a number that are examined, at most.  A safety limit: further digits of a float are rounding."""
 
 ACCIDENT = 1e-3
 """Chance that numbers of some number of digits are all multiples of a step by accident.  Below this chance a draft
@@ -42,8 +42,8 @@ EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
 `VERY_EMPTY` places.  Tolerances."""
 
 SINGLE = 64
-"""Grid places of a range up to which a release counts each place by itself, so that a draft lists no frequent values.
-"""
+"""Number of possible values of a column up to which a release counts each value by itself.  A draft then lists no
+frequent values, because the release finds them.  Derived from the release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
 """Limits on the frequent numbers that a draft lists as special: how many, fewest rows, fraction of the rows, and
@@ -59,7 +59,7 @@ TOLERANCE = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Evenly spaced numbers: ``offset + k * spacing`` for whole k, with 0 <= offset < spacing."""
+    """Evenly spaced numbers ``offset + k * spacing`` for whole k, with 0 <= offset < spacing."""
 
     spacing: Fraction
     offset: Fraction = Fraction(0)

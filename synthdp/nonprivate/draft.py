@@ -212,7 +212,7 @@ class Draft:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Columns of the table that the draft has left out, and why."""
+        """Reasons for the columns that the draft has left out, by column name."""
         return {one["name"]: one["why"] for one in self._document.get("left_out", [])}
 
     @property
@@ -275,7 +275,7 @@ class Draft:
     def accept_all(self, *, by: str | None = None) -> Draft:
         """Accept all unreviewed columns as drafted, in place; return the draft.
 
-        The receipt will say that they were accepted as drafted.
+        The receipt will record that they were accepted as drafted.
         """
         for name in self.unreviewed:
             ColumnReview(self, name).accept(by=by)
@@ -302,7 +302,7 @@ class Draft:
         return self
 
     def finish(self) -> Schema:
-        """Return the schema that the review has made.
+        """Return the reviewed schema, which a release accepts.
 
         Raises
         ------
@@ -404,7 +404,7 @@ class DatabaseDraft:
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
-        """By table, the names of the columns that nobody has reviewed yet."""
+        """Names of the unreviewed columns by table; a fully reviewed table is left out."""
         return {name: one.unreviewed for name, one in self.tables.items() if one.unreviewed}
 
     def review(self, table: str, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
@@ -416,14 +416,14 @@ class DatabaseDraft:
     def accept_all(self, *, by: str | None = None) -> DatabaseDraft:
         """Accept all unreviewed columns of all tables as drafted, in place; return the draft.
 
-        The receipt will say that they were accepted as drafted.
+        The receipt will record that they were accepted as drafted.
         """
         for one in self.tables.values():
             one.accept_all(by=by)
         return self
 
     def finish(self) -> DatabaseSchema:
-        """Return the schema that the review has made.
+        """Return the reviewed database schema, which a release accepts.
 
         Raises
         ------
@@ -440,7 +440,7 @@ class DatabaseDraft:
 
 
 class ColumnReview:
-    """The review of one column of a draft: accept it, change it, or leave it out."""
+    """The review of one column of a draft, which accepts, changes or drops the column in the draft."""
 
     __slots__ = ("_draft", "name")
 
@@ -495,7 +495,7 @@ class ColumnReview:
     def accept(self, *, by: str | None = None) -> ColumnReview:
         """Accept the column as it is declared, in place; return the review.
 
-        The receipt will say that drafted bounds or levels were accepted.
+        The receipt will record that drafted bounds or levels were accepted.
 
         Parameters
         ----------
@@ -554,7 +554,7 @@ class ColumnReview:
         return [name for name in READ_OFF if name in read and name not in settings]
 
     def drop(self) -> None:
-        """Leave the column out."""
+        """Leave the column out of the draft, in place."""
         self._draft.drop(self.name)
 
     def __repr__(self) -> str:

@@ -25,13 +25,15 @@ FEW_IN = 200
 """Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
 
 EMPTY = 5
-"""A range is called empty that is this many times as wide as the range of all values but a few.
+"""Width of the range of all values, relative to the range without a few far values, from which a draft leaves the far
+values out.
 
-Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and means are
-.014, .022, .030 and .032 of a column's width off."""
+Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and
+means are .014, .022, .030 and .032 of a column's width off.
+"""
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
-"""Leading digits of round numbers, in the order in which they are tried."""
+"""Leading digits of round numbers, largest first.  A convention."""
 
 _SHAPES = (
     "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",
@@ -49,7 +51,7 @@ _CALENDAR_STEPS = (
     ("ms", 1e-3),
     ("us", 1e-6),
 )
-"""Units of time and their seconds, in the order in which bounds are rounded to them."""
+"""Units of time in numpy's codes and their seconds, longest first.  A convention."""
 
 
 def number_bounds(
@@ -159,7 +161,7 @@ def _text(moment: np.datetime64) -> str:
 
 
 def _exact(value: float) -> Decimal:
-    """Return a number as the decimal that people would write for it."""
+    """Return a number as an exact decimal: a float by its shortest digits, as people would write it."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(float(value)))
 
 

@@ -21,8 +21,8 @@ FEW = 20
 tolerance."""
 
 FEWEST_DAYS = 5
-"""Different whole numbers, at least, that are taken as days such as 20180502.  One of 27 eight-digit numbers is a day,
-so five are no accident."""
+"""Fewest different whole numbers that are taken as days such as 20180502.  Derived: one of 27 eight-digit numbers is a
+day, so five are no accident."""
 
 MOST_WORDS = 5
 """Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
@@ -35,13 +35,13 @@ _DAYS = (
     "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y",
     "%b-%Y", "%b-%y", "%b %Y", "%B %Y", "%m/%Y",
 )  # fmt: skip
-"""Formats of days that are tried, the likeliest first."""
+"""Formats of days that a draft tries, the likeliest first."""
 
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
-"""Formats of times of day that are tried."""
+"""Formats of times of day that a draft tries."""
 
 _MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS for between in (" ", "T", ", "))
-"""Formats of days with times that are tried."""
+"""Formats of days with times of day that a draft tries."""
 
 _MONTH_FIRST = "%m/%d/"
 """Prefix of the formats that write the month before the day."""
@@ -68,19 +68,19 @@ _MONEY = (
     "Kč",
     "Ft",
 )
-"""Signs of money that may stand beside a number."""
+"""Currency signs that may stand before or after a number."""
 
 _UNITS = ("%", "‰", "°", "°C", "°F", "kg", "g", "mg", "km", "m", "cm", "mm", "l", "ml", "GB", "MB", "kB")
 """Units that may stand after a number."""
 
 _SIGNS = (("", "."), ("", ","), (".", ","), (",", "."), (" ", ","), (" ", "."), ("'", "."), ("'", ","))
-"""Pairs of separators that are tried: of thousands, and of decimals."""
+"""Pairs (thousands separator, decimal point) that a draft tries."""
 
 _NUMBER = re.compile(
     r"[-+\u2212]?\s*(?P<before>[^\d+\-\u2212<>\u2264\u2265]*?)\s*[-+\u2212]?"
     r"(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)(?P<after>[^\d]*)"
 )
-"""A number in a text, with what stands before and after it."""
+"""A number in a text, with the texts before and after it."""
 
 _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
 """A limit of detection: a number behind a sign such as "<"."""
@@ -88,7 +88,7 @@ _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
 }  # fmt: skip
-"""A blank between a number and what stands before or after it."""
+"""A blank between a number and the text before it, or after it."""
 
 _CODE = re.compile(r"0\d")
 """The beginning of a code that is no number, such as 007; one such text keeps a column a column of texts."""

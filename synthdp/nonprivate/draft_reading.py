@@ -90,7 +90,7 @@ def is_usual(kind: Column) -> bool:
 
 
 def is_moment(text: str) -> bool:
-    """Say whether a text is a date or a moment as ISO 8601 writes it."""
+    """Return whether a text is a date or a moment in ISO 8601."""
     try:
         dt.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -127,7 +127,7 @@ def clock_settings(micros: Collection[int]) -> dict[str, Any]:
 
 
 MOST_LEVELS = 100
-"""Longest list of levels that a draft writes out of any column.  A safety limit."""
+"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit."""
 
 LONGEST_LIST, REPEATS = 500, 10
 """Longest list of levels that a draft writes if each repeats this often on average, such as countries.  Safety limits.

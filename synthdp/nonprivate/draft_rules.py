@@ -23,7 +23,7 @@ from synthdp.schema.schema_json import rule_document
 from synthdp.tables.source import Source
 
 MOST_ROWS = 100_000
-"""A safety limit: rules are looked for in the first rows of a large table."""
+"""Rows of a table in which rules are searched, at most, from its beginning.  A safety limit of time."""
 
 FEWEST_ROWS = 100
 """Fewest rows with a value in both columns for a proposed rule.  A tolerance."""
@@ -44,8 +44,10 @@ FIRST = 2_000
 limit of time."""
 
 MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
-"""Safety limits: columns of one kind that are compared, levels of a column that others follow from, and rules of either
-kind that are proposed, the least likely by chance first."""
+"""Columns of one kind that are compared, levels of a column that others follow from, and proposed rules of each kind.
+
+Each is a largest number; the rules that are least likely by chance are proposed.  Safety limits of time and length.
+"""
 
 _KEPT = "{kept} of the {rows:,} rows that have both values keep this; by chance {chance:.0%} would."
 """The comment on a proposed rule, with its counts."""
@@ -160,7 +162,10 @@ def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> 
 
 
 def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
-    """Return the rule that one column follows from another, if nearly all rows keep it; ``None`` otherwise."""
+    """Return the rule that column ``name`` follows from column ``of``, or ``None`` if too many rows break it.
+
+    ``None`` also if chance explains it, or if most rows have rare levels.
+    """
     levels = labels_of(columns[of]), labels_of(columns[name])
     few = _counts(codes[:FIRST], results[:FIRST], levels)
     if few.max(axis=1).sum() < (1 - 2 * (1 - NEARLY_ALL)) * few.sum():

@@ -146,7 +146,7 @@ OF_ONE = (
     "This number is the only one that occurs in this table, and no other is released. If others may occur, put in what is "
     "known of their bounds without the table."
 )
-"""The comment on numbers that are all the same."""
+"""The comment on a column with a single different number."""
 
 OF_MANY_DIGITS = (
     " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
@@ -207,7 +207,7 @@ def draft_schema(
 ) -> dict[str, Any]:
     """Return the document of a schema for a table: bounds and levels are read off the table and marked as not reviewed.
 
-    NOT private: whoever runs it must be allowed to see the table, and nobody else may see the draft.
+    NOT private: the person who runs it must be allowed to see the table, and nobody else may see the draft.
 
     Parameters
     ----------

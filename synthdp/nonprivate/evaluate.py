@@ -99,7 +99,7 @@ class NonprivateEvaluation:
         }
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a page with a red banner, which only its owner may read.
+        """Write an HTML page with a red banner; only the file's owner may read it.
 
         Raises
         ------

@@ -53,9 +53,10 @@ class Look:
 
 
 def count_uneven(source: Source) -> int:
-    """Return how many rows of a CSV file have more or fewer fields than its header; 0 for any other source.  NOT private.
+    """Return the number of rows of a CSV file that have more or fewer fields than its header.  NOT private.
 
-    A release reads such a row all the same: what is missing at its end is a missing value, what is too much is dropped.
+    It is 0 for any other source.  A release reads such a row too: absent fields are missing values, and extra fields
+    are dropped.
     """
     if not isinstance(source, CsvSource):
         return 0

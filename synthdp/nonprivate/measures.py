@@ -30,11 +30,11 @@ SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
 convention."""
 
 MOST_LEVELS = 255
-"""Largest number of levels that the boosting library accepts in a categorical column.  A column with more is taken as
-numeric."""
+"""Largest number of levels that the boosting library accepts in a categorical column, a limit of scikit-learn.  A
+column with more levels is taken as numeric, by its codes."""
 
 PROPENSITY_ROWS = 20_000
-"""Rows that the propensity model is trained on at most.  A safety limit of time."""
+"""Random rows of each table on which the propensity model is trained, at most.  A safety limit of time."""
 
 FEW_SLOPES = 200
 """Slopes of the propensity model up to which Newton's method is used.  With more slopes a quasi-Newton method takes
@@ -78,7 +78,7 @@ def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
 def marginal_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, order: int = 3) -> float:
     """Return the mean total variation distance over at most 300 random marginals of ``order`` columns, 0 to 1.
 
-    The choice of marginals is seeded, so that it is always the same.
+    The choice of marginals is seeded, so that it never changes.
     """
     (a, sizes), (b, _) = binned(real, schema), binned(synthetic, schema)
     cliques = list(itertools.combinations(range(len(sizes)), order))

@@ -69,7 +69,7 @@ FEWEST = 40
 """
 
 Z = 2.5758
-"""The normal quantile of the 99 % intervals (derived)."""
+"""Standard errors on each side of a 99 % interval.  Derived: the .995 quantile of the normal law."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

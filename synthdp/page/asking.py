@@ -27,7 +27,7 @@ LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
 """The page's names for the types of categories."""
 
 NUMBERS = ("integer", "continuous", "decimal", "duration")
-"""Types whose bounds are numbers."""
+"""Types whose limits a person types as numbers; the limits of the other measured types are times."""
 
 TYPES = {**MEASURED, **LABELLED}
 """The page's names for all types that a person can choose."""
@@ -36,7 +36,7 @@ _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
 """A date in digits with the day or the month first: its parts and the rest of the text."""
 
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
-"""Digits in groups of three, as thousands are written."""
+"""A whole number with its digits in groups of three, and the sign between the groups."""
 
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
 """Two limits in one field, such as "0 to 120"."""
@@ -55,7 +55,7 @@ STEPS = {
 """The page's names for resolutions."""
 
 STEPPED = ("datetime", "time", "duration")
-"""Types that have a resolution."""
+"""Types that have a resolution of their values."""
 
 FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
 """Form fields of a column that the project stores."""

@@ -1,7 +1,7 @@
 """Access control of the page, and the headers that limit a browser's use of its responses.
 
 A request with a foreign host name or origin is refused before any screen is made.  So is a request without this run's
-cookie or form token.  Every response, also a refusal, carries the same strict headers.
+cookie or form token.  Every response, also a refusal, carries strict headers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEADERS = {
 """Headers of every response, unless the application sets them."""
 
 MOST_FORM_BYTES, MOST_FIELDS = 2**20, 2000
-"""Largest form that is read, in bytes and fields.  A safety limit."""
+"""Bytes and fields of a form that the page reads, at most.  Safety limits of memory."""
 
 GONE = "This page was opened by another link. Look at the terminal where synthdp runs, or start `synthdp page` again."
 """Text for a request without this run's cookie, or under an old link."""
@@ -95,7 +95,7 @@ class Guard:
 
     @property
     def is_opened(self) -> bool:
-        """Whether the link was used."""
+        """Whether the current link was used."""
         return self._link is None
 
     @property

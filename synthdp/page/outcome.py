@@ -33,8 +33,11 @@ ELSEWHERE = (
     ("Google's trends of searches for symptoms, of each day", "1.68"),
     ("Google's searches about vaccination, of each day", "2.19"), ("Israel's registry of live births, 2014", "9.98"),
 )  # fmt: skip
-"""Epsilons of tables that others published, as the abstracts of their publishers' papers state them: arXiv:2009.01265,
-arXiv:2107.01179 (delta 1e-5) and arXiv:2405.00267.  Units and deltas differ."""
+"""Published tables of others and their epsilons, for comparison with a planned epsilon.
+
+Sources are the abstracts of the publishers' papers: arXiv:2009.01265, arXiv:2107.01179 (delta 1e-5) and
+arXiv:2405.00267.  Units and deltas differ.
+"""
 
 FILES = {
     "synthetic.csv": "The synthetic rows", "report.html": "A report about them, with expected accuracy",

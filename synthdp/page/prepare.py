@@ -107,7 +107,7 @@ def _is_spent(site: Site) -> bool:
 
 
 async def people(site: Site, _: Request) -> Response:
-    """Show the form on who is protected, and whether an earlier table has the same people."""
+    """Show the form on who is protected, and whether an earlier table is about these people too."""
     project = site.project
     if not project.columns:
         return site.go("table", error="Choose a table first.")
@@ -329,7 +329,7 @@ async def hide(site: Site, request: Request) -> Response:
 
 
 async def rules(site: Site, _: Request) -> Response:
-    """Show the rules between columns."""
+    """Show the declared rules, the found rules, and the form for a new rule."""
     project = site.project
     schema = project.schema() if project.document()["columns"] else None
     held = [name for name, column in schema.items() if not column.names_rows] if schema else []

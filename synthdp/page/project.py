@@ -33,7 +33,7 @@ FRESH: dict[str, Any] = {
     "answers": {}, "rules": [], "plan": None, "key": None,
     "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [], "about": {},
 }  # fmt: skip
-"""The stored state of a table without any answer."""
+"""The stored state of a table without any answer, with the defaults of the promise.  A convention."""
 
 LEAST_ALIKE = 0.5
 """Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  Not
@@ -139,7 +139,7 @@ class Project:
         raise DataError("The chosen file is not in the folder any more: reload the page and choose again.")
 
     def choose(self, name: str) -> None:
-        """Make a table the current table; its earlier answers are kept."""
+        """Make a table the current table; it keeps its earlier answers."""
         self.tables.setdefault(name, copy.deepcopy(FRESH))
         self.current = name
 

@@ -69,7 +69,7 @@ class PairView:
 
 
 def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
-    """Return grid indices of many synthetic rows by modelled column; the rows are always the same."""
+    """Return grid indices of many synthetic rows by modelled column, from a fixed seed."""
     return model.sample_indices(ROWS, generator(0), independent=True)
 
 
@@ -79,7 +79,7 @@ def pair_view(model: SyntheticModel, indices: Mapping[str, GridIndices], name: s
     Raises
     ------
     ParameterError
-        If one of them is an identifier, derived, or does not exist.
+        If a column is an identifier, is derived, or does not exist.
     """
     columns = [modelled_column(model, one)[1] for one in (within, name)]
     raws = [decode(column, indices[one]) for column, one in zip(columns, (within, name), strict=True)]
@@ -236,7 +236,7 @@ LISTED_LEVELS = 50
 LEAST_TOLD = 0.05
 """Smallest percentage of missing values that a summary mentions.  A convention."""
 NOTHING = Bar("", 0.0)
-"""A bar without rows, for an empty bin."""
+"""A bar without rows, for an empty bin.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
 """Quantiles at which a picture of numbers may end, and the median.  A convention."""

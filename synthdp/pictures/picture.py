@@ -258,7 +258,7 @@ SHARED = "synthetic rows, per cent; each row adds up to 100"
 """Text of the key of a picture of two columns."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold."""
+"""Characters that XML does not allow; a picture replaces them."""
 
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 """The width and height in the text of an SVG picture."""

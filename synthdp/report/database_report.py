@@ -41,7 +41,7 @@ DRAWN = 3
 """Pictures of pairs of columns for each kind of pair in each relation, at most.  A convention."""
 
 MEAN_ABS = 0.8
-"""About the mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
+"""Mean absolute value of a standard normal variable, rounded.  Derived: sqrt(2 / pi)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

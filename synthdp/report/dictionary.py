@@ -1,4 +1,4 @@
-"""The data dictionary of a synthetic table, from its schema: as rows, and as a Frictionless data package."""
+"""The data dictionary of a synthetic table, from its schema: as rows of texts, and as a Frictionless data package."""
 
 from __future__ import annotations
 

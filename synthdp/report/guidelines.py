@@ -181,7 +181,7 @@ SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Fin
 
 
 LABEL_SCHEMA = "privacy-label.schema.json"
-"""Name of the JSON Schema of a privacy label, a file of this package and of every folder to publish."""
+"""File name of the JSON Schema of a privacy label, in this package and in every folder to publish."""
 
 
 @cache

@@ -138,9 +138,8 @@ class Evidence:
     def stands_out(self, tests: int) -> bool:
         """Return whether neither noise nor chance explains the deviation, corrected for a number of simultaneous tests.
 
-        Let a be the sum of the squared weights of a sum of squares of normal numbers, and b the largest weight.  The
-        sum is above its mean plus 2 sqrt(a x) + 2 b x with a chance of at most exp(-x) (Laurent, Massart 2000, lemma
-        1).
+        Let a be the sum of the squared weights of a sum of squares of normal numbers, and b the largest weight.  With a
+        chance of at most exp(-x) the sum exceeds its mean by 2 sqrt(a x) + 2 b x (Laurent, Massart 2000, lemma 1).
         """
         x = math.log(tests / FALSE_LISTS)
         return self.size > self.mean + 2 * math.sqrt(self.variance / 2 * x) + 2 * self.largest * x
