@@ -177,8 +177,8 @@ def nonprivate_evaluate(
     ----------
     real, synthetic
         Dataframes or sources of rows, with the schema's columns.  Values are clipped to bounds, and undeclared levels
-        count as missing or "other".  Or dicts of several tables by name, with a `DatabaseSchema`: each table is compared
-        by itself, without its relations.
+        count as missing or "other".  Or dicts of several tables by name, with a `DatabaseSchema`: each table is
+        compared by itself, without its relations.
     schema
         A `Schema`, or a `DatabaseSchema` for several tables.
     target

@@ -39,9 +39,10 @@ class Look:
     missing
         Fraction of the rows without a value.
     bars
-        Start, end and fraction of the rows of each bar, for the middle of a column of numbers or times; empty for others.
+        Start, end and fraction of the rows of each bar in the middle of a column of numbers or times; else empty.
     levels
-        Frequent values as texts, each with its fraction of the rows; sorted by value, or by frequency for numbers and times.
+        Frequent values as texts, each with its fraction of the rows, sorted by value.  Of numbers and times only the
+        most frequent values, in the order of frequency.
     rarer
         Number of different values that ``levels`` leaves out.
     """

@@ -236,7 +236,8 @@ def nonprivate_risk(
     synthetic
         The table to attack.
     holdout
-        Private rows of the same population, not used for the synthetic table: the control group.  Best as many as ``train``.
+        Private rows of the same population, not used for the synthetic table: the control group.  Best are as many rows
+        as in ``train``.
     keys
         Columns that an attacker knows of a person, such as age, sex and region.
     target
@@ -244,8 +245,9 @@ def nonprivate_risk(
     schema
         Schema by which values are clipped and relabelled first; default: values stay as they are.
     thresholds
-        Largest allowed difference of success rates, as a fraction, by attack; set them before you look.  Other attacks keep
-        their default, see `synthdp.nonprivate.risk.THRESHOLDS`.
+        Largest allowed difference of success rates, as a fraction, by attack; set them before you look.  Other attacks
+        keep their default, see `synthdp.nonprivate.risk.THRESHOLDS`.
+
     random_state
         Seed of the choice of attacked people and of the attacks.
     on_progress

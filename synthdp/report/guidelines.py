@@ -58,7 +58,7 @@ def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
     """Return the smallest distinguishable cell count k by number of columns, from the marginal with the least noise.
 
     An empty cell shows k or more with probability 5 % at most: k is that quantile of its noise, 1.645 σ for a Gaussian.
-    Measurements of one marginal are combined by their precision, 1 / σ² = Σ 1 / σᵢ². Marginals of the same columns in
+    Measurements of one marginal are combined by their precision, 1 / σ² = Σ 1 / σᵢ².  Marginals of the same columns in
     other bins, such as states and their counties, have other cells and are not combined.  Finer marginals, and
     marginals of more columns, have more noise and are not summed up either.
     """
