@@ -29,9 +29,11 @@ ODD_ONES = 0.01
 tolerance."""
 
 ODD_ROWS, PLACES = 0.05, 100
-"""Fraction of the rows whose numbers may have more decimals, and the rounding steps that must lie between their
-quartiles.  At least half of the different numbers must need no more decimals.  Tolerances: rounding then loses hardly
-anything."""
+"""Fraction of the rows whose numbers may have more decimals than the rest, if rounding them loses hardly anything.
+
+At least `PLACES` rounding steps must lie between the quartiles of these numbers.  At least half of the different
+numbers must need no more decimals.  Tolerances.
+"""
 
 MOST_VALUES, OFTEN = 100, 20
 """Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.
@@ -46,11 +48,11 @@ SINGLE = 64
 frequent values, because the release finds them.  Derived from the release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
-"""Limits on the frequent numbers that a draft lists as special: how many, fewest rows, fraction of the rows, and
-height.
+"""Limits on the frequent numbers that a draft lists as special, at most `MOST_HEAPS` of them.  Tolerances; not
+measured.
 
-A number is listed with the fraction `HEAP` if the range is nearly all empty, else only with `LARGE_HEAP`.  `HEIGHT` is
-the smallest ratio to an even spread over the range.  Tolerances; not measured.
+A number needs `FEWEST_ROWS` rows, `HEIGHT` times the rows of an even spread over the range, and the fraction
+`LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough.
 """
 
 TOLERANCE = 1e-7

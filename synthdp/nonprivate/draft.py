@@ -512,9 +512,9 @@ class ColumnReview:
     def set(self, column: Column | None = None, /, **settings: Any) -> ColumnReview:
         """Change the column and accept it, in place; return the review.
 
-        If both bounds are new, their source becomes "declared at the review". The receipt lists all other drafted
-        settings that did not change, for example ``nullable``.  A single new bound moves outwards to the next step from
-        the other bound, if the column has a drafted step.
+        If both bounds are new, their source becomes `DECLARED`, unless a source is given.  The receipt lists all other
+        drafted settings that did not change, for example ``nullable``.  A single new bound moves outwards to the next
+        step from the other bound, if the column has a drafted step.
 
         Parameters
         ----------

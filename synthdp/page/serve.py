@@ -90,7 +90,7 @@ def application(site: Site) -> Starlette:
 
 
 IDLE_SECONDS = 3600.0
-"""Seconds without a request after which the page ends.  A safety limit."""
+"""Seconds without a request after which the server ends, so that no forgotten page stays open.  A safety limit."""
 
 LOCK, OPENER = ".synthdp-page.lock", ".synthdp-page.html"
 """Names of the file that a running page locks, and of the file that opens the page in the browser."""

@@ -54,7 +54,7 @@ def write_report(
 
 
 def _is_database(output: object) -> bool:
-    """Return whether a release's output is a model of several tables; that model's module is imported only late."""
+    """Return whether a release's output is a model of several tables; `DatabaseModel` is imported only if needed."""
     if isinstance(output, SyntheticModel):
         return False
     from synthdp.sampling.database_model import DatabaseModel
