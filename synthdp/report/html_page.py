@@ -293,7 +293,7 @@ def _table(model: SyntheticModel) -> dict[str, Any]:
 
 
 def texts_of(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
-    """Return values as short texts, ``None`` for missing values; floats have six digits, and midnight is left out."""
+    """Return values as short texts, ``None`` for missing values; floats have six digits, midnight is left out."""
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     shown = [
         in_figures(value).replace(",", "")
