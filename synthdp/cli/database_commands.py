@@ -1,4 +1,4 @@
-"""Several tables on the command line: a folder of files in, a folder of files out."""
+"""Commands for several tables: they read a folder of files and write a folder of files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from synthdp.schema.database import DatabaseSchema
 from synthdp.tables.source import Source
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".arrow", ".duckdb", ".xlsx")
-"""Endings of files that tables are read from."""
+"""File endings of tables in a folder."""
 
 
 def is_database(path: Path) -> bool:
-    """Say whether a schema file is of several tables."""
+    """Return whether a schema file describes several tables; False for a file that cannot be read."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -45,12 +45,14 @@ def release_database(
     unsupported: Mapping[str, bool],
     **promise: Any,
 ) -> None:
-    """Release the tables of a folder, each a file that its table is named after, into another folder.
+    """Release the tables of a folder into another folder; each file has the name of its table.
+
+    Costs the budget in ``promise``, once for all tables.
 
     Raises
     ------
     DataError, ParameterError
-        If a file is missing, a place is taken, or an option is for one table only; nothing is spent then.
+        If a file is missing, an output path exists, or an option is for one table only; then no budget is spent.
     """
     from synthdp.estimators.database_release import DatabaseRelease
     from synthdp.release_files import check_place
@@ -94,19 +96,19 @@ def release_database(
 def sample_database(
     model: Any, *, out: Path, rows: int | None, seed: int | None, given: Mapping[str, Any] | None, as_json: bool
 ) -> None:
-    """Draw persons of a saved release into a folder of CSV files."""
+    """Draw persons from a saved release and write their tables as CSV files into a new folder."""
     _check_out(out, None)
     tables = model.sample(rows, random_state=seed, given=given)
     _tell(write_tables(tables, out, endings={}), out, receipt=None, as_json=as_json)
 
 
 def file_of(folder: Path, table: str) -> Path:
-    """Return the one file of a table in a folder.
+    """Return the path of a table's file in a folder.
 
     Raises
     ------
     DataError
-        If there is none, or more than one.
+        If the folder has no file of the table, or more than one.
     """
     found = [folder / f"{table}{ending}" for ending in ENDINGS if (folder / f"{table}{ending}").exists()]
     if len(found) != 1:
@@ -118,7 +120,9 @@ def file_of(folder: Path, table: str) -> Path:
 
 
 def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, str]) -> dict[str, int]:
-    """Write tables into a new folder, Parquet where the private one is, else CSV; return their numbers of rows.
+    """Write tables into a new folder; return the number of rows by table.
+
+    A table is written as Parquet if its private file is Parquet, else as CSV.
 
     Raises
     ------
@@ -142,7 +146,7 @@ def write_tables(tables: Mapping[str, Any], out: Path, *, endings: Mapping[str, 
 
 
 def _check_out(out: Path, folder: Path | None) -> None:
-    """Raise unless the folder to write is new or empty, and not the private tables'."""
+    """Raise unless the output folder is new or empty, and is not the folder of the private tables."""
     if folder is not None and out.resolve() == folder.resolve():
         raise ParameterError(f"'{out}' is the folder of the private tables: give another folder")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -150,7 +154,7 @@ def _check_out(out: Path, folder: Path | None) -> None:
 
 
 def _tell(written: Mapping[str, int], out: Path, *, receipt: Any, as_json: bool) -> None:
-    """Print what was written, and the receipt."""
+    """Print the number of written rows by table, the folder and the receipt, as text or JSON."""
     if as_json:
         document = {"rows": dict(written), "out": str(out)}
         click.echo(json.dumps(document | ({} if receipt is None else {"receipt": receipt.to_document()})))

@@ -1,4 +1,4 @@
-"""Help of groups of commands: each with its whole first sentence, under headings."""
+"""A group of commands whose help shows the whole first sentence of each command, under headings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import click
 
 
 class WholeHelp(click.Group):
-    """A group whose help cuts no sentence.
+    """A click group whose help does not shorten the first sentences of its commands.
 
     Attributes
     ----------
     headings
-        Heading and names of commands, in order; commands of no heading stand last.
+        Headings with names of commands, in order; commands without a heading come last.
     """
 
     headings: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each command with its whole first sentence."""
+        """Write the commands by heading, each with its whole first sentence."""
         named = {name for _, names in self.headings for name in names}
         others = tuple(name for name in self.list_commands(ctx) if name not in named)
         for heading, names in (*self.headings, ("Commands", others)):

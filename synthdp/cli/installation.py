@@ -1,4 +1,4 @@
-"""The commands `synthdp doctor` and `synthdp audit`: what is asked of an installation, tested here and now."""
+"""The commands `synthdp doctor` and `synthdp audit`: tests of this installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from synthdp.errors import DataError
 from synthdp.registered import COLUMN_TYPES, MECHANISMS, SOURCES
 
 PACKAGES = ("synthdp", "numpy", "scipy", "pandas", "scikit-learn", "cvxpy", "highspy", "opendp", "dp-accounting")
-"""Packages whose versions are shown."""
+"""Packages whose versions `synthdp doctor` shows."""
 
 
 @click.command()
@@ -116,6 +116,6 @@ def audit(names: tuple[str, ...], epsilon: float, delta: float, runs: int, confi
 
 
 def _document(bound: Any) -> dict[str, Any]:
-    """Return an audit's result as JSON has it."""
+    """Return an audit's result as a JSON document."""
     document = asdict(bound)
     return document | {"neighbors": str(bound.neighbors), "claimed": asdict(bound.claimed), "holds": bound.holds}

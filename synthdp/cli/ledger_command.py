@@ -1,4 +1,4 @@
-"""The command ``synthdp ledger``: what was spent by data set, for which neighbours, and what is left of each cap."""
+"""The command ``synthdp ledger``: spent budget by data set, its neighbouring relation, and the rest of each cap."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _check_there(book: Ledger, dataset: str) -> None:
 
 
 def _lines(book: Ledger, name: str) -> list[str]:
-    """Return the lines about one data set."""
+    """Return the lines about one data set: spends, neighbours, cap and remaining budget."""
     entries, cap, counted = book.entries(name), book.cap(name), book.adjacency(name)
     declare = f"synthdp ledger '{book.path}' --dataset '{name}' --neighbors add_remove (or replace_one)"
     lines = [
@@ -93,7 +93,7 @@ def _lines(book: Ledger, name: str) -> list[str]:
 
 
 def _left(book: Ledger, name: str) -> PrivacyLoss | str | None:
-    """Return what is left of a data set's cap, or why that cannot be said."""
+    """Return the remaining budget of a data set, or the reason why it cannot be computed; None if nothing is left."""
     try:
         return book.left(name)
     except LedgerError as error:
@@ -101,7 +101,7 @@ def _left(book: Ledger, name: str) -> PrivacyLoss | str | None:
 
 
 def _document(book: Ledger, name: str) -> dict[str, Any]:
-    """Return one data set as JSON has it."""
+    """Return a data set's state as a JSON document."""
     from synthdp.privacy.loss import to_document
 
     cap, counted, left = book.cap(name), book.adjacency(name), _left(book, name)

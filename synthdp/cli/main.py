@@ -1,4 +1,4 @@
-"""The command line: `synthdp --help`.  Exit 0, or 2 with one line on standard error; 1 where a test fails."""
+"""The command line `synthdp`.  Exit code 0; 2 with one line on standard error after an error; 1 if a test fails."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from synthdp.errors import ParameterError, SynthDPError, budget_told, tell_of_bu
 from synthdp.schema.csv_format import CsvFormat
 
 EPSILON = click.option("--epsilon", type=float, default=1.0, show_default=True, help="The privacy loss.")
-"""The option of ε, for all commands.  A convention."""
+"""The option --epsilon of `demo` and `release`.  The default is a convention."""
 
 DELTA = click.option("--delta", type=float, default=1e-9, show_default=True, help="Slack; 0 for pure epsilon.")
-"""The option of δ, for all commands.  A convention."""
+"""The option --delta of `release`.  The default is a convention."""
 
 SEED = click.option("--seed", type=int, default=None, help="Seed of the sampling; it never reaches noise.")
-"""The option of the seed, for all commands."""
+"""The option --seed of this module's commands."""
 
 MOST_NAMES = 10
-"""Columns that one line names.  A convention."""
+"""Columns that a warning names, at most.  A convention."""
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-"""The option of output for machines, for all commands."""
+"""The option --json of this module's commands."""
 
 
 class OneLine(WholeHelp):
@@ -57,7 +57,10 @@ class OneLine(WholeHelp):
     )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; turn what went wrong into one sentence."""
+        """Run a command; print an error as one line and exit with code 2.
+
+        The line also names the budget that was spent.  An interrupt gives exit code 130.
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -89,7 +92,7 @@ class OneLine(WholeHelp):
 
 
 def _told(error: BaseException) -> str:
-    """Return what an error says of the budget, to stand behind it."""
+    """Return the note of an error about the spent budget in parentheses, or ""."""
     told = budget_told(error)
     return "" if told is None else f" ({told})"
 
@@ -330,7 +333,7 @@ def release(
 def _show_release(
     declared: synthdp.Schema, release: synthdp.Release[Any], rows: int, out: Path, *, as_json: bool
 ) -> None:
-    """Say what was released, and what each column of it is good for."""
+    """Print the receipt and a verdict on each column, as text or JSON, and warn of columns without a source."""
     from synthdp.publishing import without_source
     from synthdp.report.verdicts import in_lines, verdicts_of
 
@@ -406,13 +409,13 @@ def sample(
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """Print a warning of this package on standard error."""
+    """Print a warning of this package on standard error; other warnings are not shown."""
     if issubclass(category, UserWarning):
         click.echo(f"synthdp: warning: {message}", err=True)
 
 
 def _condition(text: str, schema: synthdp.Schema) -> str:
-    """Return a condition as it is; COLUMN=VALUE, with a value without quotes, as the condition that it stands for."""
+    """Return a condition for `answer`; a short COLUMN=VALUE becomes a quoted comparison."""
     name, found, value = text.partition("=")
     column, level = schema.outputs.get(name), value.strip()
     bare = found and value and value[0] not in "='\""
@@ -425,12 +428,12 @@ def _condition(text: str, schema: synthdp.Schema) -> str:
 
 
 def _levels(column: object) -> Sequence[Any]:
-    """Return a column's levels, none if it has numbers."""
+    """Return a column's declared levels, () if it has none."""
     return getattr(column, "levels", None) or ()
 
 
 def _comparison(real: Any, synthetic: Any) -> str:
-    """Return the lines of a comparison with the real rows."""
+    """Return lines that compare means and percentages of the demo's real and synthetic rows."""
     lines = [
         "NON-PRIVATE comparison with the real rows (not for publication)",
         f"{'':<20}{'real':>12}{'synthetic':>12}",

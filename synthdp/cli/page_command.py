@@ -32,6 +32,6 @@ def page(folder: Path, no_browser: bool) -> None:
 
 
 def _say(link: str) -> None:
-    """Print the link of the page, and how to end it."""
+    """Print the link of the page, and the keys that renew the link and end the page."""
     click.echo(f"The page is open at {link}")
     click.echo("The link works once; Enter makes a new one. Leave this window open; Ctrl-C ends the page.")

@@ -1,4 +1,4 @@
-"""The command ``synthdp plan``: cost and quality of a release before anything is spent."""
+"""The command ``synthdp plan``: cost and expected accuracy of a release before any budget is spent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plan(
 
 
 def _statements(schema_path: Path, dialect: str, unit: str | None, rows_per_unit: int) -> str:
-    """Return the SQL of each way to leave work to a database; no database is asked."""
+    """Return the SQL that a database would run for a release, as text; no database is contacted."""
     from synthdp.errors import ParameterError
     from synthdp.schema.schema import Schema
     from synthdp.tables.refusals import instead_of

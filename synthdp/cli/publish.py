@@ -1,4 +1,4 @@
-"""``synthdp publish``: from a private table, or a saved release, to one folder with all that a board asks for."""
+"""The command ``synthdp publish``: one folder with all files to publish, from a private table or a saved release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
-"""The type of arguments that are paths."""
+"""The click type of path arguments."""
 
 
 @click.command()
@@ -131,7 +131,7 @@ def publish(
 
 
 def _tell(folder: Path, count: int, *, as_json: bool) -> None:
-    """Print how many rows were written, and where."""
+    """Print the number of written rows and the folder, as text or JSON."""
     click.echo(
         json.dumps({"rows": count, "out": str(folder)}) if as_json else f"{count} synthetic rows, to publish: {folder}"
     )

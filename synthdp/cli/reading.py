@@ -1,4 +1,4 @@
-"""Commands that read a table: the options that say how a CSV file is read, and a progress bar."""
+"""Shared parts of commands that read a table: options for the format of a file, and a progress bar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """Draw progress with the time left on a terminal, nothing in a pipe."""
+    """Yield a progress callback that draws a bar and the remaining time on a terminal; in a pipe it draws nothing."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -62,17 +62,20 @@ def progress_bar() -> Iterator[ProgressCallback]:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions(CsvFormat):
-    """What the options of a command say of how its table is read."""
+    """The format of a table's file as the command's options state it; None where an option is missing."""
 
     sheet: str | None = None
 
 
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
-"""Names that the command line has for separators."""
+"""Names of delimiters that --delimiter accepts."""
 
 
 def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --delimiter, --encoding, --missing and --sheet to a command, as one argument ``told`` of it."""
+    """Return a command with the options --delimiter, --encoding, --missing and --sheet.
+
+    The command receives them as one argument ``told``, a `TableOptions`.
+    """
 
     def gathered(
         *arguments: Any, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], sheet: str | None,
@@ -96,18 +99,18 @@ def csv_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def over(told: CsvFormat, schema: CsvFormat | None) -> CsvFormat:
-    """Return what the options say, and else what a schema says."""
+    """Return the CSV format of the options, completed by the format in a schema."""
     known = schema or CsvFormat()
     return CsvFormat(told.delimiter or known.delimiter, told.encoding or known.encoding, told.missing or known.missing)
 
 
 def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> Source:
-    """Return the rows of a file; what its first line suggested, against the usual, is said on standard error.
+    """Return the rows of a file as a source; print an unusual delimiter or encoding that its first line suggests.
 
     Raises
     ------
     ParameterError
-        If the options say something of a file that says itself how it is read.
+        If an option is for CSV or Excel files, and the file is neither.
     """
     from synthdp.tables.sources.csv import CsvSource
     from synthdp.tables.sources.file_source import is_csv, is_excel, source_at
@@ -130,7 +133,9 @@ def table_at(path: Path, told: CsvFormat, schema: CsvFormat | None = None) -> So
 
 
 def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], dict[tuple[Any, ...], float]]:
-    """Return public totals from CSV files: each of some columns of the table, and a last column of rows.
+    """Return public totals from CSV files: column names to {values: rows}.
+
+    The last column of a file has the numbers of rows, and the other columns are columns of the table.
 
     Raises
     ------
@@ -159,12 +164,12 @@ def totals_at(paths: Iterable[Path], schema: Schema) -> dict[tuple[str, ...], di
 
 
 def _levels(schema: Schema, name: str) -> Iterable[Any]:
-    """Return the levels of a column; none where there is no such column, or it has no levels."""
+    """Return the levels of a column; () if the schema has no such column or the column has no declared levels."""
     from synthdp.domain.grid import labels_of
 
     return labels_of(schema[name]) if name in schema and schema[name].labelled and schema[name].is_complete else ()
 
 
 def read_as(schema: Schema, told: CsvFormat) -> Schema:
-    """Return a schema whose missing values are written as the options say, where they say anything."""
+    """Return a schema with the missing texts of the options, or the schema itself without such options."""
     return schema.reading(over(told, schema.csv)) if told.missing else schema

@@ -1,4 +1,4 @@
-"""Commands about what was released: ``synthdp answer``, ``report`` and ``nonprivate-evaluate``."""
+"""Commands about finished tables: ``synthdp answer``, ``report``, ``nonprivate-evaluate`` and ``risk``."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from synthdp.errors import ParameterError
 from synthdp.schema.csv_format import CsvFormat
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-"""The option of output for machines."""
+"""The option --json."""
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
-"""The argument that names a release."""
+"""The argument that names the folder of a saved release."""
 
 
 KINDS = ("marginal", "count", "share", "sum", "mean", "variance", "quantile", "correlation", "regression")
-"""Questions of ``synthdp answer``."""
+"""Kinds of questions of ``synthdp answer``; each is an option and a function of the package."""
 
 TAKEN_BY = {
     "q": ("quantile",), "bins": ("marginal",), "weight": ("count", "share", "sum", "mean"),
     "where": KINDS[2:], "by": KINDS[1:],
 }  # fmt: skip
-"""What goes with which question.  A convention."""
+"""Kinds of questions that each option of ``synthdp answer`` works with.  A convention."""
 
 
 @click.command()
@@ -102,7 +102,7 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
 
 
 def _question(kind: str, told: dict[str, Any], columns: tuple[str, ...]) -> Any:
-    """Return what is asked; a wrong text is refused here, before the release is read."""
+    """Return the question that the options describe; a wrong text raises here, before the release is read."""
     ask, value = getattr(synthdp, kind), told[kind]
     options = {name: told[name] for name in ("where", "by", "weight") if kind in TAKEN_BY[name]}
     match kind:
@@ -203,12 +203,12 @@ def nonprivate_evaluate(
 
 
 def _is_number(column: object) -> bool:
-    """Say whether a column holds numbers or times."""
+    """Return whether a column holds whole or real numbers, moments or durations, which --bins can bin."""
     return isinstance(column, (synthdp.Integer, synthdp.Continuous, synthdp.Datetime, synthdp.Duration))
 
 
 PATH = click.Path(path_type=Path)
-"""The type of arguments that are paths."""
+"""The click type of path arguments."""
 
 
 @click.command()
@@ -277,7 +277,7 @@ def risk(
 
 
 def _thresholds(texts: tuple[str, ...]) -> dict[str, float]:
-    """Return the thresholds of texts such as "membership=0.6"; raise ParameterError for others."""
+    """Return the thresholds by measure from texts such as "membership=0.02"; raise ParameterError for other texts."""
     thresholds: dict[str, float] = {}
     for text in texts:
         name, found, value = text.partition("=")

@@ -1,4 +1,7 @@
-"""`synthdp schema review`: a draft, column by column in the terminal; each answer is on disk before the next question."""
+"""The command `synthdp schema review`: a draft's review in the terminal, column by column.
+
+Each answer is written to disk before the next question.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,13 @@ KEYS = {
     "q": "quit",
     "?": "help",
 }
-"""The key of each answer."""
+"""The answer of each key."""
 
 ASKED = "  ".join([*(f"[{word[0]}]{word[1:]}" for key, word in KEYS.items() if key not in "?i"), "[?]"])
-"""The line of all answers except another draft's, which few columns have.  A convention."""
+"""The prompt with all answers but "instead", which few columns offer.  A convention."""
 
 RULES_ASKED = "[d]eclare  [n]o  [s]kip  [q]uit"
+"""The prompt for a proposed rule."""
 HELP = {
     "accept": "take the column as it stands; the receipt says that it was drafted from the table",
     "instead": "take the other draft, where there is one: codes instead of numbers, or numbers instead of codes",
@@ -44,19 +48,19 @@ HELP = {
     "skip": "leave it for later",
     "quit": "end here; run the command again to go on",
 }
-"""What each answer does."""
+"""The help text of each answer."""
 
 OPEN = "*"
-"""What stands for an open bound."""
+"""Typed text for levels that a release discovers."""
 
 MIDNIGHT = "T00:00:00.000000"
-"""What a day need not say of its time.  A text."""
+"""Suffix that a bound at midnight is shown without."""
 
 MOST_SHOWN = 12
-"""Levels that are shown at once.  A convention."""
+"""Levels that a line shows, at most.  A convention."""
 
 _ASKED_BY_CHANGE = ("lower", "upper", "levels", "source")
-"""Settings that the answer "change" asks for."""
+"""Settings that the answer "change" asks for; "other" asks for the rest."""
 
 
 @click.command()
@@ -116,7 +120,7 @@ def review(path: Path, accept_all: bool, by: str | None) -> None:
 
 
 def _review_rules(draft: Draft, path: Path) -> None:
-    """Ask of every proposed rule whether it holds without the table."""
+    """Ask for every proposed rule whether to declare or dismiss it, and write the draft after each answer."""
     for rule in draft.proposed:
         click.echo(f"\nrule  {rule.in_words()}?")
         _say(draft.why(rule) + " Declare it only if it holds for other tables, too: every synthetic row will keep it.")
@@ -142,11 +146,11 @@ def _review_rules(draft: Draft, path: Path) -> None:
 
 
 class _EndOfInputError(Exception):
-    """Nobody answers any more: as good as quit, and nothing half-answered counts."""
+    """The end of the standard input: the review ends as with "quit", and an unfinished answer changes nothing."""
 
 
 def _answered(one: ColumnReview, by: str | None) -> str:
-    """Ask what to do with a column until it is done."""
+    """Ask for an answer about a column until it succeeds, apply the answer to the draft, and return it."""
     asked = ASKED if one.instead is None else f"[i]nstead  {ASKED}"
     while True:
         try:
@@ -180,7 +184,7 @@ def _answered(one: ColumnReview, by: str | None) -> str:
 
 
 def _change(one: ColumnReview) -> None:
-    """Ask for new bounds or levels and where they are known from; an empty answer leaves what is."""
+    """Ask for new bounds or levels and their source, and set them; an empty line keeps the old value."""
     column, settings = one.column, {}
     if column.measured:
         for end in ("lower", "upper"):
@@ -200,7 +204,7 @@ def _change(one: ColumnReview) -> None:
 
 
 def _set_others(one: ColumnReview) -> None:
-    """Ask for a setting that is neither a bound nor a list of levels, until the answer is empty, and accept the column."""
+    """Ask for other settings until an empty line, then set them and accept the column."""
     column = one.column
     names = [field.name for field in fields(column) if field.init and field.name not in _ASKED_BY_CHANGE]
     if not names:
@@ -215,7 +219,7 @@ def _set_others(one: ColumnReview) -> None:
 
 
 def _value(name: str, text: str, column: Column) -> Any:
-    """Return a setting as it was typed: a list where the setting is one, "none" for none."""
+    """Return a typed setting as its type: list, dict, bool or number; "none" gives None or an empty list."""
     if text.lower() in ("", "none"):
         return () if name in ("special", "words", "groups") else None
     match name:
@@ -232,7 +236,7 @@ def _value(name: str, text: str, column: Column) -> Any:
 
 
 def _settings(column: Column) -> dict[str, Any]:
-    """Return what is declared of a column beside its bounds, levels and whether a value may be missing."""
+    """Return a column's settings that differ from their default, except for bounds, levels, source and nullable."""
     hidden = {*_ASKED_BY_CHANGE, "nullable"}
     return {
         field.name: value
@@ -242,25 +246,25 @@ def _settings(column: Column) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """Return a setting as text."""
+    """Return the value of a setting as text."""
     if not isinstance(value, tuple):
         return str(value)
     return " | ".join(f"{one[0]}: {one[1]}" if isinstance(one, tuple) and len(one) == 2 else str(one) for one in value)
 
 
 def _sentences(comment: str) -> list[str]:
-    """Return the sentences of a comment."""
+    """Return the sentences of a comment; the review shows each sentence only once."""
     return re.split(r"(?<=[.:]) (?=[A-Z0-9])", comment) if comment else []
 
 
 def _say(text: str) -> None:
-    """Print a text, indented and wrapped."""
+    """Print a text, indented and wrapped at 100 characters; "" prints nothing."""
     if text:
         click.echo(textwrap.fill(text, 100, initial_indent="    ", subsequent_indent="    "))
 
 
 def _adopt(one: ColumnReview) -> None:
-    """Ask which column that everybody knows it is."""
+    """Ask for the name of a known column, such as month, and set the column to it."""
     from synthdp.schema.schema import Schema
 
     fitting = _fitting(one.name, one.column)
@@ -269,7 +273,7 @@ def _adopt(one: ColumnReview) -> None:
 
 
 def _fitting(name: str, column: Column) -> list[str]:
-    """Return the names of the known columns that a column's name suggests, if they can hold what was drafted."""
+    """Return the known columns that the column's name suggests and that can hold all drafted levels."""
     from synthdp.schema.known_columns import suggested
     from synthdp.schema.schema import Schema
 
@@ -277,7 +281,7 @@ def _fitting(name: str, column: Column) -> list[str]:
 
 
 def _can_hold(known: Column, drafted: Column) -> bool:
-    """Say whether a known column can hold all levels of the drafted one."""
+    """Return whether a known column has the kind of the drafted column and can hold all its levels."""
     if known.labelled != drafted.labelled:
         return False
     return not known.labelled or set(getattr(drafted, "levels", None) or ()) <= set(
@@ -286,7 +290,7 @@ def _can_hold(known: Column, drafted: Column) -> bool:
 
 
 def _number(text: str, column: Column) -> Any:
-    """Return a typed bound as a number, or as text where the column is of moments."""
+    """Return a typed bound as a number; as text for moments, or if it is no number."""
     if column.temporal and column.quantity == "moment":
         return text
     try:
@@ -300,13 +304,13 @@ def _number(text: str, column: Column) -> Any:
 
 
 def _levels(text: str, known: Any) -> list[Any]:
-    """Return levels; the text of a level that is a number stands for the number."""
+    """Return the typed levels; a text that equals a numeric level becomes that number."""
     numbers = {str(level): level for level in known if not isinstance(level, str)}
     return [numbers.get(level.strip(), level.strip()) for level in text.split("|")]
 
 
 def _described(column: Column) -> str:
-    """Return a column in one line."""
+    """Return a column's type, bounds or levels, and whether values may be missing, in one line."""
     kind = type(column).__name__.lower()
     holes = ", may be missing" if column.nullable else ""
     if column.measured:
@@ -318,7 +322,7 @@ def _described(column: Column) -> str:
 
 
 def _listed(levels: Any) -> str:
-    """Return levels as text, the first `MOST_SHOWN` of them."""
+    """Return the first `MOST_SHOWN` levels as text, with the number of the others."""
     if levels is None:
         return "levels to be discovered"
     more = f" | and {len(levels) - MOST_SHOWN} more" if len(levels) > MOST_SHOWN else ""
@@ -326,7 +330,7 @@ def _listed(levels: Any) -> str:
 
 
 def _asked(question: str) -> str:
-    """Return a line of the standard input; `_EndOfInputError` if there is none."""
+    """Print a question and return the next line of the standard input; raise `_EndOfInputError` at its end."""
     click.echo(question, nl=False)
     line = sys.stdin.readline()
     if not line:
@@ -335,7 +339,7 @@ def _asked(question: str) -> str:
 
 
 def _write(draft: Draft, path: Path) -> None:
-    """Write a draft to a file, whole or not at all."""
+    """Write a draft to a file that only its owner can read; the file is never half written."""
     from synthdp.publishing import whole_file
 
     with whole_file(path, private=True) as scratch:

@@ -1,4 +1,4 @@
-"""`synthdp schema`: a schema to edit, drafted from a table or read from what is published about it."""
+"""The commands `synthdp schema`: a schema drafted from a table, or read from a public document."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from synthdp.files import write_private
 from synthdp.schema.csv_format import CsvFormat
 
 PATH = click.Path(path_type=Path)
-"""The type of arguments that are paths."""
+"""The click type of path arguments."""
 
 LOUD = (
     "synthdp: WARNING: this draft was READ OFF THE TABLE, without noise. It is as private as the table: do not publish it. "
     "Its bounds and levels are refused until a person has checked each column, with `synthdp schema review`."
 )
-"""What is printed with every draft."""
+"""Warning that is printed with every draft of a table."""
 
 
 @click.group(cls=WholeHelp)
@@ -123,7 +123,7 @@ def draft(
 
 
 def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, Any]:
-    """Return the draft of a table, and print what was left out."""
+    """Return the draft document of a table; print the columns that were left out and the texts for missing values."""
     from synthdp.nonprivate.draft_schema import draft_schema
 
     document = draft_schema(table_at(path, told), without=without, missing=told.missing or None)
@@ -136,7 +136,7 @@ def _of_table(path: Path, without: Sequence[str], told: CsvFormat) -> dict[str, 
 
 
 def _of_publication(json_schema: Path | None, dictionary: Path | None, told: CsvFormat) -> dict[str, Any]:
-    """Return the document of a public description, checked as a schema."""
+    """Return the schema document of a public description, a JSON Schema or a data dictionary, after a check."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.schema.schema import Schema
     from synthdp.schema.schema_json import from_document
@@ -156,7 +156,7 @@ def _of_publication(json_schema: Path | None, dictionary: Path | None, told: Csv
 
 
 def _without(columns: list[dict[str, Any]], without: Sequence[str]) -> list[dict[str, Any]]:
-    """Return columns without some; raise ParameterError if there is none of a name."""
+    """Return the columns without the named columns; raise ParameterError for an unknown name."""
     names = [column["name"] for column in columns]
     for name in without:
         if name not in names:

@@ -1,4 +1,4 @@
-"""The checks of ``synthdp doctor`` of what a security officer asks: entropy, OpenDP's version, files, ledger, page."""
+"""The security checks of ``synthdp doctor``: entropy, OpenDP's version, files, ledger and loopback address."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ OPENDP_FAULTS = {
     "0.14.0": "its discrete Laplace and Gaussian noise is biased (OpenDP issue 2638)",
     "0.14.1": "its discrete Laplace and Gaussian noise is biased (OpenDP issue 2638)",
 }
-"""Versions of OpenDP whose noise does not follow its law, and why."""
+"""Versions of OpenDP whose noise has a wrong distribution, with the fault."""
 
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse")
-"""File systems on which locks or syncs of SQLite may not hold (https://sqlite.org/faq.html#q5)."""
+"""Network file systems, on which SQLite's locks or syncs may not hold (https://sqlite.org/faq.html#q5)."""
 
 IN_MEMORY = ("tmpfs", "ramfs")
-"""File systems that write to no disk."""
+"""File systems in memory, which lose a ledger without power."""
 
 LOOPBACK = "127.0.0.1"
-"""The address that only this machine reaches."""
+"""The IPv4 loopback address, which other machines cannot reach."""
 
 
 def security_checks(folder: Path | None, *, opendp: str) -> list[Check]:
-    """Test the entropy source, OpenDP's version and the loopback; and a folder's modes and file system, and a ledger in it.
+    """Return the security checks of this installation, and of a folder for ledgers if one is given.
 
     Parameters
     ----------
     folder
-        Where ledgers lie, if that is to be tested; a scratch ledger is made in it and removed.
+        Folder of ledgers to check, or None; a scratch ledger is made in it and removed.
     opendp
         OpenDP's version.
     """
@@ -43,7 +43,7 @@ def security_checks(folder: Path | None, *, opendp: str) -> list[Check]:
 
 
 def _entropy() -> Check:
-    """Ask the kernel for numbers without waiting: it refuses as long as its generator has no seed."""
+    """Return the check of the entropy source: the kernel's generator must have its seed."""
     name = "entropy source"
     try:
         if hasattr(os, "getrandom"):
@@ -57,13 +57,13 @@ def _entropy() -> Check:
 
 
 def opendp_check(version: str) -> Check:
-    """Hold OpenDP's version against its known faults."""
+    """Return the check of OpenDP's version against its known faults."""
     fault = OPENDP_FAULTS.get(version)
     return Check("OpenDP", fault is None, f"{version}: {fault or 'no known fault of the noise that synthdp draws'}")
 
 
 def modes_check(folder: Path) -> Check:
-    """Say whether others than the owner and the group may write a folder, and so replace a ledger in it."""
+    """Return the check that not everybody can write a folder; otherwise anybody could replace a ledger in it."""
     name = "file modes"
     try:
         mode = folder.stat().st_mode
@@ -77,7 +77,7 @@ def modes_check(folder: Path) -> Check:
 
 
 def file_system_check(folder: Path, mounts: str = "/proc/self/mounts") -> Check:
-    """Say whether a folder lies on a file system on which a ledger lasts."""
+    """Return the check that a folder is on a file system on which a ledger lasts; an unknown file system passes."""
     name, kind = "file system", _file_system(folder, mounts)
     if kind is None:
         return Check(name, True, "unknown here: a ledger belongs on a local disk")
@@ -89,7 +89,10 @@ def file_system_check(folder: Path, mounts: str = "/proc/self/mounts") -> Check:
 
 
 def _file_system(folder: Path, mounts: str) -> str | None:
-    """Return the type of the file system of a folder, as Linux lists it; the longest mount point that holds it counts."""
+    """Return the type of a folder's file system from Linux's list of mounts, None if there is no list.
+
+    The longest mount point above the folder counts.
+    """
     try:
         lines = Path(mounts).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -104,7 +107,7 @@ def _file_system(folder: Path, mounts: str) -> str | None:
 
 
 def _ledger(folder: Path) -> Check:
-    """Record a spend in a scratch ledger and read it with a second connection; each commit is synced to disk."""
+    """Return the check that a spend in a scratch ledger is visible to a second connection."""
     name, lasting = "ledger", "a spend is on disk, synced, before rows are read; a second reader finds it"
     try:
         with tempfile.TemporaryDirectory(prefix=".synthdp-doctor-", dir=folder) as scratch:
@@ -118,7 +121,7 @@ def _ledger(folder: Path) -> Check:
 
 
 def _loopback() -> Check:
-    """Check that the page's address is reached from this machine alone."""
+    """Return the check that the page's address is the loopback address."""
     name = "loopback"
     try:
         with socket.socket() as door:

@@ -15,10 +15,10 @@ from synthdp.errors import DataError, ParameterError
 from synthdp.schema.csv_format import CsvFormat
 
 SERIES, PANEL = "series.json", "panel.json"
-"""The file of settings by which a folder is known as a series or a panel."""
+"""Names of the settings files that mark a folder as a series or as a panel."""
 
 OF_SERIES = {"neighbors": "add_remove", "max_rows_per_unit": 1, "max_periods_per_unit": None}
-"""Options of a series that a panel has not, and what they are if nobody gives them.  A convention."""
+"""Options that a panel does not have, with their defaults; `start` refuses other values for a panel.  A convention."""
 
 
 @click.group(cls=WholeHelp)
@@ -164,7 +164,10 @@ def add(
 
 
 def _add_to_panel(folder: Path, table: Path, out: Path | None, seed: int | None, told: CsvFormat) -> None:
-    """Add a period to a panel, and write all its synthetic rows so far."""
+    """Add a period to a panel, and write all its synthetic rows so far.
+
+    No rows come out before the first window of periods is full.
+    """
     _check_places([out, None, None], [table])
     made = synthdp.PanelSeries(path=folder, random_state=seed)
     known = read_as(made.schema, told)
@@ -222,7 +225,10 @@ def _opened(folder: Path, seed: int | None) -> synthdp.ReleaseSeries:
 
 
 def _check_places(places: list[Path | None], inputs: list[Path]) -> None:
-    """Refuse places that cannot be meant, before anything is read."""
+    """Raise unless the output paths have a known ending, can be written and are no input.
+
+    The check comes before any table is read.
+    """
     from synthdp.publishing import check_ending, check_places
 
     for place in places[:2]:

@@ -1,4 +1,4 @@
-"""``synthdp release`` with a mechanism that yields answers and no table: it is saved, and asked by ``synthdp answer``."""
+"""``synthdp release`` with a mechanism that releases answers and no synthetic table."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def release_summary(
     as_json: bool,
     **people: Any,
 ) -> None:
-    """Release answers and save them.
+    """Release a mechanism's answers and save them, for later questions with ``synthdp answer``.
 
-    Costs (epsilon, delta), for the neighbours that are named.
+    Costs (epsilon, delta), for the neighbours in ``people``.
 
     Parameters
     ----------
     table, told
         The private rows, and how their file is read.
     schema
-        Declared.
+        Declared schema.
     mechanism, options
-        By name.
+        Name of the mechanism, and its settings by name.
     epsilon, delta
-        What it costs.
+        Privacy cost.
     save
-        The folder of the release; needed, since nothing else comes of it.
+        Folder of the release; required, because the release is the only result.
     receipt
-        Its file; text, or JSON by ending.
+        File of the receipt, or None; JSON by its ending, else text.
     unsupported
         Options of the command that need a synthetic table, and whether each was given.
     as_json
@@ -58,7 +58,8 @@ def release_summary(
     Raises
     ------
     ParameterError
-        If there is no place to save it, or an option needs a table; nothing is spent then.
+        If ``save`` is None, or an option needs a synthetic table; then no budget is spent.
+
     """
     from synthdp.mechanisms.named import UNSET, mechanism_named
     from synthdp.privacy.loss import loss_of

@@ -1,4 +1,4 @@
-"""A real table to try things on."""
+"""The Adult census table and its schema, for examples and tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUNDS = {
     "capital-loss": (0, 4_500),
     "hours-per-week": (1, 99),
 }
-"""The bounds of the bundled table's numbers, from its documentation."""
+"""Lower and upper bounds of the bundled table's columns of numbers, from its documentation."""
 
 _LEVELS = {
     "workclass": "Federal-gov|Local-gov|Never-worked|Private|Self-emp-inc|Self-emp-not-inc|State-gov|Without-pay",
@@ -35,10 +35,10 @@ _LEVELS = {
     "Trinadad&Tobago|United-States|Vietnam|Yugoslavia",
     "income": "<=50K|>50K",
 }
-"""The levels of its labels."""
+"""The levels of the bundled table's columns of labels, separated by "|", from its documentation."""
 
 _NULLABLE = {"workclass", "occupation", "native-country"}
-"""Its columns that have missing values."""
+"""The bundled table's columns with missing values."""
 
 
 def adult() -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""HTML and SVG from templates that escape whatever they are given; knows no page and no release."""
+"""HTML and SVG from templates that escape every value; the module depends on no page and no release."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Return a template of this folder, filled in.
+    """Return a template of this folder, filled in, as escaped markup.
 
     Parameters
     ----------
     template
         File name.
     values
-        By the names that the template uses.  Text is escaped; only `Markup`, which an earlier call returned, is not.
+        Values by their name in the template.  Text is escaped, except for `Markup` that an earlier call returned.
+
     """
     from markupsafe import Markup
 
@@ -27,7 +28,7 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    """Return jinja2's environment of this folder, which escapes everything; made once."""
+    """Return the jinja2 environment of this folder's templates, which escapes every value; it is made once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

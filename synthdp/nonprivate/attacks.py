@@ -1,7 +1,8 @@
-"""NON-PRIVATE attacks on a synthetic table: how often each succeeds against some people's rows.
+"""NON-PRIVATE attacks on a synthetic table: each attack returns its success for every attacked row.
 
-Each is made once against rows that the synthetic table was made of (members), and once against as many rows that it was not
-made of (the control group).  What succeeds equally often against both is what the table tells of everybody.
+Each attack runs twice: against training rows (members), and against holdout rows (the control group).  The synthetic
+table was not made of holdout rows.  A success rate that is equal in both groups discloses nothing about members in
+particular.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.dataframe import frame_of
 
 WHO = ("train", "synthetic", "holdout")
-"""The three tables of an attack, by name."""
+"""The three tables of an attack by name, in the order of `joint_tables`; a convention."""
 
 BINS = 32
-"""Cells of a column of numbers where whole distributions are compared; its quantiles in the synthetic table part them.
-Tuned; not measured."""
+"""Coarse cells of a column of numbers, at most; quantiles of the synthetic column bound them.  The membership attack
+counts rows in these cells.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +44,9 @@ class Table:
     exact
         (n, d) codes of the values; rows with equal codes have equal values, in all three tables.
     coarse
-        (n, d) the same, numbers in at most 32 cells.
+        (n, d) codes with numbers binned into at most `BINS` cells.
     values
-        (n, d) numbers as they are, NaN where missing; of labels their codes.
+        (n, d) numbers, NaN where missing; labels are given by their codes.
     """
 
     exact: IntArray
@@ -56,22 +57,22 @@ class Table:
         return len(self.exact)
 
     def part(self, rows: IntArray) -> Table:
-        """Return some of the rows."""
+        """Return a table of the given row numbers, in their order."""
         return Table(exact=self.exact[rows], coarse=self.coarse[rows], values=self.values[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The three tables, and what their columns are.
+    """The three tables of an attack, with common codes for their shared columns.
 
     Parameters
     ----------
     names
-        Columns that all three have.
+        Names of the columns in all three tables.
     numeric
-        Of each, whether it holds numbers.
+        Whether each column holds numbers.
     sizes, coarse_sizes
-        How many codes each has.
+        Number of exact and of coarse codes of each column.
     train, synthetic, holdout
         The rows.
     """
@@ -86,12 +87,15 @@ class Tables:
 
 
 def joint_tables(tables: Sequence[Any], schema: Schema | None) -> Tables:
-    """Read a training, a synthetic and a held-out table, in this order.
+    """Return a training, a synthetic and a held-out table, in this order, with common codes for shared columns.
+
+    Codes are numbered over all three tables together, so that equal codes mean equal values.  The schema's identifiers
+    are left out.
 
     Raises
     ------
     DataError
-        If one cannot be read or has no rows, or they have no column in common.
+        If a table cannot be read or has no rows, or the three tables have no column in common.
     """
     frames = [_frame(table, schema, who) for table, who in zip(tables, WHO, strict=True)]
     names = [name for name in frames[1].columns if all(name in frame.columns for frame in frames)]
@@ -125,7 +129,7 @@ def joint_tables(tables: Sequence[Any], schema: Schema | None) -> Tables:
 
 
 def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
-    """Return a table as pandas has it, read by the schema if there is one."""
+    """Return a table as a pandas frame of values; a schema, if given, decides how values are read."""
     if schema is not None:
         return as_pandas(table, schema, who)
     if not isinstance(table, Source):
@@ -136,7 +140,7 @@ def _frame(table: Any, schema: Schema | None, who: str) -> pd.DataFrame:
 
 
 def _labels(raw: Any) -> Any:
-    """Return raw values as an array of values, None or nan where missing."""
+    """Return raw values as an array of values; missing labels become None, missing numbers NaN."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels
@@ -145,7 +149,10 @@ def _labels(raw: Any) -> Any:
 
 
 def _cells(values: FloatArray, like: FloatArray) -> IntArray:
-    """Return in which of at most 32 cells each value lies, parted by the quantiles of some; one more for missing values."""
+    """Return each value's coarse cell, (rows,) from 0; up to 31 quantiles of ``like`` bound the cells.
+
+    NaN has its own cell.
+    """
     there = like[~np.isnan(like)]
     shares = np.linspace(0, 1, BINS + 1)[1:-1]
     cuts = np.unique(np.quantile(there, shares, method="nearest")) if len(there) else np.zeros(0)
@@ -153,12 +160,15 @@ def _cells(values: FloatArray, like: FloatArray) -> IntArray:
 
 
 def _ticks(times: AnyArray) -> pd.Series[Any]:
-    """Return times as numbers, nan where missing."""
+    """Return times as a series of floats in the array's time unit, NaN where missing."""
     return pd.Series(np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64)))
 
 
 def _numbers_or_texts(columns: Sequence[pd.Series[Any]]) -> tuple[bool, pd.Series[Any]]:
-    """Return whether a column of three tables holds numbers, and its values in all three, one after the other."""
+    """Return whether a column of three tables holds numbers, and its values in all three tables, concatenated.
+
+    Times become microseconds.  Texts that all are numbers become numbers: one of the tables may come from a CSV file.
+    """
     parts = []
     for column in columns:
         if pd.api.types.is_datetime64_any_dtype(column):
@@ -185,38 +195,45 @@ def _numbers_or_texts(columns: Sequence[pd.Series[Any]]) -> tuple[bool, pd.Serie
 
 
 ATTACKS = 2_000
-"""Persons attacked by linkage and by nearest rows (derived: 2.58 sqrt(.5 / 2000), half of a 99 % interval, is 4 points)."""
+"""Rows of each group that linkage and nearest-row attacks use, at most.  Derived: 2.58 sqrt(.5 / 2000), half of a 99 %
+interval of a difference, is 4 points."""
 
 NEAREST = 10
-"""Synthetic rows that an attacker takes for one person's, on each side of a linkage (anonymeter's usual number)."""
+"""Nearest synthetic rows that a linkage attacker looks up by the keys, and again by the other columns.  A convention:
+anonymeter's usual number."""
 
 GUESSES, CONDITIONS = 4_000, (3, 8)
-"""Guesses tried to single somebody out, and how many conditions each has; most are of no use, as they fit many rows."""
+"""Guesses that try to single somebody out, and the fewest and most conditions of a guess.  Most guesses fit many
+synthetic rows and are dropped.  Safety limits of time."""
 
 TREES, LEAF, DEEP = 50, 5, 16
-"""The attacker's random forest: trees, fewest rows of a leaf, and levels; Adult takes some seconds."""
+"""Size of the attacker's random forest: trees, fewest rows of a leaf, and depth.  Safety limits of time: Adult takes
+some seconds."""
 
 GAIN, TOLERANCE = 0.3, 0.05
-"""When RAPID counts a prediction as a disclosure: normalised gain of a label, relative error of a number (its authors')."""
+"""Smallest normalised gain of a label and largest relative error of a number at which RAPID counts a disclosure.  A
+convention: the values of RAPID's authors."""
 
 FEW_NUMBERS = 20
-"""A target of numbers with at most this many different values is taken as labels."""
+"""Different values of a numeric target, at most, for which the attacks treat the numbers as labels.  Not measured."""
 
 TRIPLES = 100
-"""Triples of columns, drawn at random, of the membership attack, beside all pairs."""
+"""Random triples of columns that the membership attack counts, at most; all pairs are counted too.  A safety limit of
+time."""
 
 BLOCK, OTHERS = 64, 4_096
-"""Rows whose distances are held at once: they stay in the processor's cache."""
+"""Attacked rows and synthetic rows whose distances are computed at once.  Safety limits of memory: they fit the
+processor's cache."""
 
 
 def copied(rows: Table, synthetic: Table) -> IntArray:
-    """Say of each row whether the whole row comes in the synthetic table, value by value."""
+    """Return 1 for each row that equals a synthetic row in every column, else 0, (rows,)."""
     here, there = _grouped(rows, synthetic, [*range(rows.exact.shape[1])])
     return np.asarray(np.isin(here, there), np.int64)
 
 
 def replicated_uniques(rows: Table, synthetic: Table, keys: list[int]) -> IntArray:
-    """Say of each row whether its keys are unique among the rows and unique in the synthetic table (RepU)."""
+    """Return 1 for each row whose keys are unique in both tables (RepU), else 0, (rows,)."""
     here, there = _grouped(rows, synthetic, keys)
     groups = int(max(here.max(), there.max())) + 1
     once = (np.bincount(here, minlength=groups) == 1) & (np.bincount(there, minlength=groups) == 1)
@@ -224,7 +241,10 @@ def replicated_uniques(rows: Table, synthetic: Table, keys: list[int]) -> IntArr
 
 
 def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> IntArray:
-    """Say of each row whether all synthetic rows with its keys have one target, and it is the row's own (DiSCO)."""
+    """Return 1 for each row whose keys disclose its target (DiSCO), else 0, (rows,).
+
+    Keys disclose if all synthetic rows with these keys have one target value, and the row has this value too.
+    """
     here, there = _grouped(rows, synthetic, keys)
     groups = int(max(here.max(), there.max())) + 1
     low, high = np.full(groups, np.iinfo(np.int64).max), np.full(groups, -1, np.int64)
@@ -235,7 +255,13 @@ def disclosive(rows: Table, synthetic: Table, keys: list[int], target: int) -> I
 
 
 def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, rng: Generator) -> list[IntArray]:
-    """Say of each row whether a model of the synthetic table gives its target away (RAPID, Templ et al. 2026)."""
+    """Return 1 for each row whose target a model discloses, else 0, one (rows,) array a table (RAPID, Templ et al.
+
+    2026).
+
+    The model is a random forest of the target on the keys, fitted to the synthetic table.  `GAIN` and `TOLERANCE`
+    define a disclosure of a label and of a number.
+    """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     synthetic = tables.synthetic
@@ -269,7 +295,11 @@ def predicted(rows: list[Table], tables: Tables, keys: list[int], target: int, r
 
 
 def singled_out(rows: list[Table], tables: Tables, rng: Generator) -> list[IntArray]:
-    """Say of each predicate that fits one synthetic row whether it fits exactly one of the rows of a table."""
+    """Return for each table whether each guess fits exactly one of its rows, (guesses,) of 0 and 1.
+
+    A guess is a conjunction of conditions on random columns, taken from a synthetic row.  Guesses that fit several
+    synthetic rows are left out.
+    """
     synthetic, columns = tables.synthetic, len(tables.names)
     middle = [_median(synthetic.values[:, j]) for j in range(columns)]
     found: list[list[bool]] = [[] for _ in rows]
@@ -285,13 +315,19 @@ def singled_out(rows: list[Table], tables: Tables, rng: Generator) -> list[IntAr
 
 
 def linked(rows: Table, tables: Tables, keys: list[int], others: list[int]) -> IntArray:
-    """Say of each row whether its keys and its other columns, looked up apart, lead to one synthetic row."""
+    """Return 1 for each row whose keys and other columns lead to a common synthetic row, else 0, (rows,).
+
+    The `NEAREST` synthetic rows are looked up by the keys alone and by the other columns alone.
+    """
     sides = [_nearest(rows, tables, columns, NEAREST) for columns in (keys, others)]
     return np.array([bool(set(a) & set(b)) for a, b in zip(*sides, strict=True)], np.int64)
 
 
 def inferred(rows: Table, tables: Tables, keys: list[int], target: int) -> IntArray:
-    """Say of each row whether the synthetic row that is nearest by its keys has its target."""
+    """Return 1 for each row whose target equals the target of the synthetic row with the nearest keys, else 0, (rows,).
+
+    Many-valued numbers count as equal within `TOLERANCE`.
+    """
     nearest = _nearest(rows, tables, keys, 1)[:, 0]
     if tables.numeric[target] and tables.sizes[target] > FEW_NUMBERS:
         return _near(tables.synthetic.values[nearest, target], rows.values[:, target])
@@ -299,11 +335,11 @@ def inferred(rows: Table, tables: Tables, keys: list[int], target: int) -> IntAr
 
 
 def membership_scores(rows: list[Table], reference: Table, tables: Tables, rng: Generator) -> list[FloatArray]:
-    """Score each row by how much more often its values come in the synthetic table than in a reference without it.
+    """Return a membership score for each row of each table, (rows,) nats; a higher score suggests a member.
 
-    The attacker knows other people of the same population (the reference).  For each pair of columns, some triples and the
-    whole row, a cell that is expected to hold λ rows and holds s of them speaks for a member by s log(1 + 1/λ) - 1, the
-    log-likelihood ratio of one row more in a Poisson count.
+    The attacker knows other people of the same population (the reference) and counts rows in cells.  The cells belong
+    to all pairs of columns, some triples, and the whole row.  A cell with expected count λ and synthetic count s adds s
+    log(1 + 1/λ) - 1.  That is the log-likelihood ratio of one row more in a Poisson count.
     """
     columns = len(tables.names)
     cliques = [*itertools.combinations(range(columns), 2)]
@@ -330,7 +366,7 @@ def membership_scores(rows: list[Table], reference: Table, tables: Tables, rng: 
 
 
 def auc_with_error(members: FloatArray, control: FloatArray) -> tuple[float, float]:
-    """Return the area under the curve of a score that tells members from others, and its standard error (DeLong 1988)."""
+    """Return the area under the curve of a score, and its standard error (DeLong 1988); members should score higher."""
     m, n = len(members), len(control)
     ranks = rankdata(np.concatenate([members, control]))
     of_members = (ranks[:m] - rankdata(members)) / n
@@ -340,17 +376,23 @@ def auc_with_error(members: FloatArray, control: FloatArray) -> tuple[float, flo
 
 
 def closest_distance(rows: Table, tables: Tables) -> float:
-    """Return the median distance of a row to the closest synthetic one: no evidence about privacy, in either direction."""
+    """Return the median over rows of Gower's distance to the closest synthetic row, 0 to 1.
+
+    It is no evidence about privacy, in either direction; boards ask for it.
+    """
     return float(np.median(_distances(rows, tables, [*range(len(tables.names))], 1)[1]))
 
 
 def _nearest(rows: Table, tables: Tables, columns: list[int], k: int) -> IntArray:
-    """Return the k nearest rows of a table for each row, by number."""
+    """Return the numbers of the k nearest synthetic rows of each row, (rows, k), nearest first."""
     return _distances(rows, tables, columns, k)[0]
 
 
 def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple[IntArray, FloatArray]:
-    """Return the k synthetic rows nearest to each row, and the distance of the nearest: Gower's, the mean over columns."""
+    """Return the k nearest synthetic rows of each row, (rows, k), and the distance of the nearest, (rows,).
+
+    The distance is Gower's: the mean over columns of differences that are at most 1.
+    """
     wanted, others = (_scaled(table, tables, columns) for table in (rows, tables.synthetic))
     k = min(k, len(tables.synthetic))
     found, least = np.empty((len(rows), k), np.int64), np.empty(len(rows))
@@ -374,7 +416,11 @@ def _distances(rows: Table, tables: Tables, columns: list[int], k: int) -> tuple
 
 
 def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
-    """Return columns whose values differ by at most 1: numbers over the range of the synthetic ones, labels 0 or 1."""
+    """Return columns for Gower's distance, one float32 array each.
+
+    Numbers are divided by the range of the synthetic column; missing numbers lie far from all others.  Codes of labels
+    stay, so that different labels differ by at least 1.
+    """
     scaled = []
     for j in columns:
         values = table.values[:, j]
@@ -390,7 +436,11 @@ def _scaled(table: Table, tables: Tables, columns: list[int]) -> list[AnyArray]:
 def _fitting(
     table: Table, conditions: list[tuple[int, float, int]], numeric: tuple[bool, ...], middle: list[float]
 ) -> int:
-    """Return how many rows meet all conditions: a number at least as far out as the value, or the label itself."""
+    """Return how many rows meet all conditions.
+
+    A condition on a number is met at or beyond the value, away from the column's median.  A condition on a label is met
+    by an equal label.
+    """
     kept = np.arange(len(table))
     for j, value, code in conditions:
         if numeric[j] and not np.isnan(value):
@@ -402,25 +452,28 @@ def _fitting(
 
 
 def _near(guesses: FloatArray, truth: FloatArray) -> IntArray:
-    """Say which guesses of numbers are off by at most 5 %, relative to the mean of both; none is near a missing value."""
+    """Return 1 for each guess of a number that is off by at most 5 %, else 0.
+
+    The error is relative to the mean of guess and truth.  A guess of a missing value gives 0.
+    """
     with np.errstate(invalid="ignore"):
         error = 2 * np.abs(truth - guesses) / (np.abs(truth) + np.abs(guesses) + 2 * 0.01)
         return np.asarray(error <= TOLERANCE, np.int64)
 
 
 def _median(values: FloatArray) -> float:
-    """Return the median of the values that are there, 0 if none is."""
+    """Return the median of the values without NaN, 0 if all are NaN."""
     there = values[~np.isnan(values)]
     return float(np.median(there)) if len(there) else 0.0
 
 
 def _grouped(rows: Table, synthetic: Table, keys: list[int]) -> list[IntArray]:
-    """Return for both tables the number of each row's combination of keys."""
+    """Return for the rows and for the synthetic table a common number of each row's combination of keys."""
     return _groups([rows.exact[:, keys], synthetic.exact[:, keys]])
 
 
 def _groups(parts: list[IntArray]) -> list[IntArray]:
-    """Return a number for each row of several code tables, equal where the rows are."""
+    """Return a group number for each row of several code tables; exactly equal rows have equal numbers."""
     whole = np.concatenate(parts)
     group = whole[:, 0]
     for j in range(1, whole.shape[1]):

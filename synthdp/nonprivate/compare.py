@@ -1,4 +1,7 @@
-"""NON-PRIVATE pictures of a synthetic table beside the real one, for those who hold the real rows, never for publication."""
+"""NON-PRIVATE pictures that compare a synthetic table with the real table, for people who may see the real rows.
+
+The pictures are never for publication.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,36 @@ from synthdp.tables.source import Source
 from synthdp.tables.sources.resolve import infer_schema, source_of
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows at most."""
+"""Levels that a picture shows at most; the key counts the others.  A safety limit of space."""
 
 TIME_BINS = 32
-"""Bars of a picture of times."""
+"""Bars of a histogram of times; a convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.9, 0.95, 0.975, 0.995)
-"""Quantiles that may end a picture of numbers: far values would leave the rest in one bar."""
+"""Quantiles at which a histogram of numbers may end.  Far values would leave nearly all others in one bar.  A
+convention."""
 
 KEY = "share of rows; bars: synthetic, line: real"
-"""The key of a picture of numbers."""
+"""Text of the key of a histogram of numbers or times."""
 
 KEY_OF_LEVELS = "share of rows; blue, with its number: synthetic; grey: real"
-"""The key of a picture of levels."""
+"""Text of the key of a bar chart of levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonprivateComparison:
-    """A real and a synthetic table side by side; made by `compare`.  Not private: its pictures are not for publication.
+    """A real and a synthetic table that `compare` returns to plot them together.
+
+    Not private: the pictures are not for publication.
 
     Parameters
     ----------
     real, synthetic
-        The tables.
+        The two tables, as sources of rows.
     columns
-        What they hold.
+        Schema by which both tables are read.
     warning
-        The stamp.
+        Stamp on every picture.
     """
 
     real: Source = field(repr=False)
@@ -58,7 +64,9 @@ class NonprivateComparison:
     warning: str = field(default=WARNING)
 
     def plot(self, column: str) -> Picture:
-        """Return a picture of one column in both tables, stamped; a notebook shows it, and ``save`` writes it.
+        """Return a picture of one column in both tables, stamped as non-private.
+
+        A notebook shows the picture, and its ``save`` writes it.
 
         Raises
         ------
@@ -87,15 +95,16 @@ class NonprivateComparison:
 
 
 def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
-    """Put a synthetic table beside the real one.  Not private: pictures are stamped and must not be published.
+    """Return a comparison of a real with a synthetic table, to plot.
+
+    Not private: pictures are stamped; do not publish them.
 
     Parameters
     ----------
     real, synthetic
-        Dataframes, or sources of rows; or several tables by name, which are compared one by one, and returned by name.
+        Dataframes or sources of rows.  Or dicts of several tables by name: each table is compared by itself.
     schema
-        The columns, if values should be brought to what they may hold first, as a release does; default: the values as
-        they are.
+        Schema by which values are clipped and relabelled first, as a release does; default: values stay as they are.
 
     Returns
     -------
@@ -121,7 +130,7 @@ def compare(real: Any, synthetic: Any, schema: Any = None) -> Any:
 
 
 def _compared(real: Any, synthetic: Any, schema: Any) -> NonprivateComparison:
-    """Return the comparison of two tables, read by a schema or by what their types say."""
+    """Return the comparison of two tables; without a schema, the real table's types give the columns."""
     columns = None if schema is None else schema_given(schema)
     sources = [source_of(table, columns) for table in (real, synthetic)]
     if columns is None:
@@ -140,7 +149,7 @@ def _read(table: Source, name: str, column: Column, who: str) -> list[RawColumn]
 
 
 def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
-    """Return the picture of a column of levels: shares in both tables, the most frequent first."""
+    """Return a bar chart of a column of levels: the percentages in both tables, the most frequent level first."""
     ours, theirs = (_shares_of_levels(blocks) for blocks in (synthetic, real))
     levels = sorted({*ours, *theirs}, key=lambda level: -ours.get(level, 0.0) - theirs.get(level, 0.0))
     shown = tuple(Bar(level, ours.get(level, 0.0), beside=theirs.get(level, 0.0)) for level in levels[:SHOWN_LEVELS])
@@ -151,7 +160,7 @@ def _levels(name: str, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]
 
 
 def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
-    """Return each level's share of rows in per cent, and the share of missing values, if there are some."""
+    """Return each level's percentage of all rows; missing values, if any, count as the level "missing"."""
     counts: dict[str, float] = {}
     rows = 0
     for raw in blocks:
@@ -165,7 +174,7 @@ def _shares_of_levels(blocks: Sequence[RawColumn]) -> dict[str, float]:
 
 
 def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Sequence[RawColumn]) -> ColumnView:
-    """Return the picture of a column of numbers or times: histograms of both tables over the same bars."""
+    """Return the histogram of a column of numbers or times: percentages of both tables over common bars."""
     tables = [_values(blocks) for blocks in (synthetic, real)]
     there = [values[~np.isnan(values)] for values in tables]
     both = np.concatenate(there)
@@ -191,7 +200,7 @@ def _numbers(name: str, column: Column, real: Sequence[RawColumn], synthetic: Se
 
 
 def _values(blocks: Sequence[RawColumn]) -> FloatArray:
-    """Return all values as floats, NaN where missing."""
+    """Return all values of a column's blocks as floats, (rows,), NaN where missing."""
     parts = [
         np.where(False if raw.missing is None else raw.missing, np.nan, raw.values.astype(np.float64))
         for raw in blocks

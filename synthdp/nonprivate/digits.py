@@ -1,4 +1,4 @@
-"""NOT private: the digits that all numbers of a column have, read off them for a draft."""
+"""NOT private: digits, steps and frequent values of a column of numbers, found in the rows for a draft."""
 
 from __future__ import annotations
 
@@ -15,53 +15,65 @@ from synthdp.domain.grid import MAX_POINTS
 from synthdp.schema.numbers import LARGEST_EXACT
 
 SHARED = 10
-"""A draft names a value that at least this many rows have: one that fewer have could point at somebody."""
+"""Fewest rows with a value for a draft to name the value: a rarer value could point at a person.  A safety limit."""
 
 MOST_DECIMALS = 12
-"""Most decimals that are looked for.  A safety limit: further digits of a float are rounding."""
+"""Decimals of a number that are examined, at most.  A safety limit: further digits of a float are rounding."""
 
 ACCIDENT = 1e-3
-"""Chance below which it is no accident that numbers of this many digits are all multiples of a step."""
+"""Chance that numbers of some number of digits are all multiples of a step by accident.  Below this chance a draft
+proposes the step.  A tolerance."""
 
 ODD_ONES = 0.01
-"""Share of the different numbers that may have more decimals than the rest: released ones are rounded as the rest is."""
+"""Fraction of the different numbers that may have more decimals than the rest.  A release rounds them like the rest.  A
+tolerance."""
 
 ODD_ROWS, PLACES = 0.05, 100
-"""Share of the rows whose numbers may have more decimals than the rest, if hardly anything of them is lost by rounding: at
-least this many steps lie between their quartiles, and half of the different numbers need no more.  A tolerance."""
+"""Fraction of the rows whose numbers may have more decimals than the rest, if rounding them loses hardly anything.
+
+At least `PLACES` rounding steps must lie between the quartiles of these numbers.  At least half of the different
+numbers must need no more decimals.  Tolerances.
+"""
 
 MOST_VALUES, OFTEN = 100, 20
-"""Few values are this many at most, and repeat so often on average."""
+"""Most different numbers, and fewest rows for each on average, of a column whose numbers are drafted as levels.
+Tolerances."""
 
 EMPTY, VERY_FEW, VERY_EMPTY = 4, 20, 100
-"""The digits would allow this many times more values; of more than very few, this many times more."""
+"""Fewest grid places per different number for the range to count as mostly empty; for more than `VERY_FEW` numbers
+`VERY_EMPTY` places.  Tolerances."""
 
 SINGLE = 64
-"""Up to this many places of a range have a bin each in a release's first counts."""
+"""Number of possible values of a column up to which a release counts each value by itself.  A draft then lists no
+frequent values, because the release finds them.  Derived from the release's first counts."""
 
 MOST_HEAPS, FEWEST_ROWS, HEAP, LARGE_HEAP, HEIGHT = 20, 20, 0.005, 0.05, 10
-"""Heaps are this many values at most, each of this many rows and so large a share of them, and this many times as many as an
-even spread over the range would give it.  Where the range is not all but empty only large ones are listed."""
+"""Limits on the frequent numbers that a draft lists as special, at most `MOST_HEAPS` of them.  Tolerances; not
+measured.
+
+A number needs `FEWEST_ROWS` rows, `HEIGHT` times the rows of an even spread over the range, and the fraction
+`LARGE_HEAP` of the rows.  If nearly the whole range is empty, the fraction `HEAP` is enough.
+"""
 
 TOLERANCE = 1e-7
-"""Relative error of a number stored in 32 bits."""
+"""Relative error of a number that was stored in 32 bits; digits below it are ignored.  A tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Evenly spaced numbers: ``offset + k * spacing`` for whole k, with 0 <= offset < spacing."""
+    """Evenly spaced numbers ``offset + k * spacing`` for whole k, with 0 <= offset < spacing."""
 
     spacing: Fraction
     offset: Fraction = Fraction(0)
 
 
 def lattice_of(numbers: Collection[float]) -> Lattice | None:
-    """Return the widest lattice on which numbers lie: of a power of ten, or of another step if that is no accident.
+    """Return the widest lattice on which numbers lie: of a power of ten, or of a step that accident does not explain.
 
-    It is none where so many different numbers are all multiples, nor where the counts of a mapping say that each of them
-    occurs in many rows: then a number between two of them would occur, too.  One number in a hundred may have more digits
-    than the others, or one row in twenty has them, if hardly anything is lost by rounding.  ``None`` if there is no lattice
-    of twelve decimals.
+    A draft declares it as ``decimals`` or ``step``.  Up to `ODD_ONES` of the different numbers may have more decimals,
+    or up to `ODD_ROWS` of the rows if rounding loses hardly anything.  A step with an offset needs strong evidence:
+    many different numbers, or a mapping of counts in which each number is frequent and no place is empty.  ``None`` if
+    no lattice of at most twelve decimals fits.
     """
     values = np.array(list(numbers), np.float64)
     rows = np.array([*numbers.values()] if isinstance(numbers, Mapping) else np.ones(len(values)), np.float64)
@@ -77,7 +89,10 @@ def lattice_of(numbers: Collection[float]) -> Lattice | None:
 
 
 def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
-    """Return the share of the rows whose numbers lie on no place of a lattice of decimals, and are rounded to it."""
+    """Return the fraction of the rows whose numbers have more decimals than a lattice has; a release rounds them.
+
+    It is 0 for a lattice that is not a power of ten without offset.
+    """
     decimals = len(str(lattice.spacing.denominator)) - 1
     if lattice.spacing.numerator != 1 or lattice.offset:
         return 0.0
@@ -86,13 +101,20 @@ def odd_share(counts: Mapping[Any, int], lattice: Lattice) -> float:
 
 
 def exact_lattice(largest: float) -> Lattice | None:
-    """Return the lattice of as many decimals as numbers up to some size have in a float, but twelve at most."""
+    """Return the lattice of the decimals that floats up to ``largest`` hold exactly, at most twelve.
+
+    Return ``None`` if no decimal is exact.
+    """
     decimals = min(MOST_DECIMALS, math.floor(math.log10(LARGEST_EXACT / max(largest, 1.0))))
     return Lattice(Fraction(1, 10**decimals)) if decimals > 0 else None
 
 
 def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals: int) -> bool:
-    """Say whether the numbers of more decimals belong to few rows, and hardly differ from themselves rounded."""
+    """Return whether rounding the odd numbers to some decimals loses hardly anything.
+
+    It does if at most half of the different numbers and 5 % of the rows are odd, and their quartiles lie many steps
+    apart.
+    """
     if odd.mean() > 1 / 2 or rows[odd].sum() > ODD_ROWS * rows.sum():
         return False
     low, high = np.quantile(np.repeat(values[odd], rows[odd].astype(np.int64)), [0.25, 0.75])
@@ -100,7 +122,10 @@ def _hardly_lose(values: FloatArray, rows: FloatArray, odd: BoolArray, decimals:
 
 
 def _on(values: FloatArray, decimals: int) -> BoolArray:
-    """Return which numbers have a number of decimals at most; negative ones are zeros at the end."""
+    """Return which numbers have at most ``decimals`` decimals, (values,) booleans.
+
+    A negative number of decimals means zeros before the decimal point.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the floats: nothing to learn
         scaled = values * 10.0**decimals
         whole = np.rint(scaled)
@@ -109,14 +134,21 @@ def _on(values: FloatArray, decimals: int) -> BoolArray:
 
 
 def _of_round_numbers(values: FloatArray) -> Lattice:
-    """Return the lattice of whole numbers if all but one in a hundred are tens, hundreds or thousands."""
+    """Return the lattice of 1000, 100 or 10 if 99 % of the numbers are its multiples, the largest first, else of 1.
+
+    Fewer than 100 different numbers give the lattice of 1.
+    """
     many = len(values) * ODD_ONES >= 1
     power = next((power for power in (3, 2, 1) if many and (~_on(values, -power)).mean() <= ODD_ONES), 0)
     return Lattice(Fraction(10**power))
 
 
 def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
-    """Return the lattice of numbers that all have a limited number of decimals, and that may each occur often."""
+    """Return the widest lattice of numbers that all have at most ``decimals`` decimals.
+
+    It is a step, with or without offset, or all numbers of these decimals.  A step must be no accident, see `ACCIDENT`.
+    With ``often``, a step without an empty place between the numbers is taken too.
+    """
     whole = [int(one) for one in np.unique(np.rint(values * 10.0**decimals))]
     telling = sum(one % 10 != 0 for one in whole) if decimals else len(whole)
     finest, most = Fraction(1, 10**decimals), math.log(ACCIDENT)
@@ -133,15 +165,18 @@ def _stepped(values: FloatArray, decimals: int, *, often: bool) -> Lattice:
 
 
 def _chance(step: int, decimals: int) -> float:
-    """Return the chance that a whole number is a multiple of a step; of numbers with decimals, one that needs the last."""
+    """Return the chance that a random number is a multiple of a step, as a fraction.
+
+    With decimals the last digit of the random number is not 0, else the number would need fewer decimals.
+    """
     return sum(k * step % 10 != 0 for k in range(10)) / (9 * step) if decimals else 1 / step
 
 
 def few_values(counts: Mapping[Any, int]) -> list[float]:
-    """Return all numbers of a column, in order, if they are few, repeat often and leave most of their range empty.
+    """Return all numbers of a column in order if they repeat often and leave most of their range empty, else [].
 
-    Each of them must be one that many rows have.  Such as logarithms of small counts: as levels they stay the only values
-    there are.
+    Logarithms of small counts are an example.  As levels they stay the only values of the release.  There are at most
+    `MOST_VALUES` numbers, and each has `SHARED` rows or more.
     """
     values = sorted(counts)
     if len(values) > MOST_VALUES or sum(counts.values()) < OFTEN * len(values) or min(counts.values()) < SHARED:
@@ -153,16 +188,18 @@ def few_values(counts: Mapping[Any, int]) -> list[float]:
 
 
 def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
-    """Return in order the numbers of a column that stand out where a release could not find them by itself.
+    """Return in order the frequent numbers that a draft lists as special, because a release's bins would hide them.
 
-    Where a range has so few places that each has a bin, or many of them are filled, counts of bins find what stands out.
+    If a range has few places, or many of its places are filled, the bins' counts show them anyway, and the list is
+    empty.
 
     Parameters
     ----------
     counts
-        How often each number occurs.
+        Rows of each number.
     places
-        How many numbers a column of these bounds and digits may hold.
+        Number of values that the column's bounds and digits allow.
+
     """
     if places <= SINGLE or places < EMPTY * len(counts):
         return []
@@ -174,7 +211,7 @@ def heaps_of(counts: Mapping[Any, int], places: float) -> list[float]:
 
 
 def settings_of(lattice: Lattice) -> dict[str, Any]:
-    """Return the setting ``decimals`` or ``step`` that says a lattice; none for whole numbers."""
+    """Return the column setting ``decimals`` or ``step`` of a lattice; an empty dict for all whole numbers."""
     spacing, powers = lattice.spacing, {10**power for power in range(MOST_DECIMALS + 1)}
     if lattice.offset == 0 and spacing.numerator == 1 and spacing.denominator in powers:
         return {"decimals": len(str(spacing.denominator)) - 1} if spacing < 1 else {}
@@ -182,7 +219,7 @@ def settings_of(lattice: Lattice) -> dict[str, Any]:
 
 
 def outer(lower: float, upper: float, spacing: Fraction) -> tuple[float, float]:
-    """Return the multiples of a spacing next to two bounds; whole ones if the spacing is."""
+    """Return the multiples of a spacing at or next outside two bounds; as ints if the spacing is a whole number."""
     low, high = (
         math.floor(Fraction(str(lower)) / spacing) * spacing,
         math.ceil(Fraction(str(upper)) / spacing) * spacing,

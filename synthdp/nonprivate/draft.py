@@ -1,7 +1,6 @@
-"""`sd.draft`: a schema read off a table, which a person reviews column by column before anything is released with it.
+"""`sd.draft`: a schema read off a table, which a person reviews column by column before any release may use it.
 
-A draft holds the document of a schema file, so that what a person writes into the file and what is set in Python are
-one thing.
+A draft holds the document of a schema file, so that edits of the file and edits in Python are equivalent.
 """
 
 from __future__ import annotations
@@ -33,16 +32,17 @@ from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DECLARED = "declared at the review of a draft"
-"""The source of bounds that a person put in the place of drafted ones without a word on where they are known from."""
+"""Text of ``source`` for bounds that a reviewer replaced without giving a source."""
 
 READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zone", "format", "words")
-"""What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
+"""Settings that a draft reads off the rows besides bounds and levels; the receipt names them if they stay as drafted.
+``type`` counts only where the table has no types of its own, as in a CSV file.  A convention."""
 
 WARNING = (
     "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
     "has been reviewed."
 )
-"""What a draft says to whoever shows it."""
+"""Text of the `DraftWarning` that `draft` always raises."""
 
 
 @overload
@@ -72,7 +72,7 @@ def draft(
     without: Collection[str] = (),
     missing: Collection[str] | None = None,
 ) -> Draft | DatabaseDraft:
-    """Return a schema read off a table, to be reviewed: NOT private, and refused by every release until it is.
+    """Return a schema read off a table, for review: NOT private, and every release refuses it until it is reviewed.
 
     Parameters
     ----------
@@ -80,10 +80,10 @@ def draft(
         A dataframe, a source of rows, or the path of a file.  Or several of these by the names of their tables, the path of
         a folder with a file for each table, or a `SqlDatabase`.
     relations
-        With several tables: how they hang together.  How many rows a person may have is a bound, so it is declared and
-        never read off the rows.  Of a `SqlDatabase` they are its foreign keys, with ``at_most`` and ``order``.
+        Relations between several tables; required, because the bound on a person's rows is never read off the rows.
+        A `SqlDatabase` takes its foreign keys, with ``at_most`` and ``order``.
     at_most, order
-        By child table how many rows of one row above are used, and the column that orders them; for a `SqlDatabase`.
+        For a `SqlDatabase`, by child table: most rows used of one parent row, and the column that orders them.
     without
         Columns to leave out.  Columns that no schema can describe, such as free text, are left out anyway and listed in
         ``left_out``.
@@ -129,7 +129,7 @@ def draft(
 
 
 def _tables_in(folder: Path) -> dict[str, Path]:
-    """Return the files of a folder by table name, which is what stands before the first dot."""
+    """Return the files of a folder by table name; the table name is the file name up to its first dot."""
     found: dict[str, Path] = {}
     for path in sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")):
         name = path.name.partition(".")[0]
@@ -147,7 +147,7 @@ def _names(table: object) -> tuple[str, ...]:
 
 
 def _opened(table: object) -> Source:
-    """Return a table, or the file at a path, as a source of rows."""
+    """Return a table or the file at a path as a source of rows."""
     return source_at(table) if isinstance(table, (str, PathLike)) else source_of(table)
 
 
@@ -159,17 +159,17 @@ def _drafted(
 
 
 class Draft:
-    """A schema drafted from a table by `sd.draft`: every release refuses it until each column has been reviewed.
+    """A schema drafted from a table by `sd.draft`; every release refuses it until each column has been reviewed.
 
-    It is as private as the table.  A review changes the draft in place; what was seen of a column is forgotten when the
-    column is accepted.  Once all columns are reviewed, `finish` returns the schema.
+    It is as private as the table.  A review changes the draft in place, and accepting a column deletes the draft's
+    notes about its values.  Once all columns are reviewed, `finish` returns the schema.
 
     Parameters
     ----------
     document
         The content of a schema file.
     source
-        What error messages call it.
+        Name of the draft in error messages.
 
     Examples
     --------
@@ -193,14 +193,14 @@ class Draft:
     __slots__ = ("_document", "_where", "schema")
 
     schema: Schema
-    """The schema as it stands, reviewed or not; `finish` returns it when it may be used."""
+    """The current schema, reviewed or not; `finish` returns it once every column is reviewed."""
 
     def __init__(self, document: dict[str, Any], *, source: str = "the draft") -> None:
         self._where = source
         self._take(copy.deepcopy(document))
 
     def _take(self, document: dict[str, Any]) -> None:
-        """Hold a document if it is a schema; otherwise all stays as it was."""
+        """Set the draft's document and schema; an invalid document raises SchemaError and changes nothing."""
         columns, constraints, csv = read_document(document, source=self._where)
         self.schema = Schema(columns, constraints=constraints, csv=csv)
         self._document = document
@@ -212,39 +212,41 @@ class Draft:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Columns of the table that the draft has left out, and why."""
+        """Reasons for the columns that the draft has left out, by column name."""
         return {one["name"]: one["why"] for one in self._document.get("left_out", [])}
 
     @property
     def proposed(self) -> tuple[Constraint, ...]:
-        """Rules that nearly all rows keep and nobody has declared: `declare` takes rules that hold without the table."""
+        """Undeclared rules that nearly all rows obey; `declare` a rule only if it holds by public knowledge."""
         return tuple(rule_of(one, source=self._where) for one in self._document.get("proposed", []))
 
     def why(self, rule: Constraint) -> str:
-        """Return how many rows keep a proposed rule, in a sentence."""
+        """Return a sentence that says how many rows obey a proposed rule."""
         return str(self._document["proposed"][self.proposed.index(rule)]["comment"])
 
     def declare(self, rule: Constraint) -> Draft:
-        """Declare a rule, proposed or not, in place: every synthetic row will keep it.
+        """Declare a rule, proposed or not, in place, so that every synthetic row obeys it; return the draft.
 
         Raises
         ------
         SchemaError
-            If it does not fit the columns or the rules declared before; the draft stays as it was then.
+            If the rule does not fit the columns or the rules declared before; the draft then stays unchanged.
         """
         self._take(self._without_proposal(rule) | {"constraints": [*self._rules, rule_document(rule)]})
         return self
 
     def dismiss(self, rule: Constraint) -> Draft:
-        """Forget a proposed rule, in place."""
+        """Remove a proposed rule, in place; return the draft."""
         self._take(self._without_proposal(rule))
         return self
 
     @property
     def _rules(self) -> list[dict[str, Any]]:
+        """Return the documents of the declared rules, as a new list."""
         return list(self._document.get("constraints", []))
 
     def _without_proposal(self, rule: Constraint) -> dict[str, Any]:
+        """Return the draft's document without a proposed rule."""
         known = self._document.get("proposed", [])
         left = [one for one, other in zip(known, self.proposed, strict=True) if other != rule]
         rest = {key: value for key, value in self._document.items() if key != "proposed"}
@@ -256,28 +258,31 @@ class Draft:
         Parameters
         ----------
         name
-            Of the column.
+            Column name.
         column
-            What to declare in its place.
+            Declaration that replaces the drafted one.
         settings
             Settings of the column to change, such as ``lower``, ``upper``, ``levels``, ``nullable`` or ``source``.
 
         Raises
         ------
         SchemaError
-            If there is no such column, or it has no such setting, or they contradict each other.
+            If the draft has no such column, the column has no such setting, or settings contradict each other.
         """
         found = ColumnReview(self, self._checked(name))
         return found.set(column, **settings) if column is not None or settings else found
 
     def accept_all(self, *, by: str | None = None) -> Draft:
-        """Accept all columns as they were drafted, in place; the receipt will say that they were."""
+        """Accept all unreviewed columns as drafted, in place; return the draft.
+
+        The receipt will record that they were accepted as drafted.
+        """
         for name in self.unreviewed:
             ColumnReview(self, name).accept(by=by)
         return self
 
     def drop(self, name: str) -> Draft:
-        """Leave a column out, in place."""
+        """Leave a column out, in place, together with all rules that name it; return the draft."""
         self._checked(name)
         rest = [entry for entry in self._document["columns"] if entry["name"] != name]
         if not rest:
@@ -297,7 +302,7 @@ class Draft:
         return self
 
     def finish(self) -> Schema:
-        """Return the schema that the review has made.
+        """Return the reviewed schema, which a release accepts.
 
         Raises
         ------
@@ -313,7 +318,10 @@ class Draft:
         return self.schema
 
     def to_json(self) -> str:
-        """Return the draft as JSON text, with what was seen of the columns that are not reviewed."""
+        """Return the draft as JSON text, with notes about the values of unreviewed columns.
+
+        It is as private as the table.
+        """
         return json.dumps(self._document, indent=2, ensure_ascii=False) + "\n"
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -351,25 +359,25 @@ class Draft:
         return "\n    ".join(["Draft({", *lines, *out]) + "\n})"
 
     def _repr_html_(self) -> str:
-        """Return the schema as it stands as a table for a notebook."""
+        """Return the current schema as an HTML table for a notebook."""
         return self.schema._repr_html_()
 
     def _mark(self, name: str) -> str:
-        """Return what a listing adds to a column that has not been reviewed."""
+        """Return the comment "not reviewed" for an unreviewed column in a listing, "" for any other."""
         return "  # not reviewed" if name in self.unreviewed else ""
 
     def _checked(self, name: str) -> str:
-        """Return a column's name; raise SchemaError if there is none of it."""
+        """Return a column's name; raise SchemaError if the draft has no such column."""
         if name not in self.schema.outputs:
             raise SchemaError(f"{self._where} has no column {name!r}; it has: {', '.join(self)}")
         return name
 
     def _entry(self, name: str) -> dict[str, Any]:
-        """Return a column's entry in the document."""
+        """Return the part of the document that describes a column."""
         return next(entry for entry in self._document["columns"] if entry["name"] == name)
 
     def _replace(self, name: str, entry: dict[str, Any]) -> None:
-        """Replace a column's entry in the document."""
+        """Replace the part of the document that describes a column; an invalid one raises SchemaError."""
         columns = [entry if one["name"] == name else one for one in self._document["columns"]]
         self._take(self._document | {"columns": columns})
 
@@ -396,7 +404,7 @@ class DatabaseDraft:
 
     @property
     def unreviewed(self) -> dict[str, tuple[str, ...]]:
-        """By table, the names of the columns that nobody has reviewed yet."""
+        """Names of the unreviewed columns by table; a fully reviewed table is left out."""
         return {name: one.unreviewed for name, one in self.tables.items() if one.unreviewed}
 
     def review(self, table: str, name: str, column: Column | None = None, /, **settings: Any) -> ColumnReview:
@@ -406,13 +414,16 @@ class DatabaseDraft:
         return self.tables[table].review(name, column, **settings)
 
     def accept_all(self, *, by: str | None = None) -> DatabaseDraft:
-        """Accept all columns of all tables as they were drafted, in place; the receipt will say that they were."""
+        """Accept all unreviewed columns of all tables as drafted, in place; return the draft.
+
+        The receipt will record that they were accepted as drafted.
+        """
         for one in self.tables.values():
             one.accept_all(by=by)
         return self
 
     def finish(self) -> DatabaseSchema:
-        """Return the schema that the review has made.
+        """Return the reviewed database schema, which a release accepts.
 
         Raises
         ------
@@ -424,12 +435,12 @@ class DatabaseDraft:
         return self._schema()
 
     def _schema(self) -> DatabaseSchema:
-        """Return the schema of the drafts of all tables."""
+        """Return the database schema of all drafts as they are, reviewed or not."""
         return DatabaseSchema({name: one.schema for name, one in self.tables.items()}, self.relations)
 
 
 class ColumnReview:
-    """The review of one column of a draft: accept it, change it, or leave it out."""
+    """The review of one column of a draft, which accepts, changes or drops the column in the draft."""
 
     __slots__ = ("_draft", "name")
 
@@ -439,34 +450,34 @@ class ColumnReview:
 
     @property
     def column(self) -> Column:
-        """Return the column as it is declared now."""
+        """Return the column's current declaration."""
         return self._draft[self.name]
 
     @property
     def seen(self) -> str:
-        """What was seen of it in the table; the empty text once it is reviewed."""
+        """What the draft notes about the column's values in the table; the empty text once it is reviewed."""
         return str(self._draft._entry(self.name).get("seen", ""))  # noqa: SLF001 - two halves of one thing
 
     @property
     def comment(self) -> str:
-        """What the draft says about it; the empty text once it is reviewed."""
+        """What the draft advises the reviewer of the column; the empty text once it is reviewed."""
         return str(self._draft._entry(self.name).get("comment", ""))  # noqa: SLF001
 
     @property
     def instead(self) -> Column | None:
-        """Another column that it may be, such as numbers where the draft has codes; ``None`` if there is none."""
+        """The draft's alternative declaration, such as numbers where the draft has codes; ``None`` if it has none."""
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         return (
             None if entry is None else read_document(document_of([entry], comment=""), source="the draft")[0][self.name]
         )
 
     def take_instead(self, *, by: str | None = None) -> ColumnReview:
-        """Take the other draft of the column, as `accept` takes this one.
+        """Replace the column by the draft's alternative declaration and accept it, in place; return the review.
 
         Raises
         ------
         SchemaError
-            If there is none.
+            If the draft has no alternative declaration.
         """
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         if entry is None:
@@ -482,12 +493,14 @@ class ColumnReview:
         return self.name not in self._draft.unreviewed
 
     def accept(self, *, by: str | None = None) -> ColumnReview:
-        """Take the column as it stands; the receipt says that its bounds or levels were drafted and accepted.
+        """Accept the column as it is declared, in place; return the review.
+
+        The receipt will record that drafted bounds or levels were accepted.
 
         Parameters
         ----------
         by
-            Who accepts it, for the receipt.
+            Name of the person who accepts the column, for the receipt.
         """
         entry = self._draft._entry(self.name)  # noqa: SLF001
         accepted = {key: value for key, value in entry.items() if key not in FOR_THE_REVIEW} | {"reviewed": True}
@@ -497,24 +510,23 @@ class ColumnReview:
         return self
 
     def set(self, column: Column | None = None, /, **settings: Any) -> ColumnReview:
-        """Change the column and accept it.
+        """Change the column and accept it, in place; return the review.
 
-        If both bounds are new, they were not read off the table, and their source says so; whatever else was drafted
-        and not replaced as a whole is called drafted in the receipt: bounds or levels, or the settings beside them, such as
-        whether a value may be missing.  One new bound beside a drafted step is moved
-        outwards to the next value that the step reaches from the other bound.
+        If both bounds are new, their source becomes `DECLARED`, unless a source is given.  The receipt lists all other
+        drafted settings that did not change, for example ``nullable``.  A single new bound moves outwards to the next
+        step from the other bound, if the column has a drafted step.
 
         Parameters
         ----------
         column
-            What to declare in its place.
+            Declaration that replaces the drafted one.
         settings
-            Settings to change.
+            Settings of the column to change.
 
         Raises
         ------
         SchemaError
-            If the column has no such setting, or they contradict each other; it stays as it was then.
+            If the column has no such setting, or settings contradict each other; the draft then stays unchanged.
         """
         old = self.column
         unknown = sorted(set(settings) - {field.name for field in fields(column or old)})
@@ -531,7 +543,7 @@ class ColumnReview:
         return self
 
     def _still_drafted(self, settings: Collection[str]) -> list[str]:
-        """Return the names of what was read off the rows and is not among new settings."""
+        """Return the names of the settings that were read off the rows and that the review does not replace."""
         old = self._draft._entry(self.name)  # noqa: SLF001
         _, also, names = str(old.get("source", "")).partition(ALSO_DRAFTED)
         if also:
@@ -542,7 +554,7 @@ class ColumnReview:
         return [name for name in READ_OFF if name in read and name not in settings]
 
     def drop(self) -> None:
-        """Leave the column out."""
+        """Leave the column out of the draft, in place."""
         self._draft.drop(self.name)
 
     def __repr__(self) -> str:
@@ -553,12 +565,16 @@ class ColumnReview:
 
 
 def _columns_of(rule: Constraint) -> set[str]:
-    """Return the columns that a rule is about, the one that it derives among them."""
+    """Return the names of the columns in a rule, including the column that it derives."""
     return {*rule.names, *([rule.column] if isinstance(rule, Derived) else [])}
 
 
 def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with one new bound moved outwards to a step of the column from its other bound."""
+    """Return settings with a single new bound moved outwards to a whole number of steps from the other bound.
+
+    Without a step, or if both bounds or the step change, the settings stay.  A schema refuses bounds that are no whole
+    number of steps apart.
+    """
     step: Any = getattr(old, "step", None)
     kept: dict[str, Any] = {end: getattr(old, end, None) for end in ("lower", "upper")}
     moved = [end for end, bound in kept.items() if end in settings and settings[end] != bound]
@@ -574,7 +590,7 @@ def _on_the_steps(old: Column, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_new_bounds(old: Column, new: Column) -> bool:
-    """Say whether a review gave a column other bounds than were drafted."""
+    """Return whether a review replaced both bounds of a column of numbers or times."""
     return new.measured and all(
         getattr(new, end) is not None and getattr(new, end) != getattr(old, end, None) for end in ("lower", "upper")
     )

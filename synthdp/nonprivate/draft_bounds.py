@@ -1,6 +1,6 @@
-"""Bounds for the numbers and moments of a draft: close around what is there, in numbers that people would write.
+"""Bounds for numbers and moments of a draft: round, and close around the values.
 
-NOT private: what comes out depends on the least and the largest value of a table.
+NOT private: the bounds depend on the smallest and the largest value of a table.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from synthdp.schema.known_columns import known_column, suggested
 from synthdp.schema.times import CALENDAR
 
 SLACK = Decimal("0.07")
-"""Share of the width by which a rounded bound may lie beyond a value, at either end."""
+"""Largest distance of a rounded bound from the outermost value, as a fraction of the range.  A tolerance."""
 
 FEW_IN = 200
-"""A tolerance: of this many rows at most one may lie beyond drafted bounds, and no more than `SHARED` in all."""
+"""Rows per row that may lie beyond a drafted bound, at each end; at most `SHARED` rows may.  A tolerance."""
 
 EMPTY = 5
-"""A range is called empty that is this many times as wide as the range of all values but a few.
+"""Width of the range of all values, relative to the range without a few far values, from which a draft leaves the far
+values out.
 
-Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and means are
-.014, .022, .030 and .032 of a column's width off."""
+Tuned on sixteen skewed laws (benchmarks/utility/skewed.py): columns come out equally near for 3, 5, 10 and 30, and
+means are .014, .022, .030 and .032 of a column's width off.
+"""
 
 _STEPS = tuple(map(Decimal, ("5", "2.5", "2", "1")))
-"""Leading digits of round numbers, in the order in which they are tried."""
+"""Leading digits of round numbers, largest first.  A convention."""
 
 _SHAPES = (
     "month", "weekday_from_0", "weekday", "day_of_year", "day", "week", "quarter", "hour", "minute", "second",
     "latitude", "longitude", "percentage",
 )  # fmt: skip
-"""The known columns that are believed if a column's name suggests them and no value lies beyond."""
+"""Kinds of `known_column` whose bounds a draft takes if the column's name suggests them and no value lies beyond."""
 
 _CALENDAR_STEPS = (
     ("Y", 365 * 86_400),
@@ -49,24 +51,24 @@ _CALENDAR_STEPS = (
     ("ms", 1e-3),
     ("us", 1e-6),
 )
-"""Units of time and their seconds, in the order in which bounds are rounded to them."""
+"""Units of time in numpy's codes and their seconds, longest first.  A convention."""
 
 
 def number_bounds(
     name: str, low: float, high: float, *, whole: bool, lattice: Lattice | None = None
 ) -> tuple[Any, Any]:
-    """Return bounds for numbers: a known kind's that the column's name suggests, else a little beyond the values.
+    """Return bounds for numbers: a known kind's bounds if the column's name suggests it, else wider than the values.
 
     Parameters
     ----------
     name
-        Of the column.
+        Column name.
     low, high
-        The least and the largest value.
+        Smallest and largest value.
     whole
-        Whether the bounds are to be whole numbers.
+        Whether the bounds must be whole numbers.
     lattice
-        On which both lie, and the bounds will; ``None`` if there is none.
+        Lattice of the values, on which the bounds will lie; ``None`` if there is none.
     """
     shape = known_shape(name, low, high)
     if lattice is None:
@@ -82,12 +84,14 @@ def number_bounds(
 
 
 def without_far_values(counts: Mapping[Any, int]) -> tuple[float, float]:
-    """Return the least and the largest number of a column, except for a few that would make most of the range empty.
+    """Return the smallest and the largest number of a column; a few far values are left out.
+
+    They are left out only if most of the range would be empty with them, see `EMPTY`.
 
     Parameters
     ----------
     counts
-        How many rows have each number.
+        Rows of each number.
     """
     values = sorted(counts)
     few = min(SHARED, sum(counts.values()) // FEW_IN)
@@ -101,13 +105,16 @@ def without_far_values(counts: Mapping[Any, int]) -> tuple[float, float]:
 
 
 def known_shape(name: str, low: float, high: float) -> tuple[int, int] | None:
-    """Return the range of a month, an hour, a latitude and the like, if a name says so and the values lie within it."""
+    """Return the bounds of a known kind, such as month or latitude, that a column's name suggests.
+
+    Return ``None`` if there is none, or if a value lies beyond.
+    """
     known: list[Any] = [known_column(one) for one in suggested(name) if one in _SHAPES]
     return next(((one.lower, one.upper) for one in known if one.lower <= low and high <= one.upper), None)
 
 
 def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
-    """Return round numbers that hold two values between them, each at most 7 % of their distance beyond."""
+    """Return round numbers below and above two values, each at most 7 % of their distance beyond."""
     first, last = _exact(low), _exact(high)
     if first == last:  # one value: the bounds are it and the next round step
         step = Decimal(1) if whole else _round(max(abs(first) * SLACK, Decimal("1e-320")) if first else Decimal(1))
@@ -122,7 +129,10 @@ def outwards(low: float, high: float, *, whole: bool) -> tuple[Any, Any]:
 
 
 def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
-    """Return the bounds of moments, in ISO 8601: whole years, months, days, ... little beyond the least and the largest.
+    """Return the bounds of moments, in ISO 8601, a little beyond the first and the last moment.
+
+    They are whole years, months, days or shorter units: the longest unit within 7 % of the range, and at least
+    ``step``.
 
     Parameters
     ----------
@@ -145,28 +155,28 @@ def moment_bounds(low: int, high: int, *, step: int) -> tuple[str, str]:
 
 
 def _text(moment: np.datetime64) -> str:
-    """Return a moment as a schema writes it, within the calendar."""
+    """Return a moment in ISO 8601, moved into the calendar of a schema and without zeros at its end."""
     micros = min(max(int(moment.astype("datetime64[us]").astype(np.int64)), CALENDAR[0]), CALENDAR[1])
     return str(np.datetime64(micros, "us")).removesuffix(".000000").removesuffix("T00:00:00")
 
 
 def _exact(value: float) -> Decimal:
-    """Return a number as the decimal that people would write for it."""
+    """Return a number as an exact decimal: a float by its shortest digits, as people would write it."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(float(value)))
 
 
 def _fraction(value: float) -> Fraction:
-    """Return a number as the fraction that its digits are."""
+    """Return a number as the exact fraction of its shortest decimal digits."""
     return Fraction(_exact(value))
 
 
 def _round(most: Decimal) -> Decimal:
-    """Return the largest round number that is not above another one."""
+    """Return the largest round number up to ``most``: a leading digit of `_STEPS` times a power of ten."""
     power = Decimal(1).scaleb(most.adjusted())
     return next(step * power for step in _STEPS if step * power <= most)
 
 
 def _down(value: Decimal, step: Decimal) -> Decimal:
-    """Return the largest multiple of a step that is not above a value."""
+    """Return the largest multiple of a step that is at most a value."""
     multiple = (value / step).to_integral_value(ROUND_FLOOR) * step
     return multiple if multiple <= value else multiple - step

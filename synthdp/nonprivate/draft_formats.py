@@ -1,4 +1,4 @@
-"""NOT private: how the texts of a column are written, read off them for a draft."""
+"""NOT private: the format in which a column's texts write numbers or times, found in the texts for a draft."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ from synthdp.schema.columns import Column, Continuous, Datetime, Duration, Integ
 from synthdp.schema.formats import CellFormat, number_format, time_format
 
 NEARLY_ALL = 0.98
-"""Share of the rows that a format reads, at least: a few cells of every large table are written in another way."""
+"""Fraction of the rows that a format must read.  A few cells of every large table are written in another way.  A
+tolerance."""
 
 FEW = 20
-"""This many different texts are better as levels, whatever they look like: "36 months" and "60 months"."""
+"""Different texts, at most, that stay levels even if a format reads them, such as "36 months" and "60 months". A
+tolerance."""
 
 FEWEST_DAYS = 5
-"""This many different whole numbers that all are days, such as 20180502, are no accident: one in 27 of eight digits is."""
+"""Fewest different whole numbers that are taken as days such as 20180502.  Derived: one of 27 eight-digit numbers is a
+day, so five are no accident."""
 
 MOST_WORDS = 5
-"""Among numbers this many words have a meaning of their own, at most.  A safety limit."""
+"""Words among numbers, such as "none", that a draft lists with a number each, at most.  A safety limit."""
 
 FIRST = 200
-"""So many of the most frequent texts are tried before all of them.  A safety limit of time."""
+"""Most frequent texts on which a format is tried first; a failed format then costs little.  A safety limit of time."""
 
 _DAYS = (
     *(order.replace("/", sign) for sign in "./-" for order in ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y")),
     "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d, %Y", "%B %d, %Y", "%d %B %Y",
     "%b-%Y", "%b-%y", "%b %Y", "%B %Y", "%m/%Y",
 )  # fmt: skip
-"""Formats of days that are tried, the likeliest first."""
+"""Formats of days that a draft tries, the likeliest first."""
 
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
-"""Formats of times of day that are tried."""
+"""Formats of times of day that a draft tries."""
 
 _MOMENTS = tuple(f"{day}{between}{clock}" for day in _DAYS for clock in _CLOCKS for between in (" ", "T", ", "))
-"""Formats of days with times that are tried."""
+"""Formats of days with times of day that a draft tries."""
 
 _MONTH_FIRST = "%m/%d/"
-"""How formats begin that name the month before the day."""
+"""Prefix of the formats that write the month before the day."""
 
 _MONEY = (
     "€",
@@ -65,39 +68,42 @@ _MONEY = (
     "Kč",
     "Ft",
 )
-"""Signs of money that may stand beside a number."""
+"""Currency signs that may stand before or after a number."""
 
 _UNITS = ("%", "‰", "°", "°C", "°F", "kg", "g", "mg", "km", "m", "cm", "mm", "l", "ml", "GB", "MB", "kB")
 """Units that may stand after a number."""
 
 _SIGNS = (("", "."), ("", ","), (".", ","), (",", "."), (" ", ","), (" ", "."), ("'", "."), ("'", ","))
-"""Pairs of separators that are tried: of thousands, and of decimals."""
+"""Pairs (thousands separator, decimal point) that a draft tries."""
 
 _NUMBER = re.compile(
     r"[-+\u2212]?\s*(?P<before>[^\d+\-\u2212<>\u2264\u2265]*?)\s*[-+\u2212]?"
     r"(?P<number>\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)(?P<after>[^\d]*)"
 )
-"""A number in a text, with what stands before and after it."""
+"""A number in a text, with the texts before and after it."""
 
 _LIMIT = re.compile(r"(?P<side>[<>\u2264\u2265])=?\s*(?P<number>.*\d.*)")
-"""A number behind a sign such as "<"."""
+"""A limit of detection: a number behind a sign such as "<"."""
 
 _BLANKS = {
     "before": re.compile(r"[^\d\s+-][ \u00a0\u202f]+\d"), "after": re.compile(r"\d[ \u00a0\u202f]+[^\d\s]"),
 }  # fmt: skip
-"""A blank between a number and what stands before or after it."""
+"""A blank between a number and the text before it, or after it."""
 
 _CODE = re.compile(r"0\d")
-"""The beginning of a code that is no number, such as 007."""
+"""The beginning of a code that is no number, such as 007; one such text keeps a column a column of texts."""
 
 
 def kind_as_written(counts: Mapping[str, int]) -> Column | None:
-    """Return the kind of texts if nearly all are times or numbers in one format, with it; else ``None``.
+    """Return the kind of column, with its format, if nearly all texts are times or numbers in one format.
+
+    Return ``None`` for any other column.
 
     Parameters
     ----------
     counts
-        How many rows have each text; missing values are left out.
+        Rows of each text; missing values are left out.
+
     """
     if not counts:
         return None
@@ -105,7 +111,10 @@ def kind_as_written(counts: Mapping[str, int]) -> Column | None:
 
 
 def days_as_numbers(values: Iterable[Any]) -> Column | None:
-    """Return the kind of whole numbers that all are days, such as 20180502."""
+    """Return the kind of a column of moments if all whole numbers are days such as 20180502, else ``None``.
+
+    At least `FEWEST_DAYS` different numbers are needed.
+    """
     different = list(values)
     if len(different) < FEWEST_DAYS or not all(type(one) is int and 18_000_000 < one < 21_010_000 for one in different):
         return None
@@ -115,7 +124,10 @@ def days_as_numbers(values: Iterable[Any]) -> Column | None:
 
 
 def _times(counts: Mapping[str, int]) -> Column | None:
-    """Return how texts are written as moments, times of day or lengths of time."""
+    """Return the kind of column, with its format, if nearly all texts are moments, times of day or durations.
+
+    Return ``None`` for any other column.
+    """
     if all(len(text.strip()) == 8 and text.strip().isdigit() for text in counts):
         return days_as_numbers(int(text) for text in counts)
     if not all(re.search(r"\d", text) for text in itertools.islice(counts, 50)):
@@ -132,13 +144,16 @@ def _times(counts: Mapping[str, int]) -> Column | None:
 
 
 def _as_bare(pattern: str, quantity: str, counts: Mapping[str, int]) -> str:
-    """Return a pattern with or without zeros before numbers, whichever gives back the most texts as they are."""
+    """Return the variant of a time format, with or without leading zeros, that reproduces the most rows' texts."""
     variants = [pattern, *(re.sub(f"%([{codes}])", r"%-\1", pattern) for codes in ("dm", "dmHI", "HI"))]
     return max(variants, key=lambda one: _given_back(time_format(one, quantity), counts))
 
 
 def _numbers(counts: Mapping[str, int]) -> Column | None:
-    """Return how texts are written as numbers, some words among them."""
+    """Return the kind of column, with its format, if nearly all texts are numbers of one format or frequent words.
+
+    Return ``None`` for any other column, for few different numbers, and for codes such as 007.
+    """
     found = {text: _NUMBER.fullmatch(text.strip()) for text in counts}
     around: dict[tuple[str, str], int] = {}
     for text, match in found.items():
@@ -178,13 +193,20 @@ def _digits_of(text: str) -> str:
 
 
 def _number_example(thousands: str, point: str, *, grouped: bool, digits: int | None) -> str:
-    """Return 1234 and a number of digits after a point, which may be left out if they are 0; ``None`` for no point."""
+    """Return 1234 and up to four decimals as a format writes them: "1,234.56".
+
+    ``digits=None`` gives no decimal point, and ``digits=0`` a point and "#", for decimals that may be left out.
+    """
     fraction = "" if digits is None else point + ("5678"[:digits] or "#")
     return f"1{thousands if grouped else ''}234{fraction}"
 
 
 def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tuple[str, str]:
-    """Return the likelier of the signs that read all numbers: a comma before three digits always is between thousands."""
+    """Return the likeliest (thousands separator, decimal point) of the pairs that read nearly all numbers.
+
+    A comma is taken as a thousands separator if all texts without it have at most three digits, and no text starts with
+    "0,".
+    """
     if ("", ".") in fitting:
         return "", "."
     if ("", ",") in fitting and (",", ".") in fitting:
@@ -195,7 +217,10 @@ def _likelier(fitting: list[tuple[str, str]], numbers: Mapping[str, int]) -> tup
 
 
 def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[str, int]) -> str:
-    """Return the example of a format, with the blanks and the digits of the most frequent texts."""
+    """Return the example number that defines a format, with the separators and blanks of most rows.
+
+    It shows the fewest decimals of any text, at most four.
+    """
     thousands, point = signs
     if thousands in (" ", "'"):  # the one of its kind that most rows have
         alike = "'\u2019" if thousands == "'" else " \u00a0\u202f"
@@ -219,10 +244,10 @@ def _example(before: str, after: str, signs: tuple[str, str], numbers: Mapping[s
 
 
 def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
-    """Return the words among numbers that many rows have, with numbers that stand for them; none if they are too many.
+    """Return (word, number) for each frequent word among numbers; empty if there are more than `MOST_WORDS`.
 
-    Half of a limit of detection stands for what is below it, the limit for what is above; a number below all others for
-    any other word.
+    The number is not in the column yet.  A text such as "<5" gets half the limit, and ">5" gets the limit.  Any other
+    word gets a whole number below 0.
     """
     often = [text for text, count in words.items() if count >= SHARED]
     if len(often) > MOST_WORDS:
@@ -246,7 +271,7 @@ def _named(words: Mapping[str, int], form: CellFormat, numbers: Mapping[str, int
 
 
 def _reads(form: CellFormat, counts: Mapping[str, int]) -> bool:
-    """Say whether a format reads nearly all rows."""
+    """Return whether a format reads nearly all rows, of the most frequent texts and of all texts."""
     first = dict(itertools.islice(counts.items(), FIRST))
     return all(_read_rows(form, part) >= NEARLY_ALL * sum(part.values()) for part in (first, counts))
 

@@ -1,6 +1,6 @@
-"""What each column of a table holds, and of which kind it is, read as a release reads it, but without noise.
+"""The different values of each column of a table, and the kind of column, for a draft.
 
-NOT private: what comes out is as private as the table.
+Values are read as a release reads them, but without noise.  NOT private: the result is as private as the table.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from synthdp.tables.columns.parse import declared
 from synthdp.tables.source import Source, TextSource
 
 _DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
-"""A day as ISO 8601 has it."""
+"""The beginning of a text that is a day in ISO 8601."""
 
 _KINDS: dict[type, Column] = {
     dt.date: Datetime(resolution="D"),
@@ -53,14 +53,14 @@ _KINDS: dict[type, Column] = {
     pd.Timedelta: Duration(resolution="us"),
     dt.time: Time(resolution="us"),
 }
-"""The column that objects of a type suggest."""
+"""Column kind for a column of Python objects, by the objects' type."""
 
 
 def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
-    """Return the kind of a column of objects that all are dates, times, lengths of time or decimals; else ``kind``.
+    """Return the kind of a column of objects if all are dates, times, durations or decimals; else ``kind``.
 
-    Texts that all are moments are moments in a column of texts, which is what comes out of it; in one of any objects they
-    stay what they are, for what is written back there are Python's own moments.
+    A column of text type becomes moments if all its texts are moments.  Texts in a column of any objects stay texts,
+    unless they have a format: the release would write Python moments there.
     """
     if not isinstance(kind, Categorical) or kind.levels is not None:
         return kind
@@ -85,12 +85,12 @@ def kind_of_objects(source: Source, name: str, kind: Column) -> Column:
 
 
 def is_usual(kind: Column) -> bool:
-    """Say whether a format writes moments as a table without types writes them anyway."""
+    """Return whether a moment format is the format in which an untyped table writes moments anyway."""
     return getattr(kind, "format", None) in ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 
 def is_moment(text: str) -> bool:
-    """Say whether a text is a date or a moment as ISO 8601 writes it."""
+    """Return whether a text is a date or a moment in ISO 8601."""
     try:
         dt.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -99,20 +99,26 @@ def is_moment(text: str) -> bool:
 
 
 def kind_of_moments(texts: Collection[str]) -> Column:
-    """Return the kind of column of texts that are moments; in UTC, if all say so."""
+    """Return the kind of a column of ISO 8601 texts: moments in UTC if all texts end in "Z" or "+00:00".
+
+    Without such endings the moments have no zone.
+    """
     universal = all(text.strip().endswith(("Z", "+00:00")) for text in texts)
     return Datetime(resolution="us", zone="UTC" if universal else None)
 
 
 def decimal_settings(numbers: dict[str, Any], decimals: int) -> dict[str, Any]:
-    """Return the settings of numbers for a column of decimals."""
+    """Return the settings of a column of decimals from its settings as numbers.
+
+    Bounds move outwards to a number of these decimals, and ``step`` is left out.
+    """
     lower, upper = outer(numbers["lower"], numbers["upper"], Fraction(1, 10**decimals))
     kept = {name: value for name, value in numbers.items() if name != "step"}
     return kept | {"type": "decimal", "lower": lower, "upper": upper, "decimals": decimals}
 
 
 def clock_settings(micros: Collection[int]) -> dict[str, Any]:
-    """Return the bounds and the resolution of times of day, in microseconds since midnight: whole hours around them."""
+    """Return the settings of a column of times of day: whole hours around the values as bounds, and the resolution."""
     ticks = np.array(list(micros), np.int64)
     resolution = next(name for name, each in RESOLUTIONS.items() if name != "D" and not (ticks % each).any())
     first, last = int(ticks.min() // RESOLUTIONS["h"]), int(ticks.max() // RESOLUTIONS["h"])
@@ -121,42 +127,47 @@ def clock_settings(micros: Collection[int]) -> dict[str, Any]:
 
 
 MOST_LEVELS = 100
-"""Longest list of levels that a draft writes out of any column.  A safety limit."""
+"""Levels of any column that a draft lists, at most; longer lists need frequent levels.  A safety limit."""
 
 LONGEST_LIST, REPEATS = 500, 10
-"""Longest list of levels that repeat so often on average: countries, airports, models."""
+"""Longest list of levels that a draft writes if each repeats this often on average, such as countries.  Safety limits.
+"""
 
 NEARLY_ALL = 0.95
-"""Share of different values above which a column names its rows."""
+"""Fraction of different values among a column's values from which the column counts as an identifier of rows.  A
+tolerance."""
 
 FEW_ROWS = 20
-"""Below, nothing is said about how often values repeat.  Tuned; not measured."""
+"""Rows below which a column never counts as an identifier, because few values rarely repeat.  Tuned; not measured."""
 
 
 @runtime_checkable
 class _Typed(Protocol):
-    """A source that knows the types of its columns."""
+    """A source that can return the kind of a column from the table's own types."""
 
     def kind(self, name: str) -> Column:
-        """Return the kind of column that a type suggests."""
+        """Return the kind of column that the table's type suggests."""
         ...
 
 
 def _is_listable(value: object) -> bool:
-    """Say whether a schema can say anything of a value: it lists no level of another type, and no infinite bound."""
+    """Return whether a schema can hold a value: a text, a bool, an int or a finite float."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Seen:
-    """How often each value of one column occurs."""
+    """How often each value of one column occurs, for the draft of this column.
+
+    ``rows`` counts all rows, and ``missing`` the rows without a value.
+    """
 
     counts: Counter[Any] = field(default_factory=Counter)
     rows: int = 0
     missing: int = 0
 
     def add(self, raw: RawColumn) -> None:
-        """Count the values of some more rows."""
+        """Add the values of some more rows to the counts."""
         values, codes = _distinct(raw)
         self.rows += len(codes)
         self.missing += int(np.count_nonzero(codes < 0))
@@ -166,37 +177,37 @@ class Seen:
 
     @property
     def present(self) -> int:
-        """Rows with a value."""
+        """Number of rows with a value that a schema can hold."""
         return self.counts.total()
 
     @property
     def strange(self) -> int:
-        """Rows whose value no schema can say anything of, such as a list."""
+        """Number of rows with a value that no schema can hold, such as a list."""
         return self.rows - self.missing - self.present
 
     @property
     def names_rows(self) -> bool:
-        """Whether nearly every row has a value of its own."""
+        """Whether nearly every row has its own value, as an identifier has."""
         return self.present >= FEW_ROWS and len(self.counts) >= NEARLY_ALL * self.present
 
     @property
     def shared(self) -> list[Any]:
-        """The values that a draft may name, the most frequent ones first."""
+        """Values that at least `SHARED` rows have, which a draft may name; the most frequent first."""
         return [value for value, count in self.counts.most_common() if count >= SHARED]
 
     @property
     def is_listable(self) -> bool:
-        """Whether the values are few enough for a list of levels."""
+        """Whether the different values are few enough for a list of levels."""
         different = len(self.counts)
         return different <= MOST_LEVELS or (different <= LONGEST_LIST and self.present >= REPEATS * different)
 
     def without(self, texts: Iterable[str]) -> Seen:
-        """Return the same values, some texts missing."""
+        """Return these counts with some texts counted as missing."""
         gone = {text: self.counts[text] for text in texts}
         return Seen(self.counts - Counter(gone), self.rows, self.missing + sum(gone.values()))
 
     def read_as(self, column: Column) -> Seen:
-        """Return the same values, read as another kind of column."""
+        """Return these counts with each value read as another kind of column; unreadable values count as `strange`."""
         values, again = list(self.counts), Seen(rows=self.rows, missing=self.missing)
         found, codes = _distinct(declared(Labels(values, np.arange(len(values))), column))
         for value, code in zip(values, codes.tolist(), strict=True):
@@ -208,16 +219,16 @@ class Seen:
 def read_table(
     source: Source, names: Sequence[str], csv: CsvFormat | None, *, sure: bool
 ) -> tuple[dict[str, Seen], dict[str, Column]]:
-    """Return what occurs in each column, and its kind; columns that cannot be read are left out.
+    """Return the counts of values and the kind of each column, by name; columns that cannot be read are left out.
 
     Parameters
     ----------
     source, names
         The table and its columns.
     csv
-        How a file of texts is read.
+        How a file of texts is read; ``None`` for a table that has types.
     sure
-        Whether what that lists as missing is so in every column.
+        Whether every text that ``csv`` lists as missing is missing in every column.
     """
     if not isinstance(source, TextSource):
         kinds = _kinds(source, names)
@@ -229,7 +240,7 @@ def read_table(
 
 
 def _kinds(source: Source, names: Sequence[str]) -> dict[str, Column]:
-    """Return the columns that a source's types suggest, by name; none for a source without types."""
+    """Return the kind of each column from the source's types, by name; an empty dict for a source without types."""
     kinds: dict[str, Column] = {}
     if not isinstance(source, _Typed):
         return kinds
@@ -240,7 +251,10 @@ def _kinds(source: Source, names: Sequence[str]) -> dict[str, Column]:
 
 
 def _all_seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dict[str, Seen]:
-    """Return what occurs in columns, read together, or one by one where that fails."""
+    """Return the counts of values by column.
+
+    If reading all columns together fails, each is read alone, and failures are left out.
+    """
     with suppress(Exception):
         return _seen(source, names, kinds)
     found: dict[str, Seen] = {}
@@ -251,7 +265,7 @@ def _all_seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) ->
 
 
 def _seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dict[str, Seen]:
-    """Return what each column of a source holds: its different values and how often each occurs."""
+    """Return the counts of values by column; columns without a kind are read as the source reads them."""
     seen = {name: Seen() for name in names}
     for block in source.blocks({name: kinds[name] for name in names if name in kinds}, extra=names):
         for name in names:
@@ -260,10 +274,10 @@ def _seen(source: Source, names: Sequence[str], kinds: dict[str, Column]) -> dic
 
 
 def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str]) -> tuple[Seen, Column]:
-    """Return texts read as the first type that fits all of them but the missing ones, and that type.
+    """Return the counts of a column's texts, read as the first kind that fits all present texts, and that kind.
 
-    A text that is only perhaps missing is a level where the others are texts, too, and all are listed: a release reads
-    the texts of declared levels as these levels.
+    A doubtful missing text, such as "none", becomes a level if the column has few levels and the text is frequent.  A
+    release reads the texts of declared levels as these levels.
     """
     gone = {text for text in seen.counts if isinstance(text, str) and is_missing(text, missing)}
     kind = _kind_of_texts({str(text): count for text, count in seen.counts.items() if text not in gone})
@@ -274,7 +288,7 @@ def _texts_read(seen: Seen, missing: Collection[str], doubtful: Collection[str])
 
 
 def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
-    """Return the different values of a raw column, and for each row the position of its value, -1 if missing."""
+    """Return the different values of a raw column, and the position of each row's value, (rows,), -1 if missing."""
     if isinstance(raw, Labels):
         return raw.levels, raw.codes
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -284,7 +298,7 @@ def _distinct(raw: RawColumn) -> tuple[list[Any], np.ndarray]:
 
 
 def _kind_of_texts(counts: Mapping[str, int]) -> Column:
-    """Return what all texts can be read as, or nearly all in a format; the texts come with their numbers of rows."""
+    """Return the first kind of column that reads all texts, or nearly all in one format; categorical otherwise."""
     words = [text.strip() for text in counts]
     if not words:
         return Categorical()
@@ -302,7 +316,7 @@ def _kind_of_texts(counts: Mapping[str, int]) -> Column:
 
 
 def _is_number(word: str) -> bool:
-    """Say whether a text is a finite number, and no code such as 007."""
+    """Return whether a text is a finite number; a code such as 007 is none."""
     if re.fullmatch(r"[+-]?0\d.*", word):  # 007 is a code
         return False
     try:
@@ -312,7 +326,7 @@ def _is_number(word: str) -> bool:
 
 
 def csv_of(source: Source, missing: Collection[str] | None) -> CsvFormat | None:
-    """Return how a file of texts is to be read, here and by a release; ``None`` of a table that has types."""
+    """Return how a file of texts is read, here and by a release; ``None`` for a table that has types."""
     if not isinstance(source, TextSource):
         return None
     spelled = source.csv.missing or USUAL_MISSING if missing is None else checked_missing(missing)

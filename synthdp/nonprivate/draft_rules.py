@@ -1,4 +1,4 @@
-"""NOT private: rules between columns that nearly all rows of a table keep, for a person to declare or not.
+"""NOT private: rules between columns that nearly all rows of a table obey, for a person to declare or not.
 
 A rule is never part of a draft's schema until somebody declares it.
 """
@@ -23,32 +23,38 @@ from synthdp.schema.schema_json import rule_document
 from synthdp.tables.source import Source
 
 MOST_ROWS = 100_000
-"""A safety limit: rules are looked for in the first rows of a large table."""
+"""Rows of a table in which rules are searched, at most, from its beginning.  A safety limit of time."""
 
 FEWEST_ROWS = 100
-"""A tolerance: fewer rows with both values say nothing about a rule."""
+"""Fewest rows with a value in both columns for a proposed rule.  A tolerance."""
 
 NEARLY_ALL = 0.98
-"""A tolerance: the share of the rows that keep a proposed rule; a few cells of every large table are wrong."""
+"""Fraction of the rows that must obey a proposed rule.  A few cells of every large table are wrong.  A tolerance."""
 
 BY_CHANCE = 0.9
-"""A tolerance: no rule is proposed that this many rows would keep if its columns had nothing to do with each other."""
+"""Fraction of the rows at which a rule is not proposed, if independent columns would obey it in as many rows.  A
+tolerance."""
 
 OFTEN = 0.95
-"""A tolerance: the share of the rows in levels that a draft may name, without which a column names rows and all follows."""
+"""Fraction of the rows whose level must have `SHARED` rows or more, for other columns to follow from the column.  From
+a column that names rows every column would follow.  A tolerance."""
 
 FIRST = 2_000
-"""A safety limit: pairs of columns that this many rows speak against are looked at no further."""
+"""First rows on which a pair of columns is tested.  Pairs that break the rule there are not tested further.  A safety
+limit of time."""
 
 MOST_COLUMNS, MOST_LEVELS, MOST_RULES = 60, 500, 10
-"""Safety limits: columns of one kind that are compared, levels of a column that others follow from, and rules of either
-kind that are proposed, the least likely by chance first."""
+"""Columns of one kind that are compared, levels of a column that others follow from, and proposed rules of each kind.
+
+Each is a largest number; the rules that are least likely by chance are proposed.  Safety limits of time and length.
+"""
 
 _KEPT = "{kept} of the {rows:,} rows that have both values keep this; by chance {chance:.0%} would."
+"""The comment on a proposed rule, with its counts."""
 
 
 class _Found(NamedTuple):
-    """A rule, which rows keep it, and the share that would by chance."""
+    """A rule, how many rows obey it and how many have both values, and the fraction that would obey it by chance."""
 
     rule: LessEqual | Derived
     kept: int
@@ -56,22 +62,22 @@ class _Found(NamedTuple):
     chance: float
 
     def document(self) -> dict[str, Any]:
-        """Return it as a schema file has it, with a comment."""
+        """Return the rule as in a schema file, with a comment on how many rows obey it."""
         kept = "all" if self.kept == self.rows else f"{self.kept:,}"
         return rule_document(self.rule) | {"comment": _KEPT.format(kept=kept, rows=self.rows, chance=self.chance)}
 
 
 def proposed_rules(source: Source, columns: Mapping[str, Column]) -> list[dict[str, Any]]:
-    """Return rules that nearly all rows keep as the documents of a schema file, each with a comment that says how many.
+    """Return rules that nearly all rows obey, as documents of a schema file; each has a comment with its counts.
 
-    One column is at most another, or follows from another: a country from its city, a grade from its sub-grade.
+    A rule says that a column is at most another, or follows from another, as a country follows from its city.
 
     Parameters
     ----------
     source
         The table.
     columns
-        Its drafted columns.
+        The table's drafted columns by name.
     """
     known = {name: column for name, column in columns.items() if column.is_complete and not column.names_rows}
     measured = [name for name, column in known.items() if column.measured][:MOST_COLUMNS]
@@ -95,7 +101,7 @@ def proposed_rules(source: Source, columns: Mapping[str, Column]) -> list[dict[s
 
 
 def _values(raw: RawColumn) -> FloatArray:
-    """Return the numbers of a column, NaN where one is missing."""
+    """Return the numbers of a column, (rows,), NaN where missing or no number."""
     if not isinstance(raw, Numbers):
         return np.full(len(raw.codes), np.nan)
     values = raw.values.astype(np.float64)
@@ -103,14 +109,17 @@ def _values(raw: RawColumn) -> FloatArray:
 
 
 def _codes(column: Column, raw: RawColumn) -> IntArray:
-    """Return the level of each row, -1 where it is missing or none."""
+    """Return the index of each row's label, (rows,), -1 where missing or undeclared; "other" has the last index."""
     codes, grid = encode(column, raw).astype(np.int64), grid_of(column)
     levels = len(labels_of(column)) - (grid.other >= grid.regular and grid.other < grid.releasable)
     return np.where(codes < levels, codes, np.where(codes == grid.other, levels, -1) if grid.hidden is None else -1)
 
 
 def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> list[_Found]:
-    """Return which columns of one kind are hardly ever above another one, without pairs that follow from two others."""
+    """Return the rules that a column is at most another column of its type, the least likely by chance first.
+
+    A rule that follows from two others is left out.
+    """
     found: dict[tuple[str, str], _Found] = {}
     ranks = {name: np.sort(some[~np.isnan(some)]) for name, some in values.items()}
     for left, right in itertools.permutations(values, 2):
@@ -129,13 +138,16 @@ def _orders(columns: Mapping[str, Column], values: Mapping[str, FloatArray]) -> 
 
 
 def _may_be_below(left: FloatArray, right: FloatArray) -> bool:
-    """Say whether some rows leave it open that one column is hardly ever above the other: most pairs end here."""
+    """Return whether the first rows allow that one column is nearly never above the other; most pairs end here."""
     above = int((left[:FIRST] > right[:FIRST]).sum())
     return above <= max(1 - NEARLY_ALL, 0.05) * min(FIRST, len(left))
 
 
 def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> list[_Found]:
-    """Return which columns follow from another one; each from the one with the fewest levels."""
+    """Return the rules that a column follows from another, one per column, from the column with the fewest levels.
+
+    The least likely by chance comes first.
+    """
     names = list(codes)
     sizes = {name: len(np.unique(some[some >= 0])) for name, some in codes.items()}
     best: dict[str, tuple[int, _Found]] = {}
@@ -150,7 +162,10 @@ def _followers(columns: Mapping[str, Column], codes: Mapping[str, IntArray]) -> 
 
 
 def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray, results: IntArray) -> _Found | None:
-    """Return the rule that one column follows from another, if nearly all rows keep it; ``None`` otherwise."""
+    """Return the rule that column ``name`` follows from column ``of``, or ``None`` if too many rows break it.
+
+    ``None`` also if chance explains it, or if most rows have rare levels.
+    """
     levels = labels_of(columns[of]), labels_of(columns[name])
     few = _counts(codes[:FIRST], results[:FIRST], levels)
     if few.max(axis=1).sum() < (1 - 2 * (1 - NEARLY_ALL)) * few.sum():
@@ -169,7 +184,7 @@ def _follows(columns: Mapping[str, Column], of: str, name: str, codes: IntArray,
 
 
 def _counts(codes: IntArray, results: IntArray, levels: tuple[Sequence[Level], Sequence[Level]]) -> IntArray:
-    """Return how many rows have each pair of levels."""
+    """Return how many rows have each pair of levels, (levels, levels); rows without both are left out."""
     both, width = (codes >= 0) & (results >= 0), len(levels[1])
     flat = np.bincount(codes[both] * width + results[both], minlength=len(levels[0]) * width)
     return np.asarray(flat.reshape(len(levels[0]), width), np.int64)

@@ -1,6 +1,6 @@
 """A first draft of a schema, read off a table: a person must check it against public knowledge before it is used.
 
-Every column is marked as not reviewed, so that no schema can be made of the draft until somebody has looked at it.
+Every column is marked as not reviewed, and `Draft.finish` refuses the schema until a person has reviewed each column.
 """
 
 from __future__ import annotations
@@ -36,28 +36,29 @@ from synthdp.schema.schema_json import read_document
 from synthdp.tables.source import Source, TextSource
 
 _CODES = (-1, -9, -99, -999, -9999, 99, 999, 9999, 99_999)  # numbers that forms use for "unknown", "refused", "more"
-"""Numbers that forms use for "unknown", "refused" or "more"."""
+"""Numbers by which forms encode "unknown", "refused" or "more"; a draft lists them as special if they are frequent.  A
+convention."""
 
 _NAMES_ROWS = re.compile(
     r"(^|[_\W])(id|uid|uuid|guid|key|nr|no|number|code|ssn|mrn)($|[_\W])|[a-z](ID|Id)$", re.IGNORECASE
 )
-"""Names of columns that probably name rows."""
+"""Column names that suggest an identifier of rows or persons."""
 
 _NAMES_CODES = re.compile(
     r"(^|[_\W])(zip|zip_?code|post_?code|postal|plz|cap|fips|insee|naics|noga|nace|sic|isco|icd|atc|code|codes|cd)($|[_\W])"
     r"|[a-z](Code|Cd|Zip)$",
     re.IGNORECASE,
 )
-"""Names of columns whose whole numbers are probably codes, whose sums mean nothing."""
+"""Column names that suggest codes, such as postcodes, whose sums and means have no meaning."""
 
 _OTHERS = ("other", "other values", *(f"other values {number}" for number in range(2, 1000)))
-"""Labels for other values, the first that is no level."""
+"""Labels for all other values, in order; a draft takes the first that is no level."""
 
 FEWEST_PERSONS, MOST_ROWS_EACH = 50, 50
-"""A tolerance: values of fewer than this many, or in more rows each on average, are levels rather than persons."""
+"""Fewest different values, and most rows for each on average, of a column that may name persons.  Tolerances."""
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column without a name
-"""What pandas calls a column without a name."""
+"""Name that pandas gives a column without a name."""
 
 ABOUT = (
     "A DRAFT, read off the table itself: it is as private as the table, and nothing may be released with it yet. Go through "
@@ -66,7 +67,7 @@ ABOUT = (
     "from the table and accepted. Where only the bounds or levels are known, name at its end the settings that stay as they "
     'were drafted: "a law; drafted from the table: nullable, step".'
 )
-"""What a draft says at its top."""
+"""The comment at the top of a drafted schema file."""
 
 OF_BOUNDS = (
     "The bounds were read off this table and rounded outwards. A table's least and largest value belong to somebody, so "
@@ -85,132 +86,138 @@ OF_RARE = (
     f" {{rare}} more, which fewer than {SHARED} rows have each, are not written here: without a published list they become "
     "'other', or are discovered."
 )
-"""What it adds where rare levels were left out."""
+"""Addition to the comment on levels where a draft leaves out rare levels."""
 
 OF_MANY_CODES = (
     f"More than {MOST_LEVELS} different codes, most of them rare: frequent ones are discovered under part of the budget, "
     "and a row with another gets one of these. A published list of codes, if there is one, is better."
 )
-"""The comment on a column of very many codes."""
+"""The comment on codes that a draft does not list, because there are more than `MOST_LEVELS` and most are rare."""
 
 OF_MANY = (
     f"More than {MOST_LEVELS} different texts, most of them rare: frequent ones are discovered under part of the budget, "
     "the rest become 'other'. A published list of levels, if there is one, is better."
 )
-"""The comment on a column of very many texts."""
+"""The comment on a column of more different texts than a draft lists."""
 
 OF_LABELS = (
     " ARE THESE CODES OR NUMBERS? Its name is that of postcodes or codes, so the draft takes each number as a label of its "
     "own: no other number comes out, and there is no mean. If they count or measure something, take the other draft."
 )
-"""What the comment adds on whole numbers that are drafted as labels."""
+"""Addition to the comment on whole numbers that are drafted as labels."""
 
 OF_RARE_CODES = (
     " ARE THESE CODES OR NUMBERS? Its name is that of postcodes or codes, but most are rare, so the draft takes them as "
     "numbers: others between them will come out. The other draft takes them as labels, of which only frequent ones are "
     "discovered; a published list of codes is better than both."
 )
-"""What it adds on columns that are drafted as numbers, because most are rare."""
+"""Addition to the comment on possible codes that are drafted as numbers, because most codes are rare."""
 
 OF_IDENTIFIERS = (
     "Nearly every row has a value of its own, so this names rows or persons. An identifier is never read: the release has "
     "fresh, meaningless labels. If it is the same for all rows of a person, name it as privacy_unit."
 )
-"""The comment on a column whose values nearly all differ."""
+"""The comment on a column that is drafted as an identifier, because nearly all values differ."""
 
 OF_DIFFERENT_NUMBERS = (
     " Nearly all values differ: if they name rows or persons, make the type identifier and delete the bounds."
 )
-"""What the comment on numbers adds where nearly all differ."""
+"""Addition to the comment on whole numbers that nearly all differ."""
 
 OF_DIGITS = (
     " Nearly all numbers of this table have so many decimals, or lie so many steps above the lower bound; all synthetic "
     "ones will. Keep that if it is how they are measured or written, else delete it."
 )
-"""What it adds where numbers have few decimals or lie on a lattice."""
+"""Addition to the comment on numbers that have few decimals or lie on a lattice."""
 
 OF_ROUNDED = (
     " In {share} of the rows a number has more digits, and is rounded to these. If such digits were measured, and are not "
     "what a computation left, put in as many decimals as they need."
 )
-"""What it adds where a few numbers have more decimals than the rest."""
+"""Addition to the comment on numbers where a few rows have more decimals than the rest."""
 
 OF_FEW = (
     "These few numbers are all that occur in this table: as levels in their order, no other number is released. A list that "
     "is known without the table is better. If any number may occur, make the type continuous, with lower and upper bounds."
 )
-"""The comment on numbers that take few values."""
+"""The comment on numbers that are drafted as levels, because they take few values."""
 
 OF_ONE = (
     "This number is the only one that occurs in this table, and no other is released. If others may occur, put in what is "
     "known of their bounds without the table."
 )
-"""The comment on numbers that are all the same."""
+"""The comment on a column with a single different number."""
 
 OF_MANY_DIGITS = (
     " The numbers of this table have so many digits that they are taken as real numbers; synthetic ones will have as many "
     "decimals as said. If fewer are known to be right, say so."
 )
-"""What the comment on numbers adds where they have very many digits."""
+"""Addition to the comment on numbers with very many digits."""
 
 OF_HEAPS = (
     " The special numbers occur much more often than their neighbours; listed here, they will in the synthetic table. A "
     "number that many rows share points at nobody, but delete those that public knowledge does not explain. Between the "
     "bounds they are numbers like others: averages count them, and rules between columns bind them."
 )
-"""What it adds where some numbers stand out."""
+"""Addition to the comment on numbers where frequent numbers are drafted as special."""
 
 OF_PERSONS = (
     " WHO IS A PERSON HERE? Values repeat, in about {rows:.1f} rows each, as those of persons, patients or customers do. If "
     "this column names whom the table is about, leave it out of the schema and name it as privacy_unit, with "
     "max_rows_per_unit: otherwise each row is protected by itself, and a person with many rows less."
 )
-"""What a comment adds on a column that may say whom a row is about."""
+"""Addition to the comment on a column that may name the person of a row."""
 
 OF_SPELLINGS = " Levels that differ only in blanks or capital letters are different levels here: {levels}."
-"""What it adds where levels are spelt alike."""
+"""Addition to the comment on levels that differ only in blanks or capital letters."""
 
 OF_FAR = (
     " A few values lie far beyond these bounds, and come out at them: most of a range with room for all would be empty, and "
     "noise in its empty part moves averages further than a few values do. Put wider bounds here if the far values matter."
 )
-"""What it adds where few values lie far out."""
+"""Addition to the comment on bounds that leave out a few far values."""
 
 OF_FORMAT = (
     " Cells are written as {format} shows: they are read so, and written back so. A cell that is written in another way "
     "does not fit."
 )
-"""What it adds where cells are written in a format."""
+"""Addition to the comment on a column whose cells have a format."""
 
 OF_WORDS = (
     " The words stand for the numbers beside them, which are special values and are written as the words; averages count "
     "those between the bounds."
 )
+"""Addition to the comment on numbers with words among them."""
 OF_TWO_WAYS = " No day of this table is above the 12th: check whether the month or the day comes first."
+"""Addition to the comment on days whose day and month could be exchanged."""
 OF_TRUTH = "Nothing to declare but whether a value can be missing."
+"""The comment on a column of booleans."""
 OF_CODES = (
     " {codes} occurs often and far from the rest, like a code for a missing or extreme answer: as special it keeps a place "
     "of its own. Beyond the bounds it is no number: averages leave it out, and no rule that compares columns binds it. "
     "Check it against the form."
 )
+"""Addition to the comment on numbers with codes for missing or extreme answers, see `_CODES`."""
 OF_NOTHING = "No value at all in this table: say what it is, or leave the column out."
+"""The comment on a column without any value."""
 
 
 def draft_schema(
     source: Source, *, without: Collection[str] = (), missing: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the document of a schema for a table, with bounds and levels read off it and marked as not reviewed.
+    """Return the document of a schema for a table: bounds and levels are read off the table and marked as not reviewed.
 
-    NOT private: whoever runs it must be allowed to see the table, and nobody else may see the draft.
+    NOT private: the person who runs it must be allowed to see the table, and nobody else may see the draft.
 
     Parameters
     ----------
     source
-        The table.  Types are taken from it where it has some; of a CSV file they are guessed from all of its texts.
+        The table.  Its own types are used; the types of a CSV file's columns are guessed from all texts.
     without
-        Columns to leave out.  Those that no schema can describe are left out and listed under ``left_out``.
+        Columns to leave out.  Columns that no schema can describe are left out too, and listed under ``left_out``.
     missing
-        Texts of a CSV file that stand for a missing value, as the schema will say; default: `USUAL_MISSING`.
+        Texts of a CSV file that stand for a missing value, as the schema will list them; default: `USUAL_MISSING`.
+
 
     Raises
     ------
@@ -255,7 +262,7 @@ def draft_schema(
 
 
 def _why_left_out(name: str, seen: Seen | None) -> str:
-    """Return why no schema describes a column; the empty text if one does."""
+    """Return the reason to leave a column out of the draft; the empty text if a schema can describe it."""
     if seen is None:
         return "its type cannot be read"
     if seen.strange > seen.present:
@@ -268,7 +275,7 @@ def _why_left_out(name: str, seen: Seen | None) -> str:
 
 
 def _is_sound(entry: Entry) -> bool:
-    """Say whether a drafted column is one that a schema takes."""
+    """Return whether a schema accepts a drafted column."""
     try:
         columns, _, _ = read_document(document_of([entry], comment=ABOUT), source="the draft")
         Schema(columns)
@@ -278,7 +285,7 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _is_free_text(seen: Seen) -> bool:
-    """Say whether values are long texts that hardly repeat."""
+    """Return whether most values are long texts that hardly repeat; no categorical column can describe them."""
     texts = [value for value in seen.counts if isinstance(value, str)]
     if not texts or len(texts) < seen.present / 2:
         return False
@@ -287,7 +294,7 @@ def _is_free_text(seen: Seen) -> bool:
 
 
 def _entry(name: str, kind: Column, seen: Seen) -> Entry:
-    """Return the draft of one column."""
+    """Return the draft of one column as its part of the schema document, with notes for the reviewer."""
     if isinstance(kind, Integer) and kind.cells is None and (days := days_as_numbers(seen.counts)) is not None:
         kind, seen = days, seen.read_as(days)
     entry: Entry = {"name": name, **_settings(name, kind, seen)}
@@ -301,7 +308,7 @@ def _entry(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _said(kind: Column, seen: Seen) -> str:
-    """Return what was seen of a column, for the person who reviews it."""
+    """Return a sentence about a column's rows and most frequent values, for the reviewer."""
     holes = f", {seen.missing:,} missing" if seen.missing else ""
     strange = f", {seen.strange:,} that fit no column" if seen.strange else ""
     said = f"{seen.rows:,} rows{holes}{strange}; {len(seen.counts):,} different"
@@ -312,10 +319,12 @@ def _said(kind: Column, seen: Seen) -> str:
 
 
 def _shown(kind: Column, value: Any) -> str:
+    """Return a value as the reviewer reads it; times are written as times."""
     return str(kind.shown(value)) if kind.temporal else str(value)
 
 
 def _settings(name: str, kind: Column, seen: Seen) -> Entry:
+    """Return the settings of a drafted column: type, bounds or levels, and a comment."""
     if not seen.present:
         return {"type": "categorical", "levels": None, "comment": OF_NOTHING}
     match kind:
@@ -349,7 +358,10 @@ def _settings(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _levels(seen: Seen) -> Entry:
-    """Return the levels that many rows have; the rest are "other", or all are discovered if the rest are most rows."""
+    """Return the settings of a column of levels; rare levels become "other" if most rows have a frequent level.
+
+    If not, or if the rare levels are not all texts, ``levels`` is None: a release then discovers frequent levels.
+    """
     levels = sorted(seen.shared, key=_order)
     rare = len(seen.counts) - len(levels)
     if not rare:
@@ -363,12 +375,12 @@ def _levels(seen: Seen) -> Entry:
 
 
 def _are_codes(name: str, seen: Seen) -> bool:
-    """Say whether numbers are probably codes: whole ones from 0 on in a column that is named so."""
+    """Return whether numbers are probably codes: the column's name suggests it, and all are whole and at least 0."""
     return _NAMES_CODES.search(name) is not None and all(code >= 0 and code == int(code) for code in seen.counts)
 
 
 def _codes(seen: Seen, numbers: Entry) -> Entry:
-    """Return the draft of whole numbers as labels, numbers instead; or the other way round where most codes are rare."""
+    """Return the draft of codes as labels, with numbers as the alternative; exchanged if most rows have a rare code."""
     many: Entry = {"type": "categorical", "levels": None, "comment": OF_MANY_CODES}
     labels = _levels(seen) if seen.is_listable else many
     if 2 * sum(seen.counts[code] for code in seen.shared) < seen.present:
@@ -377,24 +389,24 @@ def _codes(seen: Seen, numbers: Entry) -> Entry:
 
 
 def _is_dense(seen: Seen) -> bool:
-    """Say whether whole numbers fill at least half of their range, as running numbers do."""
+    """Return whether whole numbers fill at least half of their range, as serial numbers do."""
     return bool(max(seen.counts) - min(seen.counts) < 2 * len(seen.counts))
 
 
 def _order(level: Any) -> tuple[bool, Any]:
-    """Return a key by which levels are sorted: numbers first, then texts."""
+    """Return a sort key for levels of mixed types: numbers first, then texts."""
     return (True, str(level)) if isinstance(level, str) else (False, level)
 
 
 def _about_persons(name: str, seen: Seen) -> str:
-    """Return what to say of a column whose name and repeated values are like persons'."""
+    """Return the comment on a column that may name persons; "" if its name or its repetition speaks against it."""
     different = len(seen.counts)
     repeats = different >= FEWEST_PERSONS and not seen.names_rows and seen.present <= MOST_ROWS_EACH * different
     return OF_PERSONS.format(rows=seen.present / different) if repeats and _NAMES_ROWS.search(name) else ""
 
 
 def _about_spellings(entry: Entry) -> str:
-    """Return what to say of levels that differ only in blanks or in capital letters."""
+    """Return the comment on levels that differ only in blanks or capital letters; "" without such levels."""
     alike: dict[str, list[str]] = {}
     for level in entry.get("levels") or ():
         if isinstance(level, str):
@@ -404,13 +416,13 @@ def _about_spellings(entry: Entry) -> str:
 
 
 def _written(kind: Column) -> Entry:
-    """Return how cells are written, as settings."""
+    """Return the settings ``format`` and ``words`` of a column; an empty dict without them."""
     found = {name: getattr(kind, name, None) for name in ("format", "words")}
     return {name: dict(value) if name == "words" else value for name, value in found.items() if value}
 
 
 def _about_format(kind: Column, seen: Seen) -> str:
-    """Return what to say to the person who reviews a column with a format."""
+    """Return the comment on the format of a column's cells; "" without a format."""
     pattern = getattr(kind, "format", None)
     said = "" if pattern is None else OF_FORMAT.format(format=pattern)
     if getattr(kind, "words", ()):
@@ -431,7 +443,7 @@ def _about_format(kind: Column, seen: Seen) -> str:
 
 
 def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
-    """Return the draft of a column of numbers: bounds, step, special codes and comment."""
+    """Return the settings of a column of numbers: type, bounds, step or decimals, special numbers and comment."""
     named = {number for _, number in getattr(kind, "words", ())}
     codes = [code for code in _CODES if code not in named and _stands_apart(code, seen)]
     rest = {value: count for value, count in seen.counts.items() if value not in codes and value not in named}
@@ -465,7 +477,7 @@ def _numbers(name: str, kind: Column, seen: Seen) -> Entry:
 
 
 def _stands_apart(code: int, seen: Seen) -> bool:
-    """Say whether a number that forms use as a code occurs often, as an extreme, and far from other values."""
+    """Return whether a number of `_CODES` is frequent, and far below or above all values that are no such numbers."""
     if seen.counts.get(code, 0) < max(SHARED, seen.present / 1000) or len(seen.counts) < 4:
         return False
     rest = [value for value in seen.counts if value not in _CODES]
@@ -475,7 +487,7 @@ def _stands_apart(code: int, seen: Seen) -> bool:
 
 
 def _moments(seen: Seen) -> Entry:
-    """Return the draft of a column of moments."""
+    """Return the settings of a column of moments: bounds, resolution and comment."""
     micros = np.array(list(seen.counts), np.int64)
     resolution, each = next((name, each) for name, each in RESOLUTIONS.items() if not (micros % each).any())
     lower, upper = moment_bounds(int(micros.min()), int(micros.max()), step=each)

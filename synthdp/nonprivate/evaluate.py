@@ -1,7 +1,7 @@
 """NON-PRIVATE comparison of a synthetic table with the real one, for people who may see the real rows; not to publish.
 
-Everything here reads real rows without noise.  Nothing here can enter a release: results are numbers and a stamped page,
-and no other module of the package imports this one but the façade's name table and the command line.
+Everything here reads real rows without noise.  No result can enter a release: results are numbers and a stamped page.
+Only `synthdp.nonprivate`, the façade's name table, the command line and the page's child process import this module.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from synthdp.tables.refusals import instead_of
 from synthdp.tables.sources.resolve import source_of
 
 WARNING = "NON-PRIVATE: contains the real data's statistics; not for publication"
-"""What an evaluation says to whoever shows it."""
+"""Stamp on every evaluation and comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonprivateEvaluation:
-    """How near a synthetic table is to the real one.  Not private: not for publication.
+    """Scores of how near a synthetic table is to the real one.  Not private: not for publication.
 
     Parameters
     ----------
     scores
-        Measures by name; smaller is better but where their meaning says otherwise.
+        Scores by name, see `MEANING`; smaller is better, except for the AUC and the pMSE ratio.
     worst_pairs
-        The pairs of columns whose tables differ most, with their distance.
+        The ten pairs of columns with the largest total variation distance, and the distance.
     columns
-        Distance of each column's own table.
+        Total variation distance of each column.
     no_privacy_evidence
-        Distances between rows: they say nothing about privacy, in either direction.
+        Distances between rows: no evidence about privacy, in either direction.
     warning
-        The stamp.
+        Stamp on every form of the evaluation.
     """
 
     scores: dict[str, float]
@@ -83,7 +83,7 @@ class NonprivateEvaluation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return the measures as a table for a notebook, stamped."""
+        """Return the scores as an HTML table for a notebook, stamped."""
         scores = [(MEANING.get(name, name), value) for name, value in self.scores.items()]
         return render("evaluation.html", warning=self.warning, scores=scores)
 
@@ -99,7 +99,7 @@ class NonprivateEvaluation:
         }
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a page with a red banner, which only its owner may read.
+        """Write an HTML page with a red banner; only the file's owner may read it.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class NonprivateEvaluation:
 
 
 def _why(error: BaseException) -> object:
-    """Return what the system says of an error, or None."""
+    """Return the operating system's text of an error, or None."""
     return getattr(error, "strerror", None)
 
 
@@ -130,7 +130,7 @@ MEANING = {
     "closest_real": "median distance of a real row to the closest other real one",
     "copies": "share of synthetic rows that equal a real one",
 }
-"""What each score is, for the page."""
+"""Meaning of each score by name, for the page and the text."""
 
 
 def _of_tables(
@@ -142,7 +142,7 @@ def _of_tables(
     held_out: Any,
     on_progress: ProgressCallback,
 ) -> dict[str, NonprivateEvaluation]:
-    """Compare several tables one by one."""
+    """Return the evaluation of each table by name; tables of identifiers only are left out."""
     for who, tables in (("real", real), ("synthetic", synthetic), ("held-out", held_out)):
         lacking = [
             n for n in schema.tables if tables is not None and (not isinstance(tables, Mapping) or n not in tables)
@@ -171,18 +171,18 @@ def nonprivate_evaluate(
     held_out: Any = None,
     on_progress: ProgressCallback = silent,
 ) -> Any:
-    """Compare a synthetic table with the real one.  Not private: the result is stamped and must not be published.
+    """Return scores of how near a synthetic table is to the real one.  Not private: do not publish the stamped result.
 
     Parameters
     ----------
     real, synthetic
-        Dataframes, or sources of rows, with the schema's columns; values are compared as the schema holds them, clipped
-        and with unforeseen levels as missing or "other".  Or several tables by name, with a `DatabaseSchema`: each is
-        compared by itself; what rows have to do with those above them is not measured.
+        Dataframes or sources of rows, with the schema's columns.  Values are clipped to bounds, and undeclared levels
+        count as missing or "other".  Or dicts of several tables by name, with a `DatabaseSchema`: each table is
+        compared by itself, without its relations.
     schema
-        The columns: a `Schema`, or of several tables a `DatabaseSchema`.
+        A `Schema`, or a `DatabaseSchema` for several tables.
     target
-        A column to predict, for machine-learning efficacy; of several tables ``table.column``.
+        A column to predict, for machine-learning efficacy; ``table.column`` for several tables.
     held_out
         Real rows to test predictions on; default: a fifth of ``real``.
     on_progress
@@ -199,7 +199,7 @@ def nonprivate_evaluate(
     SchemaError
         If bounds or levels of a column are open.
     ParameterError
-        If ``target`` is no column.
+        If ``target`` is no column of a `DatabaseSchema`.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def nonprivate_evaluate(
 
 
 def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
-    """Return the columns of a schema as numbers, moments and levels, each as its declaration holds it."""
+    """Return a table as a frame of a schema's columns, with values clipped and relabelled by the schema."""
     with instead_of(DataError, say=lambda error: DataError(str(error).replace("the table", f"the {who} table", 1))):
         source = source_of(table, schema)
     missing = [name for name in schema if name not in source.names]
@@ -274,7 +274,7 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
 
 
 def _values(column: Column, raw: RawColumn) -> AnyArray:
-    """Return raw values as pandas has them: levels, times, or numbers."""
+    """Return raw values as an array for pandas: levels, times, or numbers; None, NaT or NaN where missing."""
     if isinstance(raw, Labels):
         levels = np.empty(len(raw.levels) + 1, object)
         levels[:-1] = raw.levels
@@ -287,14 +287,14 @@ def _values(column: Column, raw: RawColumn) -> AnyArray:
 
 
 def _halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return four fifths of a table's rows and the other fifth, at random."""
+    """Return a seeded random four fifths of a table's rows, to train on, and the other fifth, to test on."""
     order = generator(0).permutation(len(table))
     cut = max(1, len(table) // 5)
     return table.iloc[order[cut:]], table.iloc[order[:cut]]
 
 
 def _page(evaluation: NonprivateEvaluation) -> str:
-    """Return the page of an evaluation."""
+    """Return the HTML page of an evaluation, stamped."""
     between = [(MEANING.get(name, name), value) for name, value in evaluation.no_privacy_evidence.items()]
     tables = [
         ("Scores", [(MEANING.get(name, name), value) for name, value in evaluation.scores.items()]),

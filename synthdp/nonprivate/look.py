@@ -1,6 +1,6 @@
-"""A NON-PRIVATE look at one column, for the person who may see its rows and decides what is known about it without them.
+"""A NON-PRIVATE look at one column, for the person who may see its rows and declares its schema from public knowledge.
 
-Nothing here has noise.  Only the page's child process and drafts may import it, and what it returns is shown, not kept.
+Nothing here has noise.  Only the page's child process may import it; the page shows the result and does not store it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,32 @@ from synthdp.tables.source import Source, TextSource
 from synthdp.tables.sources.csv import CsvSource
 
 FREQUENT_SHARE, FREQUENT_ROWS = 0.001, 20
-"""A value is shown if it has at least this share of the rows, and this many: a rarer one could point at somebody."""
+"""Fraction of the rows and number of rows that a shown value must have: a rarer value could point at a person.  Safety
+limits."""
 
 MOST_SHOWN = 150
-"""Values that are shown at most.  A safety limit."""
+"""Values that are shown, at most.  A safety limit of space."""
 
 BARS, INNER = 16, (0.02, 0.98)
-"""Bars of a histogram, and the quantiles between which it is drawn: the ends of a column belong to somebody."""
+"""Bars of a histogram, roughly, and the quantiles between which it is drawn.  The tails beyond could point at persons.
+A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one column holds, without noise: as private as the rows.
+    """The missing values, histogram and frequent values of one column, without noise: as private as the rows.
 
     Parameters
     ----------
     missing
-        Share of the rows without a value.
+        Fraction of the rows without a value.
     bars
-        Of a column of numbers or times, the middle of its values: where each bar begins and ends, and its share.
+        Start, end and fraction of the rows of each bar in the middle of a column of numbers or times; else empty.
     levels
-        The frequent values of any other column, as texts, each with its share.
+        Frequent values as texts, each with its fraction of the rows, sorted by value.  Of numbers and times only the
+        most frequent values, in the order of frequency.
     rarer
-        How many different values are not shown.
+        Number of different values that ``levels`` leaves out.
     """
 
     missing: float
@@ -51,9 +54,10 @@ class Look:
 
 
 def count_uneven(source: Source) -> int:
-    """Return how many rows of a CSV file have more or fewer fields than its header; 0 for any other source.  NOT private.
+    """Return the number of rows of a CSV file that have more or fewer fields than its header.  NOT private.
 
-    A release reads such a row all the same: what is missing at its end is a missing value, what is too much is dropped.
+    It is 0 for any other source.  A release reads such a row too: absent fields are missing values, and extra fields
+    are dropped.
     """
     if not isinstance(source, CsvSource):
         return 0
@@ -64,7 +68,7 @@ def count_uneven(source: Source) -> int:
 
 
 def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
-    """Look at the rows of one column.  NOT private.
+    """Return a `Look` at the rows of one column.  NOT private.
 
     Parameters
     ----------
@@ -73,12 +77,12 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
     name
         The column.
     csv
-        Of a file of texts, which of them are missing.
+        For a file of texts: which texts are missing values.
 
     Raises
     ------
     DataError
-        If there is no such column, or it cannot be read.
+        If the table has no such column, or the column cannot be read.
     """
     if name not in source.names:
         raise DataError(f"the table has no column {name!r}")
@@ -100,7 +104,10 @@ def look(source: Source, name: str, csv: CsvFormat | None = None) -> Look:
 
 
 def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
-    """Return the shares of bars between round numbers around the middle of the values."""
+    """Return the histogram bars between the quantiles `INNER`: (start, end, fraction of the rows); edges are round.
+
+    Return no bars for less than two different values or fewer than `FREQUENT_ROWS` rows.
+    """
     if len(seen.counts) < 2 or seen.present < FREQUENT_ROWS:
         return ()
     values, counts = np.array(sorted(seen.counts), np.float64), np.array([seen.counts[v] for v in sorted(seen.counts)])
@@ -120,5 +127,5 @@ def _bars(seen: Seen, kind: Column) -> tuple[tuple[str, str, float], ...]:
 
 
 def _shown(kind: Column, value: float) -> str:
-    """Return a number or a time as the page shows it."""
+    """Return a number or a time as text for the page, numbers with six digits."""
     return str(kind.shown(value)) if kind.temporal else in_figures(value, digits=6)

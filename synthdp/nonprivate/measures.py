@@ -1,6 +1,6 @@
-"""NON-PRIVATE measures of how near a synthetic table is to the real one; read by `synthdp.nonprivate.evaluate` alone.
+"""NON-PRIVATE measures of how near a synthetic table is to the real one, for `synthdp.nonprivate.evaluate` alone.
 
-Each takes tables of real rows and returns numbers without noise.
+Each takes frames of real and synthetic rows and returns numbers without noise.
 """
 
 from __future__ import annotations
@@ -22,37 +22,40 @@ from synthdp.schema.column import Column
 from synthdp.schema.schema import Schema
 
 BINS, TABLES, KERNEL_QUERIES, CENTRES = 32, 300, 10_000, 10
-"""Bins a column, tables of each number of columns, smooth queries, and their centres.  Safety limits of time."""
+"""Bins of a numeric column, marginals of each order, kernel queries, and kernel centres of a query.  Safety limits of
+time."""
 
 SMOOTH, SHARP = (2.0, 4.0, 6.0, 8.0, 10.0), (0.5, 1.0)
 """Standard deviations of the Gaussian kernels of smooth and of sharper queries, on columns scaled to [-1, 1].  A
 convention."""
 
 MOST_LEVELS = 255
-"""Levels that boosting takes as levels; a column with more is taken as a number.  A safety limit."""
+"""Largest number of levels that the boosting library accepts in a categorical column, a limit of scikit-learn.  A
+column with more levels is taken as numeric, by its codes."""
 
 PROPENSITY_ROWS = 20_000
-"""Rows that the propensity model is trained on at most.  A safety limit of time."""
+"""Random rows of each table on which the propensity model is trained, at most.  A safety limit of time."""
 
 FEW_SLOPES = 200
-"""Up to this many, Newton's method takes less time than a quasi-Newton one, whose steps are cheaper and many.
-Tuned; not measured."""
+"""Slopes of the propensity model up to which Newton's method is used.  With more slopes a quasi-Newton method takes
+less time.  Tuned; not measured."""
 
 KERNEL_ROWS = 50_000
-"""Rows of either table, drawn at random, that kernel queries are asked of: sampling errors stay below about 0.01.
-A safety limit of time."""
+"""Random rows of each table that kernel queries use, at most: sampling errors stay below about 0.01.  A safety limit of
+time."""
 
 KERNEL_BLOCK = 512
-"""Points, and centres, whose kernels are held at once: they stay in the processor's cache.  A safety limit of memory."""
+"""Points and centres whose kernels are computed at once: they fit the processor's cache.  A safety limit of memory."""
 
 NEIGHBOURS, NEIGHBOUR_BLOCK, OTHERS_BLOCK = 1_000, 64, 2_048
-"""Rows compared with all others in distances to the closest record; of both this many at once stay in the cache."""
+"""Random rows whose closest record is searched among all others, and rows of either side that are compared at once.
+Safety limits of time and memory: a block fits the processor's cache."""
 
 
 def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
-    """Codes (n, d) of the 32-bin form, and the number of codes of each column.
+    """Return codes of all columns, numbers in at most 32 equal bins, (n, d), and each column's number of codes.
 
-    At most 32 equal cells of each column of numbers or moments, levels as they are, a cell for missing values.
+    Levels keep their own codes.  Missing values have the last code of each column.
     """
     columns, sizes = [], []
     for name, column in schema.items():
@@ -73,7 +76,10 @@ def binned(table: pd.DataFrame, schema: Schema) -> tuple[IntArray, list[int]]:
 
 
 def marginal_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, order: int = 3) -> float:
-    """Average total variation distance over the first 300 of the marginals of an order, in a seeded order."""
+    """Return the mean total variation distance over at most 300 random marginals of ``order`` columns, 0 to 1.
+
+    The choice of marginals is seeded, so that it never changes.
+    """
     (a, sizes), (b, _) = binned(real, schema), binned(synthetic, schema)
     cliques = list(itertools.combinations(range(len(sizes)), order))
     chosen = generator(0).permutation(len(cliques))[:TABLES]
@@ -81,7 +87,10 @@ def marginal_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, 
 
 
 def kolmogorov(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
-    """Mean Kolmogorov-Smirnov distance over the numeric columns, missing values left out."""
+    """Return the mean Kolmogorov-Smirnov distance over the columns of numbers, 0 to 1; missing values are left out.
+
+    A column without values in one of the tables counts 1.
+    """
     distances = []
     for name in numeric(schema):
         a, b = (np.sort(t[name].to_numpy(dtype=float, na_value=np.nan)) for t in (real, synthetic))
@@ -96,9 +105,10 @@ def kolmogorov(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> f
 
 
 def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, widths: Sequence[float]) -> float:
-    """Worst error over Gaussian-kernel queries on the numeric columns scaled to [-1, 1], 10 000 over all widths.
+    """Return the largest error over Gaussian-kernel queries on the numeric columns scaled to [-1, 1].
 
-    f(x) = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2), centres uniform in the cube, weights uniform with sum 1.
+    There are 10 000 seeded queries over all widths: f(x) = sum over 10 centres of a_j exp(-|x - c_j|^2 / 2 s^2),
+    averaged over rows.  Centres are uniform in the cube; weights are uniform, scaled to sum 1.
     """
     a, b = (_some_rows(points(table, schema)) for table in (real, synthetic))
     rng = generator(1)
@@ -117,7 +127,10 @@ def kernel_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *,
 
 
 def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
-    """Mean absolute difference of the pairwise correlations of the numeric columns."""
+    """Return the mean absolute difference of the pairwise correlations of the numeric columns.
+
+    An undefined correlation, of a constant column, counts 0.
+    """
     names = numeric(schema)
     a, b = (t[names].astype(float).corr().fillna(0.0).to_numpy() for t in (real, synthetic))
     upper = np.triu_indices(len(names), 1)
@@ -125,9 +138,10 @@ def correlation_error(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schem
 
 
 def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target: str) -> float:
-    """AUC on real held-out rows of gradient boosting trained on ``train``; .5 where it cannot be trained.
+    """Return the AUC on the rows ``test`` of gradient boosting trained on ``train``; .5 if it cannot be trained.
 
-    With more than two classes: the mean over classes of one against the rest.
+    With more than two classes it is the mean over classes of one class against the rest.  A single class cannot be
+    trained.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
@@ -148,11 +162,12 @@ def boosting_auc(train: pd.DataFrame, test: pd.DataFrame, schema: Schema, target
 
 
 def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> float:
-    """Return the mean squared error of propensities over what two tables of one law would give (Snoke et al. 2018).
+    """Return the pMSE over its expectation for two samples of one law (Snoke et al. 2018); 1 is ideal.
 
-    A logistic regression on standardised numbers and indicators of the levels tells real from synthetic rows; under one
-    law its pMSE has expectation k (1 - c) c / N for k slopes and a share c of synthetic rows, when both tables are fresh
-    samples (Snoke's (1 - c)^2 c is for rows drawn from a model fitted to the real table at hand).
+    The pMSE is the mean squared error of propensities.  A logistic regression on standardised numbers and level
+    indicators separates real from synthetic rows.  Let k be the number of slopes and c the fraction of synthetic rows
+    among N.  Two fresh samples of one law have an expected pMSE of k (1 - c) c / N.  (Snoke's (1 - c)^2 c is for rows
+    drawn from a model fitted to the real table at hand.)
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -174,10 +189,10 @@ def propensity_ratio(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema
 
 
 def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema) -> dict[str, float]:
-    """Return how near synthetic rows come to real ones, which is no evidence about privacy, in either direction.
+    """Return distances between rows by name, which are no evidence about privacy, in either direction.
 
-    The median distance of synthetic rows to the closest real one, of real rows to the closest other real one, and the
-    fraction of synthetic rows that are copies.
+    They are the median distance of synthetic rows to the closest real row, and of real rows to the closest other real
+    row.  "copies" is the fraction of synthetic rows that equal a real row.
     """
     a, b = (_scaled_rows(table, schema) for table in (real, synthetic))
     rng = generator(0)
@@ -191,12 +206,12 @@ def closest_records(real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema)
 
 
 def numeric(schema: Schema) -> list[str]:
-    """Names of the columns of numbers."""
+    """Return the names of the columns of numbers; times are not among them."""
     return [name for name, column in schema.items() if column.quantity == "number"]
 
 
 def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """Numeric columns scaled to [-1, 1] by the schema's bounds; missing values in the middle."""
+    """Return the numeric columns scaled to [-1, 1] by the schema's bounds, (n, columns); missing values become 0."""
     columns = []
     for name in numeric(schema):
         x, lower, upper = _numbers(table[name], schema[name])
@@ -205,7 +220,10 @@ def points(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 
 def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
-    """Return a column's values and bounds as floats; NaN where missing."""
+    """Return a column's values as floats, (rows,), NaN where missing, and its lower and upper bound.
+
+    Times become microseconds.
+    """
     if column.quantity == "moment":
         moments = pd.to_datetime(values, utc=True, errors="coerce").dt.tz_localize(None)
         return _steps(moments.to_numpy().astype("datetime64[us]"), column)
@@ -215,17 +233,20 @@ def _numbers(values: pd.Series, column: Any) -> tuple[FloatArray, float, float]:
 
 
 def _steps(ticks: AnyArray, column: Column) -> tuple[FloatArray, float, float]:
-    """Return times as numbers, and the column's bounds."""
+    """Return times as floats in microseconds, (rows,), NaN where missing, and the column's lower and upper bound."""
     return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64).astype(np.float64)), *bounds_of(column)
 
 
 def _some_rows(x: FloatArray) -> FloatArray:
-    """Return at most `KERNEL_ROWS` rows, drawn at random."""
+    """Return at most `KERNEL_ROWS` rows, a seeded random choice."""
     return x if len(x) <= KERNEL_ROWS else x[generator(2).choice(len(x), KERNEL_ROWS, replace=False)]
 
 
 def _kernels(x: FloatArray, centres: FloatArray, width: float) -> FloatArray:
-    """Return the mean over points of a Gaussian kernel around each centre, to about six digits."""
+    """Return the mean over points of the Gaussian kernel around each centre, (centres,), to about six digits.
+
+    Matrix products in 32 bits save time.
+    """
     ones = np.ones((len(x), 1))
     points = np.hstack([x, (x**2).sum(axis=1, keepdims=True), ones]).astype(np.float32)
     by_centre = np.vstack([centres.T, np.full((1, len(centres)), -0.5), -0.5 * (centres**2).sum(axis=1)]) / width**2
@@ -239,7 +260,7 @@ def _kernels(x: FloatArray, centres: FloatArray, width: float) -> FloatArray:
 
 
 def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[int]) -> float:
-    """Return the total variation distance of two tables of codes on some columns."""
+    """Return the total variation distance, 0 to 1, of two tables' marginals of some columns of codes."""
     shape = [sizes[j] for j in clique]
     cells = int(np.prod(shape))
     p, q = (np.bincount(np.ravel_multi_index(c[:, clique].T, shape), minlength=cells) / len(c) for c in (a, b))
@@ -247,7 +268,7 @@ def distance(a: IntArray, b: IntArray, clique: tuple[int, ...], sizes: Sequence[
 
 
 def _encoded(table: pd.DataFrame, schema: Schema, names: Sequence[str]) -> FloatArray:
-    """Return a (rows, columns) table of numbers and codes, nan where missing."""
+    """Return the features of boosting, (rows, columns): numbers, and codes of levels; NaN where missing."""
     columns: list[FloatArray] = []
     for name in names:
         if schema[name].measured:
@@ -266,14 +287,18 @@ def _levels(column: Column) -> int:
 
 
 def _codes(values: pd.Series[Any], column: Column) -> IntArray:
-    """Return the place of each value among a column's levels; -1 for other values."""
+    """Return the position of each value among a column's levels, (rows,); -1 for missing and other values."""
     position = {level: i for i, level in enumerate(labels_of(column))}
     codes, different = pd.factorize(values)
     return np.array([*(position.get(value, -1) for value in different), -1], np.int64)[codes]
 
 
 def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """Return standardised numbers, and indicators of levels and missing values that some but not all rows have."""
+    """Return the regressors of the propensity model, (rows, regressors), standardised.
+
+    They are numbers with missing values in the middle, and indicators of missing values and of levels.  Constant
+    regressors are left out.
+    """
     columns = []
     for name, column in schema.items():
         if column.measured:
@@ -287,7 +312,11 @@ def _indicators(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 
 def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
-    """Return rows whose coordinates differ by at most 1: numbers over their range, levels by number."""
+    """Return rows for Gower's distance, (rows, columns).
+
+    Numbers become fractions of their range, and missing numbers -1.  Levels become multiples of 10, so that different
+    levels differ by more than 1.
+    """
     columns = []
     for name, column in schema.items():
         if column.measured:
@@ -299,7 +328,11 @@ def _scaled_rows(table: pd.DataFrame, schema: Schema) -> FloatArray:
 
 
 def _closest(rows: FloatArray, others: FloatArray, itself: IntArray | None = None) -> FloatArray:
-    """Return each row's mean distance per column to the closest other row (Gower's); levels count 0 or 1."""
+    """Return each row's Gower distance to the closest other row, (rows,) from 0 to 1.
+
+    It is the mean over columns of differences that are at most 1.  ``itself`` gives each row's own number among
+    ``others``, which is left out.
+    """
     found = np.full(len(rows), np.inf, np.float32)
     columns, wanted = (np.ascontiguousarray(part.T, np.float32) for part in (others, rows))
     for begin in range(0, len(rows), NEIGHBOUR_BLOCK):

@@ -1,8 +1,8 @@
 """NON-PRIVATE tests of the risk of a synthetic table, by attacks with a control group; for people who may see the rows.
 
-The message of each is a difference: how much more often an attack succeeds against people whose rows the table was made of
-than against people who were not in it.  A share that is the same for both is what the table teaches about everybody: that is
-what it is published for.
+Each test reports a difference.  It is the success rate against people whose rows the table was made of, minus the
+success rate against people who were not in it.  A success rate that is equal for both comes from the population, which
+the table is published to describe.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.refusals import instead_of
 
 STAMP = "NON-PRIVATE: reads private rows: not for publication"
-"""What a report of attacks says to whoever shows it."""
+"""Stamp on every report of attacks."""
 
 NO_EVIDENCE = (
     "Distances to the closest record prove nothing: a table that copies people can keep them large, and a private one can "
     "make them small (arXiv 2505.01524). They are shown because boards ask for them, and no threshold applies to them."
 )
-"""What it says of distances."""
+"""Text that a report shows with distances to the closest record."""
 
 PASSING = (
     "A pass says that these attacks, of these strengths, found nothing above the thresholds; the promise for all attacks "
     "is the receipt's. The outcome itself was computed from private rows, outside the promise."
 )
-"""What it says of a pass."""
+"""Text that a report shows with a pass or a fail, about the limits of such a result."""
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {
@@ -49,7 +49,8 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
         "linkage": 0.05, "inference": 0.05, "membership": 0.03,
     }
 )  # fmt: skip
-"""The most that members may be worse off, in shares (tuned: half of Adult at epsilon = 1 stays below, at 50 not)."""
+"""Largest allowed difference of success rates, members minus control, by attack, as a fraction.  Tuned: half of Adult
+at epsilon = 1 stays below, at 50 not."""
 
 MEANING = {
     "copies": "the whole row comes in the table",
@@ -61,31 +62,32 @@ MEANING = {
     "inference": "the synthetic row with the nearest keys has the right target",
     "membership": "membership attack: area under the curve, .5 for a coin",
 }
-"""What each attack is."""
+"""Description of each attack by name, for reports."""
 
 FEWEST = 40
-"""Rows of the holdout below which there is no control group to speak of (safety limit)."""
+"""Fewest rows of the train and of the holdout table; with fewer rows the control group is too small.  A safety limit.
+"""
 
 Z = 2.5758
-"""The normal quantile of the 99 % intervals (derived)."""
+"""Standard errors on each side of a 99 % interval.  Derived: the .995 quantile of the normal law."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskMeasure:
-    """One attack, against members and against the control group.
+    """One attack's success against members and against the control group.
 
     Parameters
     ----------
     name
         One of `THRESHOLDS`.
     target
-        The column that it tries to learn, if any.
+        The column that the attack tries to learn, or ``None``.
     members, control
-        Share of successes against either group; of the membership attack the area under the curve, and .5.
+        Success rate in each group, a fraction; for the membership attack the area under the curve, and .5.
     difference, lower, upper
-        Members minus control, with a 99 % interval.
+        Members minus control, and its 99 % interval.
     threshold
-        The most that the difference may be.
+        Largest allowed difference.
     """
 
     name: str
@@ -99,31 +101,33 @@ class RiskMeasure:
 
     @property
     def passed(self) -> bool:
-        """Whether the difference is within the threshold, or cannot be told from none."""
+        """Whether the difference is at most the threshold, or its 99 % interval includes values up to 0."""
         return self.difference <= self.threshold or self.lower <= 0
 
     @property
     def title(self) -> str:
-        """What the attack is, in words."""
+        """Description of the attack, with its target."""
         return MEANING[self.name] + (f", {self.target}" if self.target else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonprivateRisk:
-    """What attacks on a synthetic table find.  Not private: not for publication; see `publishable` for what may be said.
+    """The success of attacks on a synthetic table.
+
+    Not private and not for publication; `publishable` returns the publishable part.
 
     Parameters
     ----------
     measures
-        The attacks.
+        The attacks' results.
     keys
-        What the attacker knows of a person.
+        Columns that the attacker knows of a person.
     people
-        How many members, and as many others, each attack with a group was made against at most.
+        Rows in each of the two groups, at most: some attacks use fewer.
     no_privacy_evidence
-        Median distances to the closest synthetic row: they prove nothing.
+        Median distances to the closest synthetic row, by group; they are no evidence about privacy.
     warning
-        The stamp.
+        Stamp on every report.
     """
 
     measures: tuple[RiskMeasure, ...]
@@ -134,16 +138,16 @@ class NonprivateRisk:
 
     @property
     def passed(self) -> bool:
-        """Whether no threshold is broken."""
+        """Whether every attack passed."""
         return all(measure.passed for measure in self.measures)
 
     @property
     def broken(self) -> tuple[RiskMeasure, ...]:
-        """The measures above their threshold."""
+        """The attacks that failed: above their threshold, and significantly above 0."""
         return tuple(measure for measure in self.measures if not measure.passed)
 
     def publishable(self) -> dict[str, Any]:
-        """Return what may be published: thresholds that were set beforehand, and pass or fail of each; no figure."""
+        """Return the publishable part: the thresholds, which were set beforehand, and pass or fail of each attack."""
         return {
             "keys": list(self.keys),
             "passed": self.passed,
@@ -154,7 +158,7 @@ class NonprivateRisk:
         }
 
     def to_document(self) -> dict[str, Any]:
-        """Return everything as a JSON document, stamped."""
+        """Return all results as a JSON document, stamped; it is not for publication."""
         return {
             "warning": self.warning,
             "nonprivate": True,
@@ -192,11 +196,11 @@ class NonprivateRisk:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Return the attacks as a table for a notebook, stamped."""
+        """Return the attacks as an HTML table for a notebook, stamped."""
         return render("risk.html", risk=self, why=NO_EVIDENCE, a_pass=PASSING)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write a page with a red banner.
+        """Write an HTML page of the attacks with a red banner.
 
         Raises
         ------
@@ -220,10 +224,10 @@ def nonprivate_risk(
     random_state: RandomState = 0,
     on_progress: ProgressCallback = silent,
 ) -> NonprivateRisk:
-    """Attack a synthetic table as an intruder would, and compare with people who were not in it.  Not private.
+    """Return the success of attacks on a synthetic table, compared with people who were not in it.  Not private.
 
-    The result is stamped and must not be published; its `NonprivateRisk.publishable` says only which thresholds, set
-    beforehand, were kept.
+    The result is stamped and must not be published.  Its `NonprivateRisk.publishable` returns only the thresholds, set
+    beforehand, and whether the table passed.
 
     Parameters
     ----------
@@ -232,18 +236,20 @@ def nonprivate_risk(
     synthetic
         The table to attack.
     holdout
-        Private rows of the same population that it was not made of: the control group.  Best as many as ``train``.
+        Private rows of the same population, not used for the synthetic table: the control group.  Best are as many rows
+        as in ``train``.
     keys
         Columns that an attacker knows of a person, such as age, sex and region.
     target
         A column, or several, that the attacker tries to learn.
     schema
-        The columns, if values should be brought to what they may hold first; default: values as they are.
+        Schema by which values are clipped and relabelled first; default: values stay as they are.
     thresholds
-        The most that members may be worse off, in shares, by name of the measure; set them before you look.  Those that are
-        not named keep their default, see `synthdp.nonprivate.risk.THRESHOLDS`.
+        Largest allowed difference of success rates, as a fraction, by attack; set them before you look.  Other attacks
+        keep their default, see `synthdp.nonprivate.risk.THRESHOLDS`.
+
     random_state
-        Seed of which people are attacked.
+        Seed of the choice of attacked people and of the attacks.
     on_progress
         Called with each stage as it begins.
 
@@ -252,7 +258,7 @@ def nonprivate_risk(
     DataError
         If a table cannot be read or lacks a column, or the control group is too small.
     ParameterError
-        If keys, target or thresholds name something else.
+        If keys or target name no shared column, thresholds name no attack, or a target is a key.
 
     Examples
     --------
@@ -323,7 +329,7 @@ def nonprivate_risk(
 
 
 def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
-    """Return all thresholds, the given ones replaced; raise ParameterError for an unknown one."""
+    """Return all thresholds, the given values instead of the defaults; raise ParameterError for an unknown name."""
     for name, value in (given or {}).items():
         if name not in THRESHOLDS:
             raise ParameterError(f"thresholds names {name!r}, which must be one of {', '.join(THRESHOLDS)}")
@@ -332,7 +338,11 @@ def _thresholds(given: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def _compared(name: str, column: str | None, members: IntArray, control: IntArray, most: float) -> RiskMeasure:
-    """Return the difference of two shares with an interval that also holds for few successes (Agresti, Caffo 2000)."""
+    """Return an attack's success rates in both groups, and their difference with a 99 % interval.
+
+    The interval adds one success and one failure to each group, so that it holds for few successes (Agresti, Caffo
+    2000).
+    """
     m, n = len(members), len(control)
     a, b = (int(members.sum()) + 1) / (m + 2), (int(control.sum()) + 1) / (n + 2)
     half = Z * sqrt(a * (1 - a) / (m + 2) + b * (1 - b) / (n + 2))
@@ -344,7 +354,10 @@ def _compared(name: str, column: str | None, members: IntArray, control: IntArra
 
 
 def _membership(tables: Tables, most: float, rng: Generator) -> RiskMeasure:
-    """Attack membership: half of the holdout is what the attacker knows of the population, half is the control group."""
+    """Return the result of a membership attack, as an area under the curve minus .5.
+
+    Half of the holdout is the attacker's knowledge of the population, and half is the control group.
+    """
     order = rng.permutation(len(tables.holdout))
     half = len(order) // 2
     reference, control = tables.holdout.part(order[:half]), tables.holdout.part(order[half:])

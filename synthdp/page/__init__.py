@@ -1,5 +1,5 @@
-"""The page of data stewards: `synthdp page FOLDER`.  A server of this machine alone, which never holds a row.
+"""The web page of data stewards: `synthdp page FOLDER`, a server on this machine that never holds a row itself.
 
-`guard` says who may ask, `app` what each screen shows, `project` what was answered so far, `jobs` starts the child
-processes that `work` runs in: only they read rows.
+`guard` refuses foreign requests.  `site`, `prepare` and `outcome` answer requests for screens and forms.  `project`
+stores the answers, and `jobs` starts child processes that run `work`.  Only the child processes read rows.
 """

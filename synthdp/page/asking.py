@@ -1,6 +1,6 @@
-"""From what a person typed about a column, or into a rule, to the entry of a schema document; and back into the form.
+"""Conversions between the form fields of a column or rule and its part of a schema document.
 
-Nothing is filled in from the rows: what is not typed is not known.
+Nothing is filled in from the values of the rows: an empty field stays undeclared.
 """
 
 from __future__ import annotations
@@ -21,64 +21,64 @@ MEASURED = {
     "integer": "whole number", "continuous": "number", "decimal": "amount with decimals", "datetime": "date and time",
     "date": "date", "time": "time of day", "duration": "length of time, in seconds",
 }  # fmt: skip
-"""Types of numbers and times, as the page calls them."""
+"""The page's names for the types of numbers and times."""
 
 LABELLED = {"categorical": "categories", "ordinal": "categories with an order"}
-"""Types of categories, as the page calls them."""
+"""The page's names for the types of categories."""
 
 NUMBERS = ("integer", "continuous", "decimal", "duration")
-"""Types whose bounds are numbers."""
+"""Types whose limits a person types as numbers; the limits of the other measured types are times."""
 
 TYPES = {**MEASURED, **LABELLED}
-"""All types that can be chosen."""
+"""The page's names for all types that a person can choose."""
 
 _DATE = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)")
-"""A day as people type it, the day or the month first."""
+"""A date in digits with the day or the month first: its parts and the rest of the text."""
 
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' ])[0-9]{3}(?:\1[0-9]{3})*")
-"""Digits in groups of three, as thousands are written."""
+"""A whole number with its digits in groups of three, and the sign between the groups."""
 
 _RANGE = re.compile(r"(.+?)\s*(?:\bto\b|\.\.|\u2013)\s*(.+)")
-"""Two limits in one field."""
+"""Two limits in one field, such as "0 to 120"."""
 
 SHORT = {
     "open": "not known", "name": "names a person", "row": "numbers the rows", "out": "leave out", "truth": "true or false",
 }  # fmt: skip
-"""What is written in the sheet of all columns in place of limits or a list."""
+"""Short texts for an answer without limits or a list, in the sheet of all columns; the key is the field ``how``."""
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-"""A comma or a point before three digits stands for thousands in some countries, for decimals in others."""
+"""A number such as 1.234, which is 1234 in some countries and a decimal number in others."""
 
 STEPS = {
     "D": "days", "h": "hours", "min": "minutes", "s": "seconds", "ms": "milliseconds", "us": "microseconds",
 }  # fmt: skip
-"""Resolutions, as the page calls them."""
+"""The page's names for resolutions."""
 
 STEPPED = ("datetime", "time", "duration")
-"""Types that have a resolution."""
+"""Types that have a resolution of their values."""
 
 FIELDS = ("how", "type", "resolution", "lower", "upper", "decimals", "words", "levels", "complete", "source", "known")
-"""Fields of a column's card that are kept."""
+"""Form fields of a column that the project stores."""
 
 
 def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer about one column.
+    """Return the answer about one column: its schema entry (None if left out) and the stored form fields.
 
     Parameters
     ----------
     name
-        The column.
+        The column's name.
     typed
-        The fields of its card.
+        Fields of the column's form.
     ticked
-        Levels that were ticked in the private drawer.
+        Levels that a person selected among the private values.
     guess
-        What its type seems to be.
+        Type, resolution and zone that the rows suggest.
 
     Raises
     ------
     SchemaError
-        In one sentence, if something is missing or cannot be.
+        In one sentence for the page, if a field is missing or impossible.
     """
     kept = {name: typed[name] for name in FIELDS if name in typed}
     entry: dict[str, Any] | None
@@ -106,7 +106,7 @@ def answer_of(name: str, typed: Mapping[str, str], ticked: Sequence[str], guess:
 
 
 def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a column with limits; raise SchemaError, in words for the page, if one is missing."""
+    """Return the schema entry of a column with limits; SchemaError explains a missing or wrong field."""
     kind = typed.get("type", "")
     if kind not in MEASURED:
         raise SchemaError(
@@ -133,7 +133,7 @@ def _limits(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> di
 
 
 def _words(text: str) -> dict[str, int | float]:
-    """Return the texts that stand among the numbers, each with the number that it counts as."""
+    """Return the typed texts among numbers, such as "<0.6: 0.3", each with the number that it counts as."""
     found = {}
     for part in filter(None, (one.strip() for one in text.split("|"))):
         word, colon, number = part.rpartition(":")
@@ -146,7 +146,7 @@ def _words(text: str) -> dict[str, int | float]:
 
 
 def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[str, Any]:
-    """Return the entry of a column with a list of values; raise SchemaError if it is empty."""
+    """Return the schema entry of a column with a list of values; an empty list raises SchemaError."""
     lines = [line.strip() for text in typed.get("levels", "").splitlines() for line in text.split("|")]
     levels: list[Any] = list(dict.fromkeys([*filter(None, lines), *ticked]))
     if not levels:
@@ -157,7 +157,7 @@ def _list(name: str, typed: Mapping[str, str], ticked: Sequence[str]) -> dict[st
 
 
 def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a column that is left to be discovered."""
+    """Return the schema entry of a column without limits or list, which a release discovers under noise."""
     kind = typed.get("type", "")
     if kind in MEASURED:
         entry = {"name": name, "type": kind, "source": "not known"}
@@ -166,9 +166,9 @@ def _open(name: str, typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict
 
 
 def _in_steps(entry: dict[str, Any], typed: Mapping[str, str], guess: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry with the steps and the zone in which times are told: as typed, else as the rows have them.
+    """Return an entry with the typed resolution of times, or else with the resolution and the zone of the rows.
 
-    What the rows have is named in the source, and so on the receipt.
+    Settings that come from the rows are named in the source, and so on the receipt.
     """
     steps = {"resolution": typed["resolution"]} if typed.get("resolution") and entry["type"] in STEPPED else {}
     read = {key: guess[key] for key in ("resolution", "zone") if key in guess and key not in steps}
@@ -176,7 +176,7 @@ def _in_steps(entry: dict[str, Any], typed: Mapping[str, str], guess: Mapping[st
 
 
 def _source(typed: Mapping[str, str]) -> dict[str, str]:
-    """Return where a declaration is known from; raise SchemaError if nothing was typed."""
+    """Return the typed source of a declaration as a setting; raise SchemaError if nothing was typed."""
     text = " ".join(typed.get("source", "").split())
     if not text:
         raise SchemaError(
@@ -187,7 +187,7 @@ def _source(typed: Mapping[str, str]) -> dict[str, str]:
 
 
 def column_of(entry: Mapping[str, Any]) -> Column:
-    """Return the column that an entry of a schema document declares.
+    """Return the column that a part of a schema document declares.
 
     Raises
     ------
@@ -199,12 +199,12 @@ def column_of(entry: Mapping[str, Any]) -> Column:
 
 
 def date_of(text: str) -> str:
-    """Return a date that somebody typed, day first or month first, as ISO 8601 writes it; another text as it is.
+    """Return a typed date in ISO 8601, whether day or month comes first; any other text stays unchanged.
 
     Raises
     ------
     SchemaError
-        If it can be read in two ways.
+        If the date can be read in two ways.
     """
     found = _DATE.fullmatch(text)
     if found is None:
@@ -219,7 +219,10 @@ def date_of(text: str) -> str:
 
 
 def in_short(answer: Mapping[str, Any] | None) -> str:
-    """Return what stands in the sheet of all columns for an answer; empty for none."""
+    """Return the short text of an answer in the sheet of all columns; "" without an answer.
+
+    `from_short` reverses it.
+    """
     if answer is None:
         return ""
     typed = answer["typed"]
@@ -235,19 +238,19 @@ def in_short(answer: Mapping[str, Any] | None) -> str:
 
 
 def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a column's card that a line of the sheet of all columns fills in.
+    """Return a column's form fields, changed as a short text of the sheet of all columns demands.
 
     Parameters
     ----------
     text
-        What was typed: limits ("0 to 120"), values with | between them, or one of `SHORT`.
+        Typed text: limits ("0 to 120"), values with | between them, or one of `SHORT`.
     saved
-        The fields as they were.
+        Stored form fields of the column.
 
     Raises
     ------
     SchemaError
-        If it is none of these.
+        If the text has no such form.
     """
     said, bare = {words: how for how, words in SHORT.items()}, " ".join(text.split())
     if bare.casefold() in said:
@@ -265,15 +268,15 @@ def from_short(text: str, saved: Mapping[str, str]) -> dict[str, str]:
 
 
 def number_of(text: str, *, whole: bool = False) -> int | float:
-    """Return the number that somebody typed, with a point or a comma, or with thousands in groups.
+    """Return the number in a typed text, with a decimal point or comma, or with grouped thousands.
 
-    One group after a comma or a point may be decimals.  It is thousands where decimals cannot be (``whole``), and after a
-    comma if it is three zeros, which nobody writes as decimals.
+    A single group after a comma or a point may be decimals.  It counts as thousands if decimals are impossible
+    (``whole``), or if it is three zeros after a comma.  Nobody writes such decimals.
 
     Raises
     ------
     SchemaError
-        If it is none.
+        If the text is no finite number, or can be read in two ways.
     """
     bare = text.strip().replace("\u2212", "-").replace("\u202f", " ").replace("\xa0", " ")
     if (grouped := _GROUPED.fullmatch(bare)) is not None and (
@@ -298,7 +301,7 @@ def number_of(text: str, *, whole: bool = False) -> int | float:
 
 
 def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer that a public document gives about a column; where it says nothing of missing values, they may be.
+    """Return the answer that a public document gives about a column; by default values may be missing.
 
     Raises
     ------
@@ -324,7 +327,7 @@ def from_document(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_words(answer: Mapping[str, Any]) -> str:
-    """Return what was answered, in a few words."""
+    """Return an answer in a few words, for the list of columns."""
     if answer["entry"] is None:
         return "left out"
     column = column_of(answer["entry"])
@@ -337,21 +340,21 @@ def in_words(answer: Mapping[str, Any]) -> str:
 
 
 def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schema) -> dict[str, Any]:
-    """Return the document of a rule between two columns.
+    """Return the document of a rule between two columns, from the fields of its form.
 
     Parameters
     ----------
     kind
         ``less_equal``, ``implies`` or ``forbidden``.
     names, texts
-        The two columns, and what was typed as their values.
+        The two columns, and the typed values of each.
     schema
-        What they may hold.
+        Schema of the table.
 
     Raises
     ------
     SchemaError
-        If a value is not one that its column can hold.
+        If both columns are equal, or a field has no values.
     """
     first, second = names
     if first == second:
@@ -367,7 +370,7 @@ def rule_of(kind: str, names: Sequence[str], texts: Sequence[str], schema: Schem
 
 
 def _values(column: Column, text: str) -> list[Any]:
-    """Return the values that were typed: levels with | between them, a range "0 to 17", or "missing"."""
+    """Return the typed values of a rule: levels with | between them, ranges such as "0 to 17", or "missing" as None."""
     named: dict[str, Any] = {"missing": None}
     named |= {"true": True, "True": True, "false": False, "False": False} if column.quantity == "truth" else {}
     named |= {str(level): level for level in getattr(column, "levels", None) or ()}
@@ -384,5 +387,5 @@ def _values(column: Column, text: str) -> list[Any]:
 
 
 def _end(column: Column, text: str) -> Any:
-    """Return a typed limit as the column's schema has it."""
+    """Return a typed limit as a number for a column of numbers, else as a text."""
     return number_of(text) if column.quantity == "number" else text.strip()

@@ -1,7 +1,7 @@
-"""Who may ask the page, and what a browser may do with its answers.
+"""Access control of the page, and the headers that limit a browser's use of its responses.
 
-Whoever comes under another host name, from another origin, without the cookie of this run, or with a form that this run did
-not write, is refused before any screen is made.  Every answer, a refusal too, carries the same strict headers.
+A request with a foreign host name or origin is refused before any screen is made.  So is a request without this run's
+cookie or form token.  Every response, also a refusal, carries strict headers.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""The page's content security policy: nothing from elsewhere, and nothing inline."""
+"""The page's content security policy: no resource of other sites, and no inline script or style."""
 
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
-"""Of a report in a frame: it has styles of its own, and no script."""
+"""The content security policy of a framed report: inline styles are allowed, scripts are not."""
 
 HEADERS = {
     "content-security-policy": POLICY,
@@ -34,26 +34,26 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "x-robots-tag": "noindex",
 }
-"""Headers of every response."""
+"""Headers of every response, unless the application sets them."""
 
 MOST_FORM_BYTES, MOST_FIELDS = 2**20, 2000
-"""Largest form that is read, in bytes and fields.  A safety limit."""
+"""Bytes and fields of a form that the page reads, at most.  Safety limits of memory."""
 
 GONE = "This page was opened by another link. Look at the terminal where synthdp runs, or start `synthdp page` again."
-"""What the page says under an old link."""
+"""Text for a request without this run's cookie, or under an old link."""
 
 STRANGE = "This request does not come from the page itself. Nothing was done."
-"""What it says to a request from another page."""
+"""Text for a request that does not come from the page itself."""
 
 TOO_LARGE = "The form is too large. Nothing was done."
-"""What it says to a form that is too large."""
+"""Text for a form beyond `MOST_FORM_BYTES`."""
 
 BROKEN = "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows."
-"""What it says of an error that nobody expected."""
+"""Text for an unexpected error, whose own text could quote private rows."""
 
 
 def forward(address: str) -> str:
-    """Return a page that leads to an address at once."""
+    """Return the HTML of a page that forwards the browser to an address."""
     return (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
         f'<title>synthdp</title><p><a href="{address}">Open the page</a></p></html>\n'
@@ -62,14 +62,14 @@ def forward(address: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class Guard:
-    """An application behind its door.
+    """An ASGI application that lets only this run's own requests reach the wrapped application.
 
     Parameters
     ----------
     port
-        Of this server, on 127.0.0.1.
+        Port of this server on 127.0.0.1.
     app
-        What is guarded.  Of a form it finds the fields in ``scope["synthdp.form"]``, a list of pairs.
+        Wrapped application.  It finds the fields of a form in ``scope["synthdp.form"]``, a list of pairs.
     """
 
     port: int
@@ -81,30 +81,30 @@ class Guard:
 
     @property
     def origin(self) -> str:
-        """Where the page is."""
+        """The page's origin, http://127.0.0.1:PORT."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def link(self) -> str:
-        """The address that opens the page, once."""
+        """The address that opens the page in a browser; it works once."""
         return f"{self.origin}/start/{self._link}"
 
     def renew(self) -> None:
-        """Make a new link that works once; an unused one works no more."""
+        """Replace the link by a new link that works once; an unused old link stops working."""
         self._link = secrets.token_urlsafe(24)
 
     @property
     def is_opened(self) -> bool:
-        """Whether the link was used."""
+        """Whether the current link was used."""
         return self._link is None
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie: several servers share the host, whatever their ports."""
+        """Name of the cookie; it includes the port, because servers on one host share cookies."""
         return f"synthdp-{self.port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request: refuse it, open the page, or pass it to the wrapped application."""
         if scope["type"] != "http":
             return  # a web socket is closed unanswered
         begun = False
@@ -129,7 +129,7 @@ class Guard:
                 await PlainTextResponse(BROKEN, 500)(scope, receive, sealed)
 
     def _refused(self, scope: Scope) -> Response | None:
-        """Return why a request is refused, if it is, by its headers."""
+        """Return the refusal of a request by its method, host, origin and cookie, or None if it may pass."""
         headers = Headers(scope=scope)
         origins = headers.getlist("origin")
         if headers.getlist("host") != [f"127.0.0.1:{self.port}"]:
@@ -147,10 +147,10 @@ class Guard:
         return None if known or opens else PlainTextResponse(GONE, 403)
 
     def _open(self, scope: Scope) -> Response:
-        """Swap the link of the start for a cookie, once.
+        """Answer the start link with the cookie, once.
 
-        The answer is a page that goes on by itself: after a redirect of a visit that another site began, as the file with
-        the link is, a browser would keep the cookie back.
+        The response is a page that forwards the browser.  A redirect would lose the strict cookie, because the visit
+        starts from another site: the file with the link.
         """
         offered = scope["path"].removeprefix("/start/").encode()
         if scope["method"] != "GET" or self._link is None or not hmac.compare_digest(offered, self._link.encode()):
@@ -161,7 +161,7 @@ class Guard:
         return answer
 
     async def _post(self, scope: Scope, receive: Receive) -> Response | None:
-        """Read a form for the application; return why it is refused, unless this run wrote it."""
+        """Read a form into ``scope["synthdp.form"]``; return a refusal if it lacks this run's token, else None."""
         kinds = [kind.partition(";")[0] for kind in Headers(scope=scope).getlist("content-type")]
         if kinds != ["application/x-www-form-urlencoded"]:
             return PlainTextResponse(STRANGE, 403)

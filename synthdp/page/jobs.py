@@ -1,4 +1,4 @@
-"""Child processes of the page: started with a request, followed by their progress, stopped on demand."""
+"""Child processes of the page: each gets a request, reports its progress, and can be stopped."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from synthdp.page.work import SECONDS_TO_END, UNEXPECTED
 from synthdp.progress import Progress, TimeLeft
 
 PACKAGE = Path(__file__).resolve().parents[2]
-"""The folder that child processes import this package from."""
+"""Folder from which child processes import this package."""
 
 MOST_BYTES = 64 * 2**20
-"""Longest line that a child may answer.  A safety limit."""
+"""Longest line of output that the page reads from a child process, in bytes.  A safety limit."""
 
 WORDS = {
     "reading": "Reading the table",
@@ -39,25 +39,25 @@ WORDS = {
     "pairs of columns": "Report: pairs of columns",
     "answer": "Answering from the release",
 }
-"""The stages of all jobs, in plain words."""
+"""The page's texts for the stages of all jobs."""
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One child process.
+    """One child process and its result.
 
     Parameters
     ----------
     name
-        What it does.
+        Name of the job, a key of `work.JOBS`.
     folder
-        Where it runs, so that files go by their names alone, in messages and on the receipt.
+        Working folder of the child process, so that messages and the receipt name files without folders.
     at_end
-        Called once it has ended, however it did; what it refuses is the job's error.
+        Function that is called after the end, also after a failure; its exception becomes the job's error.
     about
-        What it is about, for the page that asks.
+        Data of the caller, which the screens use.
     left
-        How long it will take.
+        Estimate of the remaining time.
     """
 
     name: str
@@ -78,16 +78,16 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the child process has not ended."""
         return self.state == "running"
 
     @property
     def seconds(self) -> int:
-        """How long it has run, or ran."""
+        """Running time so far, or in all, in seconds."""
         return round((self.ended or time.monotonic()) - self.begun)
 
     async def follow(self, request: dict[str, Any]) -> None:
-        """Run the child to its end."""
+        """Run the child process to its end; set the job's state and error, then call `conclude`."""
         try:
             await self._converse(request)
         except (OSError, ValueError):
@@ -100,14 +100,14 @@ class Job:
             self.conclude()
 
     def conclude(self) -> None:
-        """Hand over what came out; where that cannot be kept, the job has failed after all."""
+        """Call ``at_end``; if it raises, the job has failed with that error."""
         try:
             self.at_end(self)
         except Exception as error:  # noqa: BLE001 - whatever else it says may quote rows
             self.state, self.error = "failed", str(error) if isinstance(error, SynthDPError) else UNEXPECTED
 
     async def _converse(self, request: dict[str, Any]) -> None:
-        """Start the child process, hand it the request, and read its messages until it ends."""
+        """Start the child process, send the request, and read its messages until it ends."""
         paths = [str(PACKAGE), *map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -130,7 +130,7 @@ class Job:
             await child.wait()
 
     def _hear(self, message: dict[str, Any]) -> None:
-        """Take in one message of the child: progress, a result or an error."""
+        """Store one message of the child process: progress, a result or an error."""
         if (progress := message.get("progress")) is not None:
             self.left.enter(Progress(**progress))
             said = WORDS.get(progress["stage"], progress["stage"])
@@ -141,7 +141,7 @@ class Job:
         self.warnings = message.get("warnings", [])
 
     async def stop(self) -> None:
-        """End the child, gently first, and wait until it has gone."""
+        """End the child process and wait for its end: first SIGTERM, then SIGKILL."""
         if not self.running or self.task is None:
             return
         self._told_to_stop = True
@@ -155,7 +155,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one server in a folder, at most one of each name."""
+    """The jobs of one server in a folder, at most one for each name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -166,13 +166,13 @@ class Jobs:
 
     @property
     def busy(self) -> bool:
-        """Whether one is running."""
+        """Whether any job is running."""
         return any(job.running for job in self._jobs.values())
 
     def start(
         self, name: str, request: dict[str, Any], *, at_end: Callable[[Job], None] = lambda _: None, about: Any = None
     ) -> Job:
-        """Start a job, or return the one of that name that is running."""
+        """Start a job and return it; a running job of this name is returned instead."""
         known = self._jobs.get(name)
         if known is not None and known.running:
             return known
@@ -181,10 +181,10 @@ class Jobs:
         return job
 
     def forget(self, *names: str) -> None:
-        """Forget the results of jobs that have ended; of all, if none is named."""
+        """Remove the named jobs that have ended, or all ended jobs without names; private results leave the memory."""
         kept = {name: job for name, job in self._jobs.items() if job.running or (names and name not in names)}
         self._jobs = kept
 
     async def stop(self, *names: str) -> None:
-        """End the children of some jobs; of all, if none is named."""
+        """End the child processes of the named jobs, or of all jobs without names."""
         await asyncio.gather(*(job.stop() for name, job in self._jobs.items() if not names or name in names))

@@ -1,4 +1,4 @@
-"""Screens 4 to 8: the promise, the release, what is published, questions, and the ledger."""
+"""Screens 5 to 9 of `SCREENS`: the promise, the release, its publication, questions, and the ledger."""
 
 from __future__ import annotations
 
@@ -26,29 +26,33 @@ from synthdp.privacy.loss import LARGE_EPSILON, best_odds
 from synthdp.privacy.neighbors import neighbors_named
 
 CARDS = (0.1, 0.3, 1.0, 3.0)
-"""Epsilons that are planned: half a power of ten apart, up to what docs/how-to/choose-epsilon.md begins with."""
+"""Epsilons for which the page plans: half a power of ten apart, up to the first value of docs/how-to/choose-epsilon.md.
+A convention."""
 
 ELSEWHERE = (
     ("Google's trends of searches for symptoms, of each day", "1.68"),
     ("Google's searches about vaccination, of each day", "2.19"), ("Israel's registry of live births, 2014", "9.98"),
 )  # fmt: skip
-"""Epsilons of tables that others published, as the abstracts of their publishers' papers state them: arXiv:2009.01265,
-arXiv:2107.01179 (delta 1e-5) and arXiv:2405.00267.  Units and deltas differ."""
+"""Published tables of others and their epsilons, for comparison with a planned epsilon.
+
+Sources are the abstracts of the publishers' papers: arXiv:2009.01265, arXiv:2107.01179 (delta 1e-5) and
+arXiv:2405.00267.  Units and deltas differ.
+"""
 
 FILES = {
     "synthetic.csv": "The synthetic rows", "report.html": "A report about them, with expected accuracy",
     "receipt.json": "What was spent on what, and under which assumptions", "card.html": "The privacy card",
 }  # fmt: skip
-"""What is published, and what each file is; a file's number is its place here."""
+"""Published files with their descriptions; an address names a file by its position here."""
 
 SPENT = {"committed": "spent", "reserved": "started, never finished: counts as spent", "returned": "not spent"}
-"""The states of a spend, as the page calls them."""
+"""The page's texts for the states of a ledger entry."""
 
 ABOUT = {
     "title": "Title of the table", "publisher": "Who publishes it", "region": "Which region it describes",
     "use": "What it is meant for", "contact": "Whom a reader may ask about it",
 }  # fmt: skip
-"""What only a publisher knows, by the fields of `synthdp.report.guidelines.About`, as the page asks for it."""
+"""The page's labels for the fields of `synthdp.report.guidelines.About`, which only a publisher can fill in."""
 
 LONGEST_WORDS = 200
 """Characters of a note or of a field of `ABOUT`, at most.  A safety limit."""
@@ -57,17 +61,18 @@ QUESTIONS = {
     "mean": "What is the mean of a column?", "quantile": "What are the quartiles of a column?",
     "marginal": "How many rows have each value?", "count": "How many rows meet a condition?",
 }  # fmt: skip
-"""The questions that the page offers."""
+"""The page's texts for the kinds of questions about a release."""
 
 BLOCK = 1 << 16
-"""Bytes of a file that are sent at once.  A safety limit."""
+"""Bytes of a file that are sent in one piece.  A safety limit of memory."""
 
 LEAST_RELEASES = 1000
-"""Releases for whose delta a cap has room: the default delta of 1e-9 then adds up to 1e-6, a safety limit."""
+"""Smallest number of releases whose deltas fit under a new cap.  A safety limit: the default delta of 1e-9 then adds up
+to 1e-6."""
 
 
 async def promise(site: Site, _: Request) -> Response:
-    """Show what each epsilon means, and once a plan is there, how good the release would be."""
+    """Show the meaning of each epsilon, and the expected accuracy after a plan was made."""
     project, plan = site.project, site.project.plan
     told = project.state["promise"]
     plans = {one["epsilon"]: one for one in plan["plans"]} if plan else dict.fromkeys(CARDS)
@@ -81,7 +86,7 @@ async def promise(site: Site, _: Request) -> Response:
 
 
 async def make_plan(site: Site, request: Request) -> Response:
-    """Start to plan: a rehearsal on made-up rows, which reads none and spends nothing."""
+    """Start a plan: a child process rehearses the release on made-up rows; no budget is spent."""
     typed = fields(request)
     rows = whole("the number of rows", number_of(typed.get("rows", "")), least=1, most=10**9)
     delta = number_of(typed.get("delta", "") or "1e-9")
@@ -100,14 +105,17 @@ async def make_plan(site: Site, request: Request) -> Response:
 
 
 def _planned(site: Site, name: str, digest: str, job: Job) -> None:
-    """Keep a plan that is done."""
+    """Save the plan of a finished job, with the digest of the answers that it used."""
     if job.state == "done":
         with site.project.changing() as project:
             project.tables[name].update(plan={"digest": digest, **job.result})
 
 
 async def choose_promise(site: Site, request: Request) -> Response:
-    """Take one epsilon of the plan; a large one is asked for twice."""
+    """Save the chosen epsilon of the plan; a large epsilon needs a confirmation first.
+
+    A new key then permits one release.
+    """
     plan, typed = site.project.plan, fields(request)
     if plan is None:
         raise ParameterError("The answers were changed since the plan: plan again.")
@@ -124,7 +132,7 @@ async def choose_promise(site: Site, request: Request) -> Response:
 
 
 def _button(site: Site) -> str:
-    """Return the number of the plan that may be released now; none if there is no such plan, or it was spent."""
+    """Return the key of the plan if it can be released now; "" if the plan is stale, spent, or not chosen."""
     key = site.project.state["key"]
     if key is None or site.project.plan is None or site.ledger.entries(key=key):
         return ""
@@ -132,7 +140,7 @@ def _button(site: Site) -> str:
 
 
 async def release(site: Site, _: Request) -> Response:
-    """Show what would be released, or how far the release is."""
+    """Show the planned release, or the progress of a running release."""
     project, state = site.project, site.project.state
     promise, plan = state["promise"], project.plan
     last = _told(site, state["releases"][-1]) if state["releases"] else None
@@ -148,7 +156,10 @@ async def release(site: Site, _: Request) -> Response:
 
 
 async def start_release(site: Site, request: Request) -> Response:
-    """Spend and release, once for each plan: what comes a second time finds the running job, or a spent plan."""
+    """Start the release in a child process, once for each plan; it spends budget.
+
+    A repeated request finds the running job, or a spent key.
+    """
     typed, running = fields(request), site.jobs["release"]
     if running is not None and running.running:
         return site.go("release", note="This release is running already. It was not started again.")
@@ -179,12 +190,16 @@ async def start_release(site: Site, request: Request) -> Response:
 
 
 def _line(text: str) -> str:
-    """Return what was typed as one line that is not too long."""
+    """Return typed text as one line of at most `LONGEST_WORDS` characters."""
     return " ".join(text.split())[:LONGEST_WORDS]
 
 
 def _cap_before_the_first_spend(site: Site, text: str) -> None:
-    """Set the cap that a first release asks for; its delta is for all releases like this one that fit."""
+    """Set the cap on the budget before the first release.
+
+    The cap's delta has room for all releases like the first that fit under its epsilon, and for at least
+    `LEAST_RELEASES`.
+    """
     promise = site.project.state["promise"]
     if not text.strip():
         raise ParameterError("Give the largest ε that all releases about these people together may ever cost.")
@@ -199,7 +214,7 @@ def _cap_before_the_first_spend(site: Site, text: str) -> None:
 
 
 def _released(site: Site, name: str, key: str, job: Job) -> None:
-    """Keep what became of a release."""
+    """Save the result of a release job: its state, number of rows, verdicts and relations."""
     with site.project.changing() as project:
         for record in project.tables[name]["releases"]:
             if record["key"] == key:
@@ -209,13 +224,13 @@ def _released(site: Site, name: str, key: str, job: Job) -> None:
 
 
 async def stop_release(site: Site, _: Request) -> Response:
-    """End the child that releases; what it spent by then, the ledger says."""
+    """Stop the running release; the ledger has the budget that it spent until then."""
     await site.jobs.stop("release")
     return site.go("release")
 
 
 def _folder(site: Site, record: dict[str, Any]) -> Path:
-    """Return the folder of a release, inside the folder of the page."""
+    """Return the folder of a release; raise DataError if it is a link or outside of the page's folder."""
     folder = site.project.folder / str(record["folder"])
     if folder.is_symlink() or folder.resolve().parent != site.project.folder:
         raise DataError(
@@ -225,24 +240,24 @@ def _folder(site: Site, record: dict[str, Any]) -> Path:
 
 
 def _asked_for(site: Site, request: Request) -> Path:
-    """Return the folder of the release that an address names."""
+    """Return the folder of the release whose position is in the address."""
     return _folder(site, numbered(site.project.state["releases"], request.path_params["release"], "release"))
 
 
 def _is_there(path: Path) -> bool:
-    """Say whether a path is a file, and no link to one."""
+    """Return whether a path is a file and no symbolic link."""
     return path.is_file() and not path.is_symlink()
 
 
 def _file(folder: Path, name: str) -> Path:
-    """Return a file that was published."""
+    """Return the path of a published file; raise DataError if it is missing."""
     if not _is_there(folder / name):
         raise DataError(f"The folder '{folder.name}' has no file '{name}', because this release is not finished.")
     return folder / name
 
 
 def _told(site: Site, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a release with what the ledger says of it, and what is there: all files, the saved release, or nothing."""
+    """Return a stored release with its ledger entry, and "there": "finished" with all files, "saved", or "nothing"."""
     folder = _folder(site, record)
     saved = "saved" if _is_there(folder / "release" / "release.json") else "nothing"
     there = "finished" if all(_is_there(folder / name) for name in FILES) else saved
@@ -251,7 +266,7 @@ def _told(site: Site, record: dict[str, Any]) -> dict[str, Any]:
 
 
 async def publish(site: Site, _: Request) -> Response:
-    """Show what was released, and its files."""
+    """Show all releases with their files, the last release first."""
     made = [{"place": i, **_told(site, record)} for i, record in enumerate(site.project.state["releases"])]
     return site.show(
         "publish",
@@ -267,13 +282,16 @@ async def publish(site: Site, _: Request) -> Response:
 
 
 async def finish(site: Site, request: Request) -> Response:
-    """Write the pages of a release that was saved without them; nothing is spent."""
+    """Start a job that writes the missing files of a saved release; no budget is spent."""
     site.jobs.start("results", {"folder": _asked_for(site, request).name, "about": site.project.about()})
     return site.go("publish")
 
 
 async def describe(site: Site, request: Request) -> Response:
-    """Keep what the publisher says of the table, and write it into the folder for a board; nothing is spent."""
+    """Save the publisher's statements about the table, and start a job that writes them into the folder for a board.
+
+    No budget is spent.
+    """
     typed, folder = fields(request), _asked_for(site, request)
     _file(folder, "synthetic.csv")
     with site.project.changing() as project:
@@ -284,7 +302,7 @@ async def describe(site: Site, request: Request) -> Response:
 
 
 async def compare(site: Site, request: Request) -> Response:
-    """Compare with the real rows, in a child: private, and only on request."""
+    """Start a child process that compares a release with the real rows.  The result is private."""
     project, folder = site.project, _asked_for(site, request).name
     asked = {**project.rows(), "folder": folder}
     site.jobs.start("compare", asked, about=request.path_params["release"])
@@ -292,26 +310,26 @@ async def compare(site: Site, request: Request) -> Response:
 
 
 async def forget_comparison(site: Site, _: Request) -> Response:
-    """Forget what a comparison found."""
+    """Stop the comparison and delete its result from memory."""
     await site.jobs.stop("compare")
     site.jobs.forget("compare")
     return site.go("publish")
 
 
 async def file(site: Site, request: Request) -> Response:
-    """Hand out one published file, by its number."""
+    """Send one published file, by its position in `FILES`."""
     path = _file(_asked_for(site, request), numbered(list(FILES), request.path_params["file"], "file"))
     return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
 
 async def framed(site: Site, request: Request) -> Response:
-    """Show the report in a frame that may run nothing."""
+    """Send the report for a frame in which no script runs."""
     path = _file(_asked_for(site, request), "report.html")
     return FileResponse(path, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
 
 async def packed(site: Site, request: Request) -> Response:
-    """Hand out all published files as one."""
+    """Send all published files as one ZIP file."""
     folder = _asked_for(site, request)
     files = {name: _file(folder, name) for name in FILES} | _of_the_board(folder)
     zipped = await run_in_threadpool(_zipped, files)
@@ -321,7 +339,10 @@ async def packed(site: Site, request: Request) -> Response:
 
 
 def _of_the_board(folder: Path) -> dict[str, Path]:
-    """Return the files that the checksums of the folder for a board name, by their names in an archive."""
+    """Return the files for a board by name in the archive: the checksums and the files that the checksums name.
+
+    Links out of the folder are left out.
+    """
     sums = folder / BOARD / SUMS
     if (folder / BOARD).is_symlink() or not _is_there(sums):
         return {}
@@ -332,7 +353,7 @@ def _of_the_board(folder: Path) -> dict[str, Path]:
 
 
 def _zipped(paths: dict[str, Path]) -> Any:
-    """Return some files, and nothing else that may be in their folder, as one."""
+    """Return an open file with a ZIP archive of the given files."""
     file = tempfile.SpooledTemporaryFile(32 * 2**20)  # noqa: SIM115 - who reads it closes it
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in paths.items():
@@ -342,20 +363,20 @@ def _zipped(paths: dict[str, Path]) -> Any:
 
 
 async def questions(site: Site, _: Request) -> Response:
-    """Show a form for questions about the last release, and the answer to the last one."""
+    """Show the form for questions about the last release, and the last answer."""
     folder, job = _last(site), site.jobs["answer"]
     names = [(i, one["name"]) for i, one in enumerate(site.project.columns)]
     return site.show("questions", names=names, folder=folder, job=job, kinds=QUESTIONS)
 
 
 def _last(site: Site) -> str | None:
-    """Return the folder of the last release that can be asked."""
+    """Return the folder name of the last release that can answer questions, or None."""
     told = [_told(site, record) for record in site.project.state["releases"]]
     return next((str(one["folder"]) for one in reversed(told) if one["there"] != "nothing"), None)
 
 
 async def ask(site: Site, request: Request) -> Response:
-    """Ask the last release; that costs nothing."""
+    """Start a job that answers a question from the last release; no budget is spent."""
     folder, typed = _last(site), fields(request)
     if folder is None:
         raise DataError("There is no release yet: make a release before you ask a question.")
@@ -377,7 +398,7 @@ async def ask(site: Site, request: Request) -> Response:
 
 
 async def ledger(site: Site, _: Request) -> Response:
-    """Show what was spent on the people of the current table, and on others."""
+    """Show the spent budget of the current table's people, and of all others in the ledger."""
     book, own = site.ledger, site.project.people if site.project.current else None
     names = sorted({*book.datasets(), *([own] if own else [])})
     tables = {name: [file for file, state in site.project.tables.items() if state["people"] == name] for name in names}
@@ -385,7 +406,7 @@ async def ledger(site: Site, _: Request) -> Response:
 
 
 def _cap(site: Site, most: synthdp.ApproxDP) -> None:
-    """Set the cap of the people of the current table."""
+    """Set the cap on the budget of the current table's people."""
     name = site.project.people
     if name is None:
         raise DataError("Choose first who is protected.")
@@ -394,7 +415,7 @@ def _cap(site: Site, most: synthdp.ApproxDP) -> None:
 
 
 async def set_cap(site: Site, request: Request) -> Response:
-    """Set the most that may ever be spent on the people of the current table: the only thing that this screen writes."""
+    """Set the cap on the budget of the current table's people, from the ledger's form."""
     typed = fields(request)
     epsilon, delta = number_of(typed.get("epsilon", "")), number_of(typed.get("delta", "") or "0")
     _cap(site, synthdp.ApproxDP(float(epsilon), float(delta)))

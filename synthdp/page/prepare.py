@@ -1,4 +1,4 @@
-"""The first screens: the table, who is protected, what is known about the columns, and rules between them."""
+"""The first screens: the table, the protected persons, the declarations of columns, and rules between columns."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from synthdp.page.site import Site, fields, many, numbered
 from synthdp.schema.known_columns import known_column, suggested
 
 MOST_IN_SHEET = 500
-"""Columns that the sheet asks about, three fields each, so that a form has no more than it may: a safety limit."""
+"""Columns in the sheet, at most: three fields each stay below `guard.MOST_FIELDS`.  A safety limit."""
 
 KINDS = {
     "less_equal": "is never above", "implies": "then, whenever it has these values, this one has those",
     "forbidden": "never has these values together with those of",
 }  # fmt: skip
-"""Kinds of rules, as the page calls them."""
+"""The page's texts for the kinds of rules."""
 
 
 async def table(site: Site, _: Request) -> Response:
-    """Show the tables of the folder."""
+    """Show the files of the folder that can be tables, and the chosen table."""
     project = site.project
     chosen = None if project.current is None else project.state
     return site.show("table", files=project.listed(TABLES), state=chosen, job=site.jobs["read"])
 
 
 async def choose(site: Site, request: Request) -> Response:
-    """Take a table of the folder, or another sheet of the chosen file, and read which columns it has."""
+    """Make a file, or another sheet of the chosen file, the current table, and start a job that reads its columns."""
     typed = fields(request)
     name = site.project.table.name if "sheet" in typed else site.project.file(typed.get("file", ""), TABLES).name
     if site.jobs.busy:
@@ -62,14 +62,14 @@ async def choose(site: Site, request: Request) -> Response:
 
 
 def _read(site: Site, name: str, job: Job) -> None:
-    """Keep the names and the kinds of the columns that a child has read; what it counted is shown and not kept."""
+    """Save names and kinds of the columns from the job; counts from the rows are shown but not saved."""
     if job.state == "done":
         with site.project.changing() as project:
             project.tables[name] |= {key: job.result[key] for key in ("columns", "csv", "sheets")}
 
 
 async def dictionary(site: Site, request: Request) -> Response:
-    """Take a public document that says what is known about the columns."""
+    """Start a job that reads the declarations of columns from a public document."""
     project = site.project
     path, name = project.file(fields(request).get("file", ""), DOCUMENTS), project.table.name
     if not project.columns:
@@ -81,7 +81,7 @@ async def dictionary(site: Site, request: Request) -> Response:
 
 
 def _take(site: Site, name: str, job: Job) -> None:
-    """Take over the answers of a document, for the columns that the table has."""
+    """Save the answers of a public document for the columns of the table; raise DataError if no column matches."""
     if job.state != "done":
         return
     with site.project.changing() as project:
@@ -96,18 +96,18 @@ def _take(site: Site, name: str, job: Job) -> None:
 
 
 def _earlier(site: Site) -> list[str]:
-    """Return the names of all people that the ledger, or another table of the folder, knows."""
+    """Return the names of all people in the ledger or in other tables of the folder, sorted."""
     others = [state["people"] for name, state in site.project.tables.items() if name != site.project.current]
     return sorted({*site.ledger.datasets(), *filter(None, others)})
 
 
 def _is_spent(site: Site) -> bool:
-    """Say whether something was spent on the current table, so that its people stay who they are."""
+    """Return whether budget was spent on the current table; its people cannot change then."""
     return any(site.ledger.entries(key=record["key"]) for record in site.project.state["releases"])
 
 
 async def people(site: Site, _: Request) -> Response:
-    """Ask who is protected, and whether they are the people of an earlier table."""
+    """Show the form on who is protected, and whether an earlier table is about these people too."""
     project = site.project
     if not project.columns:
         return site.go("table", error="Choose a table first.")
@@ -126,7 +126,7 @@ async def people(site: Site, _: Request) -> Response:
 
 
 async def protect(site: Site, request: Request) -> Response:
-    """Keep who is protected: a row, or a person who may have several; and the people whose budget it is."""
+    """Save who is protected, a row or a person with several rows, and the people whose budget is spent."""
     typed = fields(request)
     with site.project.changing() as project:
         if not project.columns:
@@ -165,7 +165,7 @@ async def protect(site: Site, request: Request) -> Response:
 
 
 def _whose(site: Site, same: str) -> str:
-    """Return the name of the people that a form names by number, or a name that nobody has."""
+    """Return the name of the people that a form selects: an earlier table's people, or a new name."""
     earlier, project = _earlier(site), site.project
     if same not in ("", "new"):
         return numbered(earlier, same, "table")
@@ -178,7 +178,7 @@ def _whose(site: Site, same: str) -> str:
 
 
 async def missing(site: Site, request: Request) -> Response:
-    """Keep which texts of the file mean that a value is missing."""
+    """Save the texts of the file that mean a missing value."""
     typed = fields(request).get("codes", "")
     codes = list(dict.fromkeys(filter(None, (part.strip() for line in typed.splitlines() for part in line.split("|")))))
     with site.project.changing() as project:
@@ -189,7 +189,7 @@ async def missing(site: Site, request: Request) -> Response:
 
 
 async def columns(site: Site, _: Request) -> Response:
-    """Show all columns and what was said about each."""
+    """Show all columns with their answers."""
     state = site.project.state
     words = {name: in_words(answer) for name, answer in state["answers"].items()}
     typed, short = (
@@ -207,7 +207,7 @@ async def columns(site: Site, _: Request) -> Response:
 
 
 def _told(site: Site) -> list[tuple[str, int]]:
-    """Return the other tables whose answers are about columns that this one has too, and about how many."""
+    """Return each other table with answers about columns of this table, and the number of such columns."""
     own = {one["name"] for one in site.project.columns}
     found = [
         (name, len(own & set(state["answers"])))
@@ -218,7 +218,7 @@ def _told(site: Site) -> list[tuple[str, int]]:
 
 
 async def recall(site: Site, request: Request) -> Response:
-    """Take over the answers about another table, for the columns of this one that have none."""
+    """Copy the answers about another table to the unanswered columns of this table, with rules and missing texts."""
     name, _ = numbered(_told(site), fields(request).get("table", ""), "table")
     with site.project.changing() as project:
         state, other = project.state, project.tables[name]
@@ -235,13 +235,13 @@ async def recall(site: Site, request: Request) -> Response:
 
 
 def _columns_of(rule: dict[str, Any]) -> set[str]:
-    """Return the columns that a rule of the page is about."""
+    """Return the names of the columns in a rule's document."""
     parts = [rule.get(part, {}) for part in ("when", "then", "values")]
     return {name for part in parts for name in part} | {rule[side] for side in ("left", "right") if side in rule}
 
 
 async def sheet(site: Site, request: Request) -> Response:
-    """Keep what was typed about many columns at once; what is empty, or as it was, stays as it was."""
+    """Save the typed answers about many columns at once; empty and unchanged fields change nothing."""
     typed = fields(request)
     changed = 0
     with site.project.changing() as project:
@@ -266,7 +266,7 @@ async def sheet(site: Site, request: Request) -> Response:
 
 
 def _price(state: dict[str, Any]) -> str:
-    """Return what a plan said about the price of open columns."""
+    """Return the plan's sentence on the price of undeclared columns, at epsilon 1; "" without a plan."""
     for one in (state["plan"] or {}).get("plans", []):
         if one["epsilon"] == 1 and one["like_epsilon"] is not None:
             return str(one["advice"][0])
@@ -274,7 +274,7 @@ def _price(state: dict[str, Any]) -> str:
 
 
 async def column(site: Site, request: Request) -> Response:
-    """Show the card of one column; the drawer with its private rows is closed unless it was asked for."""
+    """Show the form of one column; its private values are shown only after a request by `look`."""
     number, state = request.path_params["column"], site.project.state
     one, job = numbered(site.project.columns, number, "column"), site.jobs["look"]
     saved = state["answers"].get(one["name"])
@@ -290,7 +290,7 @@ async def column(site: Site, request: Request) -> Response:
 
 
 async def answer(site: Site, request: Request) -> Response:
-    """Keep what was said about a column, and go to the next one that has no answer."""
+    """Save the answer about a column, and redirect to the next column without an answer."""
     number = request.path_params["column"]
     with site.project.changing() as project:
         one = numbered(project.columns, number, "column")
@@ -309,7 +309,10 @@ async def answer(site: Site, request: Request) -> Response:
 
 
 async def look(site: Site, request: Request) -> Response:
-    """Open the drawer: a child reads the rows of one column; what was typed so far stays in the form."""
+    """Start a child process that reads the private values of one column, to show them next to its form.
+
+    Typed fields stay in the form.
+    """
     number, project = request.path_params["column"], site.project
     name = numbered(project.columns, number, "column")["name"]
     await site.jobs.stop("look")
@@ -319,14 +322,14 @@ async def look(site: Site, request: Request) -> Response:
 
 
 async def hide(site: Site, request: Request) -> Response:
-    """Close the drawer, and forget what was in it."""
+    """Hide the private values of a column, and delete them from memory."""
     await site.jobs.stop("look")
     site.jobs.forget("look")
     return site.go(f"columns/{request.path_params['column']}", typed=fields(request))
 
 
 async def rules(site: Site, _: Request) -> Response:
-    """Show the rules between columns."""
+    """Show the declared rules, the found rules, and the form for a new rule."""
     project = site.project
     schema = project.schema() if project.document()["columns"] else None
     held = [name for name, column in schema.items() if not column.names_rows] if schema else []
@@ -338,21 +341,21 @@ async def rules(site: Site, _: Request) -> Response:
 
 
 async def propose_rules(site: Site, _: Request) -> Response:
-    """Look for rules that nearly all rows keep: a child reads the rows; nothing is declared by it."""
+    """Start a child process that finds rules that nearly all rows obey; it declares none."""
     project = site.project
     site.jobs.start("propose", {**project.rows(), "schema": project.document()})
     return site.go("rules")
 
 
 async def forget_proposals(site: Site, _: Request) -> Response:
-    """Forget the rules that were found."""
+    """Delete the found rules from memory."""
     await site.jobs.stop("propose")
     site.jobs.forget("propose")
     return site.go("rules")
 
 
 async def take_proposal(site: Site, request: Request) -> Response:
-    """Declare a rule that was found, because a person says that it holds by its meaning."""
+    """Declare a found rule, because a person confirms that it holds by its meaning."""
     job = site.jobs["propose"]
     found = job.result if job is not None and job.state == "done" else []
     with site.project.changing() as project:
@@ -362,7 +365,7 @@ async def take_proposal(site: Site, request: Request) -> Response:
 
 
 async def add_rule(site: Site, request: Request) -> Response:
-    """Add a rule, if the schema can hold it."""
+    """Declare a typed rule, if the schema accepts it."""
     typed = fields(request)
     with site.project.changing() as project:
         names = [numbered(project.columns, typed.get(side, ""), "column")["name"] for side in ("first", "second")]
@@ -373,7 +376,7 @@ async def add_rule(site: Site, request: Request) -> Response:
 
 
 async def drop_rule(site: Site, request: Request) -> Response:
-    """Take a rule away."""
+    """Remove a declared rule."""
     with site.project.changing() as project:
         project.state["rules"].remove(numbered(project.state["rules"], request.path_params["rule"], "rule"))
     return site.go("rules", note="The rule is gone.")

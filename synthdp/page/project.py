@@ -1,6 +1,6 @@
-"""What was answered so far about the tables of one folder, kept in one file that only its owner may read.
+"""The stored answers about the tables of one folder, in one file that only its owner can read.
 
-No row is here: names of columns, guesses at their types, what a person said about them, plans, and which releases were made.
+The file holds no rows.  It holds names of columns, guesses at their types, a person's answers, plans and releases.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from synthdp.schema.schema import Schema
 from synthdp.schema.schema_json import VERSION
 
 FILE, LEDGER = "synthdp-page.json", "ledger.sqlite"
-"""Names of the project's file and of its ledger."""
+"""Names of the file of answers and of the ledger's file in the folder."""
 
 TABLES, DOCUMENTS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".xlsm"), (".csv", ".tsv", ".json")
-"""Endings of files that may be tables, and public documents."""
+"""Endings of files that can be tables, and of files that can be public documents."""
 
 FRESH: dict[str, Any] = {
     "columns": None, "csv": None, "sheet": None, "sheets": [], "missing": [], "unit": None, "unit_rows": 1, "people": None,
     "answers": {}, "rules": [], "plan": None, "key": None,
     "promise": {"epsilon": None, "delta": 1e-9, "neighbors": "add_remove", "rows": None}, "releases": [], "about": {},
 }  # fmt: skip
-"""What is known about a table that was never chosen before."""
+"""The stored state of a table without any answer, with the defaults of the promise.  A convention."""
 
 LEAST_ALIKE = 0.5
-"""A fraction of column names: see `Project.alike`."""
+"""Fraction of common column names from which two tables probably have the same people, see `Project.alike`.  Not
+measured."""
 
 UNPROTECTED = (
     "Column '{name}' names a person, and another unit is protected: a person with ten rows would be protected ten times "
     "less. Protect all rows with the same '{name}', or say that '{name}' has another value in every row, or leave it out."
 )
-"""What an error says where a column names persons and rows are protected."""
+"""Text of the error if a column names persons but another unit is protected."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,13 +53,13 @@ class Project:
     Parameters
     ----------
     folder
-        Where the tables are.
+        Folder with the tables.
     tables
-        By file name, what was answered about each.
+        Stored state of each table, by file name.
     current
-        The file name of the table that the screens are about.
+        File name of the current table, or None.
     files
-        Names of files that were ever listed; a file's number is its place here, and stays.
+        Names of all files that were listed; a file's number is its fixed position here.
     """
 
     folder: Path
@@ -68,12 +69,12 @@ class Project:
 
     @classmethod
     def opened(cls, folder: Path) -> Project:
-        """Return what was saved about a folder.
+        """Return the stored answers of a folder, or empty answers for a new folder.
 
         Raises
         ------
         FormatError
-            If its file cannot be read.
+            If the file of answers cannot be read.
         """
         path = folder / FILE
         if not path.exists():
@@ -87,12 +88,12 @@ class Project:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Project]:
-        """Give the answers to be changed: they are saved at the end, whole, or all of them stay what they were.
+        """Yield the project for changes; save all changes at the end, or undo all of them after an error.
 
         Raises
         ------
         DataError
-            If they cannot be saved.
+            If the answers cannot be saved.
         """
         before = copy.deepcopy((self.tables, self.current))
         try:
@@ -111,7 +112,10 @@ class Project:
             raise
 
     def listed(self, endings: tuple[str, ...]) -> list[tuple[int, str, int]]:
-        """Return the files of the folder with one of some endings: number, name and bytes.  None lies outside of it."""
+        """Return (number, name, bytes) of the folder's files with one of the endings.
+
+        Links out of the folder are left out.
+        """
         found = []
         for path in sorted(self.folder.iterdir()):
             inside = path.is_file() and path.resolve().parent == self.folder and not path.name.startswith(".")
@@ -127,7 +131,7 @@ class Project:
         Raises
         ------
         DataError
-            If no file in the folder has it, now.
+            If no file in the folder has this number now.
         """
         for known, name, _ in self.listed(endings):
             if str(known) == number:
@@ -135,15 +139,15 @@ class Project:
         raise DataError("The chosen file is not in the folder any more: reload the page and choose again.")
 
     def choose(self, name: str) -> None:
-        """Make a table the current one; what was answered about it before is there again."""
+        """Make a table the current table; it keeps its earlier answers."""
         self.tables.setdefault(name, copy.deepcopy(FRESH))
         self.current = name
 
     def take_sheet(self, number: str) -> bool:
-        """Make a sheet of the current file the table, by its number; return whether it is another than before.
+        """Make a sheet of the current file the table, by its position; return whether the sheet changed.
 
-        Another sheet is another table: what was answered about the one before is dropped.  If something was released, these
-        releases stay, and the rows of the other sheet are of the same people: a file has one budget.
+        Another sheet is another table, so that the answers about the old sheet are deleted.  Earlier releases and their
+        people stay: a file has one budget.
 
         Raises
         ------
@@ -161,19 +165,19 @@ class Project:
         return True
 
     def rows(self) -> dict[str, Any]:
-        """Return where a child finds the rows of the current table, and how they are read."""
+        """Return the fields of a child's request that describe the current table's file and format."""
         return {"path": self.table.name, "csv": self.state["csv"], "sheet": self.state["sheet"]}
 
     @property
     def state(self) -> dict[str, Any]:
-        """What was answered about the current table."""
+        """The stored answers about the current table."""
         if self.current is None:
             raise DataError("Choose a table first.")
         return self.tables[self.current]
 
     @property
     def number(self) -> str:
-        """The number of the current table, which forms carry: one of another table changes nothing here."""
+        """A short hash of the current table's name, which forms carry; a form about another table changes nothing."""
         return "none" if self.current is None else hashlib.sha256(self.current.encode()).hexdigest()[:8]
 
     @property
@@ -183,7 +187,7 @@ class Project:
         Raises
         ------
         DataError
-            If it is not in the folder any more.
+            If the table is not in the folder any more.
         """
         if self.current not in [name for _, name, _ in self.listed(TABLES)]:
             raise DataError("The chosen table is not in the folder any more: choose another table.")
@@ -191,22 +195,22 @@ class Project:
 
     @property
     def ledger(self) -> Path:
-        """The ledger of the folder."""
+        """Path of the folder's ledger."""
         return self.folder / LEDGER
 
     @property
     def columns(self) -> list[dict[str, Any]]:
-        """The columns of the current table, in order."""
+        """Columns of the current table, in order; an empty list before the table is read."""
         return self.state["columns"] or []
 
     @property
     def open_columns(self) -> list[int]:
-        """Numbers of the columns that nobody has answered yet."""
+        """Positions of the columns without an answer; columns that no schema can describe are left out."""
         answers = self.state["answers"]
         return [i for i, one in enumerate(self.columns) if one["name"] not in answers and not one["why"]]
 
     def document(self) -> dict[str, Any]:
-        """Return the schema document that the answers make."""
+        """Return the schema document of the answers."""
         answers, csv, rules, missing = (self.state[name] for name in ("answers", "csv", "rules", "missing"))
         if missing and csv is not None:
             csv = {**csv, "missing": list(dict.fromkeys([*csv.get("missing", ()), *missing]))}
@@ -215,30 +219,31 @@ class Project:
         return {"synthdp_schema": VERSION, "columns": [entry for entry in said if entry is not None], **written}
 
     def schema(self) -> Schema:
-        """Return the schema that the answers make.
+        """Return the schema of the answers.
 
         Raises
         ------
         SchemaError
-            If they contradict each other, or there are none.
+            If the answers contradict each other, or there are none.
         """
         return Schema.from_json(json.dumps(self.document()), source="your answers")
 
     def unit(self) -> str | None:
-        """Return the column that names whom to protect."""
+        """Return the name of the column that identifies the protected unit; None if each row is protected."""
         place = self.state["unit"]
         return None if place is None else str(self.columns[place]["name"])
 
     @property
     def people(self) -> str | None:
-        """The name under which the ledger counts the people of the table; ``None`` until somebody said who they are."""
+        """Name of the table's people in the ledger; ``None`` before a person answers who they are."""
         found: str | None = self.state["people"]
         return found
 
     def alike(self) -> str | None:
-        """Return the people of the earlier table whose columns are most like the current one's, if any are.
+        """Return the people of the earlier table with the most similar columns, or None if none is similar.
 
-        Columns are alike if at least half of all names are common: a wrong proposal costs a click, a missing one a budget.
+        Similar means that at least half of all names are common.  A wrong proposal costs a click, a missing proposal
+        can cost a budget.
         """
         own = {one["name"] for one in self.columns}
         shares = {
@@ -252,12 +257,15 @@ class Project:
         return best if best is not None and shares[best] >= LEAST_ALIKE else None
 
     def unprotected(self) -> str | None:
-        """Return the first column that names persons who are not protected: several rows may be one person's."""
+        """Return the first column that names persons other than the protected unit, or None.
+
+        Several rows may belong to one such person.
+        """
         named = [name for name, answer in self.state["answers"].items() if answer["typed"].get("how") == "name"]
         return next((name for name in named if name != self.unit()), None)
 
     def request(self) -> dict[str, Any]:
-        """Return what a plan and a release are asked of: everything that was answered and decides what comes out.
+        """Return the fields of a child's request for a plan or a release: schema, unit of privacy and promise.
 
         Raises
         ------
@@ -278,19 +286,19 @@ class Project:
         return {"schema": self.document(), **person, **promise}
 
     def about(self) -> dict[str, str]:
-        """Return what the publisher says of the current table; of a table never described, what was said of another one."""
+        """Return the publisher's statements about the current table; without any, about another table of the folder."""
         said = [self.state["about"], *(state["about"] for state in self.tables.values())]
         return dict(next(filter(None, said), {}))
 
     def digest(self) -> str:
-        """Return a short name of everything that a plan is made of; it changes with any answer."""
+        """Return a hash of all answers that a plan depends on; a stale plan has another digest."""
         asked = {**self.request(), "rows": self.state["promise"]["rows"], "table": self.current}
         asked |= {} if self.state["sheet"] is None else {"sheet": self.state["sheet"]}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """The plan, unless something was answered otherwise since."""
+        """The plan, or None if there is none or an answer changed since."""
         plan = self.state["plan"]
         try:
             return plan if plan is not None and plan["digest"] == self.digest() else None
@@ -298,7 +306,7 @@ class Project:
             return None
 
     def places(self) -> Path:
-        """Return a new folder for the next release of the current table."""
+        """Return the path of a new folder for the next release of the current table."""
         stem = self.table.name.split(".")[0] or "table"
         taken = {release["folder"] for release in self.state["releases"]}
         names = (f"{stem}.published-{number}" for number in itertools.count(1))

@@ -1,4 +1,4 @@
-"""Start the page: on 127.0.0.1 only, at a port that the system chooses, until Ctrl-C or an hour without a request."""
+"""Start of the page's server: on 127.0.0.1 only, at a free port, until Ctrl-C or an hour without a request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from synthdp.page.site import Screen, Site, answered
 
 
 async def _first(site: Site, _: Request) -> Response:
-    """Go to the first card without an answer; after a crash this is the card that was open."""
+    """Redirect to the first question without an answer; after a crash this is the question that was open."""
     project = site.project
     if project.current is None or project.state["columns"] is None:
         return site.go("table")
@@ -42,7 +42,7 @@ async def _first(site: Site, _: Request) -> Response:
 
 
 async def _progress(site: Site, request: Request) -> Response:
-    """Return how far a job is, for the script; once it has ended, that it has."""
+    """Return a running job's progress as HTML for the script; status 204 once the job has ended."""
     job = site.jobs[request.path_params["job"]]
     if job is None or not job.running:
         return Response(status_code=204)
@@ -50,7 +50,7 @@ async def _progress(site: Site, request: Request) -> Response:
 
 
 async def _nothing(_: Request, __: Exception) -> Response:
-    """Answer that there is no such address."""
+    """Return the response to an unknown address or method, status 404."""
     return PlainTextResponse("There is nothing at this address.", 404)
 
 
@@ -62,7 +62,7 @@ GET: dict[str, Screen] = {
     "publish/{release}/zip": outcome.packed, "questions": outcome.questions, "ledger": outcome.ledger,
     "progress/{job}": _progress,
 }  # fmt: skip
-"""The screens, by address."""
+"""The screens by address."""
 
 POST: dict[str, tuple[Screen, str]] = {
     "table": (prepare.choose, "table"), "people": (prepare.protect, "people"), "document": (prepare.dictionary, "columns"),
@@ -78,11 +78,11 @@ POST: dict[str, tuple[Screen, str]] = {
     "publish/{release}/compare": (outcome.compare, "publish"), "publish/forget": (outcome.forget_comparison, "publish"),
     "questions": (outcome.ask, "questions"), "ledger": (outcome.set_cap, "ledger"),
 }  # fmt: skip
-"""What answers each form, and the screen that says why it was refused."""
+"""The handler of each form by address, and the screen that shows the reason of a refusal."""
 
 
 def application(site: Site) -> Starlette:
-    """Return the page as an application; `Guard` stands before it."""
+    """Return the page as a Starlette application; `Guard` wraps it."""
     routes: list[BaseRoute] = [Mount("/static", StaticFiles(packages=[("synthdp.page", "static")]))]
     routes += [Route(f"/{path}", answered(site, screen, "table")) for path, screen in GET.items()]
     routes += [Route(f"/{path}", answered(site, do, back), methods=["POST"]) for path, (do, back) in POST.items()]
@@ -90,30 +90,31 @@ def application(site: Site) -> Starlette:
 
 
 IDLE_SECONDS = 3600.0
-"""Seconds without a request after which the page ends.  A safety limit."""
+"""Seconds without a request after which the server ends, so that no forgotten page stays open.  A safety limit."""
 
 LOCK, OPENER = ".synthdp-page.lock", ".synthdp-page.html"
-"""Names of the file that one page holds, and of the file that opens it."""
+"""Names of the file that a running page locks, and of the file that opens the page in the browser."""
 
 
 def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_seconds: float = IDLE_SECONDS) -> None:
-    """Serve the page of a folder until it is no longer needed.
+    """Serve the page of a folder until Ctrl-C, or until no request comes for ``idle_seconds``.
 
     Parameters
     ----------
     folder
-        Where the tables are.
+        Folder with the tables.
     browser
-        Whether to open the link.
+        Whether to open the link in a browser.
     say
-        Called with the link, once the page answers.
+        Function that is called with the link once the page answers, and with each new link.
     idle_seconds
-        How long to wait for a request while no job runs.
+        Seconds without a request, while no job runs, after which the server ends.
 
     Raises
     ------
     DataError, FormatError
-        If there is no such folder, its page is open already, or its answers cannot be read.
+        If the folder cannot be written to, its page is open already, or its answers cannot be read.
+
     """
     with _held(folder), socket.socket() as door:
         project = Project.opened(folder)
@@ -159,7 +160,10 @@ def serve(folder: Path, *, browser: bool, say: Callable[[str], None], idle_secon
 
 
 def _on_enter(do: Callable[[], object] | None) -> None:
-    """Do something whenever Enter is pressed in the terminal, or nothing any more; without a terminal, nothing at all."""
+    """Call a function at each Enter in the terminal, or stop this with None; without a terminal do nothing.
+
+    The page prints a new link at Enter.
+    """
     if sys.stdin is None or not sys.stdin.isatty():
         return
     loop = asyncio.get_running_loop()
@@ -177,10 +181,10 @@ def _on_enter(do: Callable[[], object] | None) -> None:
 
 
 def _open(opener: Path, link: str) -> None:
-    """Open a link that nobody else may know: every user of the machine can read what a browser is started with.
+    """Open the link in the browser without showing it to other users, who can read the arguments of every process.
 
-    So it is started with a file that only its owner may read, and that leads to the link.  Where none can be written, the
-    link is in the terminal.
+    The browser is started with a file that only its owner can read and that forwards to the link.  If the file cannot
+    be written, the link is still in the terminal.
     """
     with contextlib.suppress(OSError):
         write_private(opener, forward(link))
@@ -189,7 +193,10 @@ def _open(opener: Path, link: str) -> None:
 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Keep a folder to one server, which else would write over another's answers; however it ends, the system lets go."""
+    """Hold a lock on a folder, so that two servers never overwrite each other's answers.
+
+    Raise DataError if another process holds it.  The operating system releases the lock if the process ends.
+    """
     try:
         with contextlib.closing(sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)) as lock:
             lock.execute("BEGIN EXCLUSIVE")

@@ -1,4 +1,4 @@
-"""What all screens share: the answers, the jobs, how a page is made, and how a form is answered: by a redirect, always."""
+"""The common part of all screens: the state of a run, the rendering of screens, and redirects after forms."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from synthdp.page.work import UNEXPECTED
 T = TypeVar("T")
 
 SCREENS = ("table", "people", "columns", "rules", "promise", "release", "publish", "questions", "ledger")
-"""The screens in their order."""
+"""Names of the screens in their order."""
 
 OTHER_TABLE = "That page was about another table, which is not the chosen one any more. Nothing was changed."
-"""What the page says where another table was chosen meanwhile."""
+"""Text for a form about a table that is no longer the current table."""
 
 Screen = Callable[["Site", Request], Awaitable[Response]]
+"""A function that answers a request for a screen or a form."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,11 +37,11 @@ class Site:
     Parameters
     ----------
     project
-        What was answered.
+        Stored answers of the folder.
     base, form
-        The path under which the page is, and the token of its forms.
+        Path prefix of the page, and the secret token of its forms.
     jobs
-        What runs, or ran.
+        Child processes that run or have ended.
     """
 
     project: Project
@@ -51,7 +52,7 @@ class Site:
     last: float = field(default_factory=time.monotonic)
 
     def show(self, screen: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """Return a screen; what was to be said once is said on it."""
+        """Return the HTML of a screen; messages from the last redirect are shown on it once."""
         said, self.said = self.said, {}
         text = environment().get_template(f"{screen}.html").render(
             base=self.base, form=self.form, number=self.project.number, screen=screen, screens=SCREENS, said=said,
@@ -60,17 +61,17 @@ class Site:
         return HTMLResponse(text, status)
 
     def go(self, path: str, **said: Any) -> RedirectResponse:
-        """Return a redirect to a screen, with something to say once on it."""
+        """Return a redirect to a screen, with messages that the next screen shows once."""
         self.said = said
         return RedirectResponse(f"{self.base}/{path}", 303)
 
     @property
     def ledger(self) -> synthdp.Ledger:
-        """The ledger of the folder."""
+        """The ledger of the folder, opened anew."""
         return synthdp.Ledger(self.project.ledger)
 
     def left(self) -> str:
-        """Return what is left of the cap of the current table, in words."""
+        """Return a phrase about the remaining budget under the cap of the current table's people."""
         book, name = self.ledger, self.project.people
         cap = None if name is None else book.cap(name)
         if name is None or cap is None:
@@ -79,22 +80,24 @@ class Site:
 
 
 def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form."""
+    """Return the fields of a form by name; the last value counts if a name is repeated."""
     return dict(request.scope["synthdp.form"])
 
 
 def many(request: Request, name: str) -> list[str]:
-    """Return all values of a field that may be there several times."""
+    """Return all values of a form field that can occur several times."""
     return [value for key, value in request.scope["synthdp.form"] if key == name]
 
 
 def numbered(things: Sequence[T], number: str, what: str) -> T:
-    """Return the thing that an address or a form names by its number.
+    """Return the element of a list that an address or a form names by its position.
+
+    Addresses therefore contain no names of columns or files.
 
     Raises
     ------
     DataError
-        If there is none.
+        If the list has no such position.
     """
     places = {str(place): thing for place, thing in enumerate(things)}
     if number not in places:
@@ -103,7 +106,10 @@ def numbered(things: Sequence[T], number: str, what: str) -> T:
 
 
 def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return what answers a request: a screen, or the screen ``back`` with one sentence on why not."""
+    """Return the handler of a request: it shows a screen, or on an error the screen ``back`` with the error's text.
+
+    An unexpected error shows a fixed text, because its own text could quote private data.
+    """
 
     async def respond(request: Request) -> Response:
         site.last = time.monotonic()
@@ -124,7 +130,7 @@ def answered(site: Site, screen: Screen, back: str) -> Callable[[Request], Await
 
 @cache
 def environment() -> Environment:
-    """Return the templates, which escape whatever they are given."""
+    """Return the jinja2 environment of the page's templates, which escapes every value; it is made once."""
     return Environment(
         loader=PackageLoader("synthdp.page", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,

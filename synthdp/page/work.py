@@ -1,7 +1,7 @@
-"""What a child process of the page does: one job on private rows or on a release, told on one pipe, answered on another.
+"""The work of a child process of the page: one job on private rows or on a release.
 
-Run as ``python -m synthdp.page.work``: a line of JSON on standard input is the request, lines of JSON on standard output are
-progress and, last, the result.  The child ends with its job, when it is told to stop, and when the page has gone.
+Run as ``python -m synthdp.page.work``: a line of JSON on standard input is the request.  Lines of JSON on standard
+output are progress and, last, the result.  The child ends with its job, at SIGTERM, and when the page ends.
 """
 
 from __future__ import annotations
@@ -28,47 +28,52 @@ if TYPE_CHECKING:
     from synthdp.tables.source import Source
 
 Tell = Callable[[Progress], None]
+"""The job's callback for progress."""
 Request = dict[str, Any]
+"""A job's request, as a JSON object."""
 
 UNEXPECTED = (
     "Something happened that synthdp did not expect. What it was is not shown, for it could quote private rows. Whether "
     "anything was spent, the ledger says."
 )
-"""What a job says of an error that nobody expected."""
+"""Text of an unexpected error, whose own text could quote private rows."""
 
 NO_SPACE = "The disk is full, or the file would be too large: make room, then try again."
-"""What it says of a full disk."""
+"""Text of the error for a full disk."""
 
 NO_FILE = "A file cannot be read or written: check the folder and its permissions."
-"""What it says of a file that cannot be read or written."""
+"""Text of the error for a file that cannot be read or written."""
 
 NO_MEMORY = "There is not enough memory for this table: close other programs, or leave columns out."
-"""What it says of too little memory."""
+"""Text of the error for too little memory."""
 
 BOARD, SUMS, REPORT = "for-the-board", "SHA256SUMS", "report.html"
-"""Names of the folder that `synthdp publish` writes, beside the files of a release, of its checksums and its report."""
+"""Names in a release's folder: the folder for a board, its file of checksums, and its report."""
 
 MOST_LINES = 200
-"""Longest answer that is shown.  A safety limit."""
+"""Rows of an answer that the page shows, at most.  A safety limit."""
 
 SECONDS_TO_END = 5.0
-"""Time that a job has to clear up after it was told to stop."""
+"""Seconds that a job has to clean up after it was stopped.  A safety limit of time."""
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a file could not be used, in words that name none."""
+    """Return the text for an operating-system error; it contains no file name."""
     return NO_SPACE if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) else NO_FILE
 
 
 def source_of_request(request: Request) -> Source:
-    """Return the rows that a request is about, read as its schema or draft says."""
+    """Return the rows of a request as a source, read in the request's format."""
     from synthdp.tables.sources.file_source import source_at
 
     return source_at(request["path"], csv=CsvFormat(**request.get("csv") or {}), sheet=request.get("sheet"))
 
 
 def read(request: Request, tell: Tell) -> Any:
-    """Return names and kinds of the columns, and how many rows are uneven; what else was read off the rows stays here."""
+    """Return names and guessed types of the columns, the file's format, and the number of uneven rows.
+
+    Other results of the draft, such as bounds and levels, are private and are left out.
+    """
     from synthdp.nonprivate.draft_schema import draft_schema
     from synthdp.nonprivate.look import count_uneven
 
@@ -90,7 +95,7 @@ def read(request: Request, tell: Tell) -> Any:
 
 
 def document(request: Request, tell: Tell) -> Any:
-    """Return what a public document says of the columns: a JSON Schema, or a data dictionary."""
+    """Return the schema entries in a public document: a JSON Schema, or a data dictionary."""
     from synthdp.schema.public_documents import from_data_dictionary, from_json_schema
     from synthdp.tables.sources.file_source import document_lines, document_text
 
@@ -105,7 +110,7 @@ def document(request: Request, tell: Tell) -> Any:
 
 
 def plan(request: Request, tell: Tell) -> Any:
-    """Return plans, one for each epsilon; which one is recommended, why, and the picture of their accuracy."""
+    """Return a plan for each epsilon, the recommended epsilon with reasons, and a picture of the plans' accuracy."""
     from synthdp.planning.dry_run import plan as planned
     from synthdp.planning.plan import accuracy_chart, recommended
     from synthdp.schema.schema import schema_given
@@ -118,7 +123,7 @@ def plan(request: Request, tell: Tell) -> Any:
 
 
 def look(request: Request, tell: Tell) -> Any:
-    """Return a private look at one column."""
+    """Return a private look at one column, see `synthdp.nonprivate.look`."""
     from synthdp.nonprivate.look import look as looked
 
     tell(Progress(stage="reading", done=0, total=1))
@@ -127,7 +132,10 @@ def look(request: Request, tell: Tell) -> Any:
 
 
 def propose(request: Request, tell: Tell) -> Any:
-    """Return rules of order that nearly all rows keep: document, words, and how many rows keep it.  Private."""
+    """Return rules of order that nearly all rows obey: document, text, and a comment with the number of rows.
+
+    Private.
+    """
     from synthdp.nonprivate.draft_rules import proposed_rules
     from synthdp.schema.schema import schema_given
 
@@ -144,7 +152,7 @@ def propose(request: Request, tell: Tell) -> Any:
 
 
 def release(request: Request, tell: Tell) -> Any:
-    """Release the rows and write the folder to publish; the ledger is charged once under the request's key."""
+    """Release the rows and write the published files; the ledger is charged once for the request's key."""
     from synthdp.curator import Ledger
     from synthdp.estimators.synthetic_release import SyntheticRelease
     from synthdp.publishing import publish
@@ -166,16 +174,16 @@ def release(request: Request, tell: Tell) -> Any:
 
 
 def _places(folder: Path) -> Places:
-    """Return the places of the files of a release but its report, which `_for_the_board` writes."""
+    """Return the paths of a release's files without the report, which `_for_the_board` writes."""
     from synthdp.publishing import Places
 
     return replace(Places.within(folder), report=None)
 
 
 def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], tell: Tell) -> None:
-    """Write the folder that `synthdp publish` writes, with the rows that were drawn, and its report beside these rows.
+    """Write the folder for a board, as `synthdp publish` does, and copy its report next to the synthetic rows.
 
-    Nothing is spent.  ``about`` is what the publisher says, by the names of the fields of `About`.
+    No budget is spent.  ``about`` holds the publisher's statements by the fields of `About`.
     """
     import datetime as dt
     import shutil
@@ -195,7 +203,7 @@ def _for_the_board(release: Any, table: Path, rows: int, about: dict[str, str], 
 
 
 def _judged(release: Any) -> Request:
-    """Return a verdict on every column, and the relations that may be relied on, in words."""
+    """Return a verdict on every column, and the significant relations, as texts."""
     from synthdp.report.relations import judged
 
     verdicts, relations = judged(release)
@@ -206,7 +214,7 @@ def _judged(release: Any) -> Request:
 
 
 def results(request: Request, tell: Tell) -> Any:
-    """Write the files of a release that was saved but not finished; nothing is spent."""
+    """Write the files of a release that was saved but not finished; no budget is spent."""
     from synthdp.publishing import write_results
     from synthdp.release import load
 
@@ -219,7 +227,7 @@ def results(request: Request, tell: Tell) -> Any:
 
 
 def describe(request: Request, tell: Tell) -> Any:
-    """Write the folder for a board again, with what its publisher says now and the rows that were drawn; it is free."""
+    """Write the folder for a board again, with new statements of the publisher; no budget is spent."""
     from synthdp.release import load
 
     folder = Path(request["folder"])
@@ -230,7 +238,7 @@ def describe(request: Request, tell: Tell) -> Any:
 
 
 def answer(request: Request, tell: Tell) -> Any:
-    """Answer a question from a release."""
+    """Return the answer of a release to a question as a table of texts, at most `MOST_LINES` rows."""
     import synthdp
 
     tell(Progress(stage="answer", done=0, total=1))
@@ -246,7 +254,7 @@ def answer(request: Request, tell: Tell) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as the page shows it."""
+    """Return a value of an answer as text for the page."""
     from synthdp.figures import in_figures
 
     if value is None or value != value:
@@ -255,7 +263,10 @@ def _cell(value: Any) -> str:
 
 
 def compare(request: Request, tell: Tell) -> Any:
-    """Compare the real rows with the published ones, as what came out holds them.  NOT private."""
+    """Return the text of a comparison of the real rows with the published rows, by the release's schema.
+
+    NOT private.
+    """
     from synthdp.nonprivate.evaluate import nonprivate_evaluate
     from synthdp.release import load
     from synthdp.tables.sources.csv import CsvSource
@@ -269,11 +280,14 @@ def compare(request: Request, tell: Tell) -> Any:
 JOBS: dict[str, Callable[[Request, Tell], Any]] = {
     one.__name__: one for one in (read, document, plan, look, propose, release, results, describe, answer, compare)
 }
-"""The jobs, by name."""
+"""The functions of all jobs by name."""
 
 
 def run(request: Request, tell: Tell) -> dict[str, Any]:
-    """Do a job; return its result and the warnings that it gave, or one sentence on why there is none."""
+    """Return a job's result and its warnings, or the text of its error.
+
+    Unexpected errors become fixed texts, because their own texts could quote rows.
+    """
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
@@ -291,7 +305,7 @@ def run(request: Request, tell: Tell) -> dict[str, Any]:
 
 
 def _end_with_the_page() -> None:
-    """Wait until the page's end of the pipe is closed, then stop, gently first."""
+    """Wait until the page closes standard input, then end this process, first by SIGTERM."""
     sys.stdin.read()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SECONDS_TO_END)
@@ -299,7 +313,10 @@ def _end_with_the_page() -> None:
 
 
 def main() -> None:
-    """Serve one request."""
+    """Run the one job of this process and write its messages.
+
+    Standard output and error of all libraries are discarded, because they could quote rows.
+    """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)

@@ -1,1 +1,1 @@
-"""Pictures of a release for pages and notebooks: what to show, and its drawing as SVG.  Reads a release, never a row."""
+"""Pictures of a release for pages and notebooks: their contents, and their drawing as SVG.  They read no real row."""

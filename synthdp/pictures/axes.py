@@ -1,4 +1,4 @@
-"""The pictures once more, as charts of matplotlib: for who wants to change them, or to save them as PNG or PDF."""
+"""The pictures as matplotlib charts, for users who want to change a picture or save it as PNG or PDF."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Draw: TypeAlias = "Callable[[Axes], None]"
+"""A function that draws one chart into matplotlib axes."""
 
 MARK, BAND, BESIDE = "#0072b2", "#d55e00", "#57606a"
-"""Colours of bars, of intervals and of a table compared with, as in the SVG.  A convention (Okabe, Ito 2008)."""
+"""Colours of bars, of intervals and of a compared table, as in the SVG.  A convention (Okabe, Ito 2008)."""
 
 WIDE, TALL = 4.6, 2.8
-"""Inches of one chart.  A convention."""
+"""Width and height of one chart, in inches.  A convention."""
 
 IN_A_ROW = 3
-"""Most charts side by side.  A convention."""
+"""Charts next to each other, at most.  A convention."""
 
 
 def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:
@@ -60,7 +61,7 @@ def figure_of(panels: Sequence[Draw], *, title: str, stamp: str = "") -> Figure:
 
 
 def column_panel(view: ColumnView) -> Draw:
-    """Return what draws a column: its shares of rows in per cent with 95 % intervals."""
+    """Return a function that draws a column's percentages of rows with 95 % intervals."""
 
     def draw(chart: Axes) -> None:
         shown = view.bars
@@ -87,13 +88,13 @@ def column_panel(view: ColumnView) -> Draw:
 
 
 def _errors(shown: Sequence[Bar]) -> Any:
-    """Return (2, bars) distances to the ends of intervals, or ``None`` where none is known."""
+    """Return the distances of bars to the ends of their intervals, (2, bars), or ``None`` if no interval is known."""
     found = np.array([(bar.share - bar.low, bar.high - bar.share) for bar in shown]).T
     return np.nan_to_num(np.maximum(found, 0)) if np.isfinite(found).any() else None
 
 
 def pair_panel(view: PairView) -> Draw:
-    """Return what draws a column's shares within the groups of another one, in per cent."""
+    """Return a function that draws a column's percentages within the groups of another column."""
 
     def draw(chart: Axes) -> None:
         chart.set_title(view.title)
@@ -106,7 +107,10 @@ def pair_panel(view: PairView) -> Draw:
 
 
 def over_time_panel(shown: OverTime, *, title: str) -> Draw:
-    """Return what draws a number by period, with 95 % intervals of single periods and of all at once."""
+    """Return a function that draws an estimate by period, with two bands of 95 % intervals.
+
+    The inner band is for single periods, and the outer band for all periods together.
+    """
 
     def draw(chart: Axes) -> None:
         places, errors = np.arange(1, len(shown.estimates) + 1), shown.standard_errors
@@ -123,7 +127,7 @@ def over_time_panel(shown: OverTime, *, title: str) -> Draw:
 def trade_off_panel(
     points: Sequence[tuple[float, float]], *, independent: float, recommended: float, title: str
 ) -> Draw:
-    """Return what draws the expected error, a part of all rows, against epsilon."""
+    """Return a function that draws the expected error, a fraction of all rows, against epsilon."""
 
     def draw(chart: Axes) -> None:
         losses, errors = np.array(points).T

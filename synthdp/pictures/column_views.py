@@ -1,4 +1,4 @@
-"""From a release to the view of one column, with 95 % intervals or as synthetic rows have it, and of two together."""
+"""Views of one column or of two columns of a release: from answers with 95 % intervals, or from synthetic rows."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ from synthdp.schema.column import Column, Steps
 from synthdp.schema.schema import Schema
 
 ROWS = 50_000
-"""Rows that pictures are drawn from at most.  A safety limit of time."""
+"""Synthetic rows from which pictures are drawn, at most.  A safety limit of time."""
 
 GROUPS = 7
-"""Levels or intervals of each column; the other levels are one more, and missing values.  A convention."""
+"""Groups of levels or intervals of a column in a picture of two columns; other levels and missing values add one group
+each.  A convention."""
 
 FEW = 0.01
-"""Share of the rows below which an interval counts as nearly empty: the next bar starts anew after it.  A convention."""
+"""Fraction of the rows below which an interval is nearly empty and is joined with the next interval.  A convention."""
 
 RARE = 0.002
-"""Missing values that fewer rows have than this are not shown.  A convention."""
+"""Fraction of missing values from which they are a group of their own.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairView:
-    """Shares of one column within groups of another.
+    """The fractions of one column's groups within the groups of another column.
 
     Parameters
     ----------
     within, name
-        The column whose groups are the rows, and the one whose shares are shown.
+        The column whose groups are the rows of ``shares``, and the column whose fractions are shown.
     rows, columns
-        Names of their groups.
+        Names of the groups of ``within`` and of ``name``.
     shares
         (rows, columns) from 0 to 1; each row adds up to 1.
     """
@@ -63,22 +64,22 @@ class PairView:
 
     @property
     def title(self) -> str:
-        """What is shown, in a few words."""
+        """Title of the picture: "NAME by WITHIN"."""
         return f"{self.name} by {self.within}"
 
 
 def drawn_indices(model: SyntheticModel) -> dict[str, GridIndices]:
-    """Return many synthetic rows, always the same, as grid points of each modelled column."""
+    """Return grid indices of many synthetic rows by modelled column, from a fixed seed."""
     return model.sample_indices(ROWS, generator(0), independent=True)
 
 
 def pair_view(model: SyntheticModel, indices: Mapping[str, GridIndices], name: str, within: str) -> PairView:
-    """Return how a column's shares depend on another one, in synthetic rows.
+    """Return the fractions of a column's groups within the groups of another column, from synthetic rows.
 
     Raises
     ------
     ParameterError
-        If one of them is an identifier, derived, or does not exist.
+        If a column is an identifier, is derived, or does not exist.
     """
     columns = [modelled_column(model, one)[1] for one in (within, name)]
     raws = [decode(column, indices[one]) for column, one in zip(columns, (within, name), strict=True)]
@@ -86,7 +87,7 @@ def pair_view(model: SyntheticModel, indices: Mapping[str, GridIndices], name: s
 
 
 def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, within: str) -> PairView:
-    """Return how a column's shares depend on another one, in any rows."""
+    """Return the fractions of a column's groups within the groups of another column, from given rows."""
     (rows, row_names), (columns, column_names) = (grouped(*values[one]) for one in (within, name))
     kept = (rows >= 0) & (columns >= 0)
     flat = rows[kept] * len(column_names) + columns[kept]
@@ -101,7 +102,7 @@ def pair_of_values(values: Mapping[str, tuple[Column, RawColumn]], name: str, wi
 
 
 def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
-    """Return the group of each value, -1 for rare missing ones, and the groups' names."""
+    """Return the group of each value, (rows,), and the groups' names; -1 for missing values if they are rare."""
     codes, names, missing = (
         _by_level(column, raw) if isinstance(raw, Labels) else _by_size(column, raw.values, raw.missing)
     )
@@ -111,7 +112,10 @@ def grouped(column: Column, raw: RawColumn) -> tuple[IntArray, list[str]]:
 
 
 def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArray]:
-    """Return each row's group among the shown levels, the groups' names, and which rows have one."""
+    """Return each row's group, (rows,), the groups' names, and whether the row's value is missing, (rows,).
+
+    Groups are the most frequent levels and "others".
+    """
     counts = np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1)[1:]
     frequent = np.argsort(-counts, kind="stable")
     shown = frequent if len(frequent) <= GROUPS + 1 else frequent[:GROUPS]
@@ -125,7 +129,10 @@ def _by_level(column: Column, raw: Labels) -> tuple[IntArray, list[str], BoolArr
 
 
 def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tuple[IntArray, list[str], BoolArray]:
-    """Return intervals that hold about as many rows each; a value that many rows share is one of its own."""
+    """Return each row's group, (rows,), the groups' names, and whether its value is missing.
+
+    Groups are intervals with about equally many rows; a value that many rows share has a group of its own.
+    """
     gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), np.bool_)
     gone = gone if missing is None else gone | missing
     there = np.sort(values[~gone])
@@ -149,7 +156,7 @@ def _by_size(column: Column, values: AnyArray, missing: BoolArray | None) -> tup
 
 
 def _interval(column: Column, first: float, last: float) -> str:
-    """Return the name of a bar of numbers or times, by its ends."""
+    """Return the name of an interval of numbers or times from its first and last value."""
     if column.quantity == "moment":
         ends = [str(np.datetime64(int(end), "us"))[:10] for end in (first, last)]
         return ends[0] if ends[0] == ends[1] else f"from {ends[0]}"
@@ -160,13 +167,16 @@ def _interval(column: Column, first: float, last: float) -> str:
 
 
 def is_computed(schema: Schema, name: str) -> bool:
-    """Say whether a column is computed by an expression, or looked up by one that is: then no answer counts its values."""
+    """Return whether a column is derived by an expression, directly or through the column that it follows from.
+
+    Answers with intervals cannot count the values of such a column, so that synthetic rows are counted.
+    """
     rule = schema.derived.get(name)
     return rule is not None and (rule.expression is not None or is_computed(schema, str(rule.of)))
 
 
 def derived_values(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> dict[str, RawColumn]:
-    """Return the derived columns of synthetic rows, given as grid points of the modelled ones."""
+    """Return the derived columns of synthetic rows by name, from the grid indices of the modelled columns."""
     rng = generator(0)
     raw = {name: decode(column, indices[name], rng=rng) for name, column in model.schema.items()}
     for rule in model.schema.derived.values():
@@ -175,7 +185,7 @@ def derived_values(model: SyntheticModel, indices: Mapping[str, GridIndices]) ->
 
 
 def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
-    """Return the view of a computed column, from its values in synthetic rows."""
+    """Return the view of a column from its values in synthetic rows, without intervals."""
     if isinstance(raw, Labels):
         return _shares_of_levels(name, raw)
     missing = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -185,7 +195,7 @@ def computed_view(schema: Schema, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
-    """Return the picture of levels: shares in per cent, the most frequent first."""
+    """Return the view of levels: percentages of rows, the most frequent level first."""
     shares = 100 * np.bincount(raw.codes + 1, minlength=len(raw.levels) + 1) / max(len(raw.codes), 1)
     named = zip(map(str, raw.levels), shares[1:].tolist(), strict=True)
     bars = sorted((Bar(level, share) for level, share in named), key=lambda bar: -bar.share)
@@ -194,7 +204,7 @@ def _shares_of_levels(name: str, raw: Labels) -> ColumnView:
 
 
 def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: float) -> ColumnView:
-    """Return the picture of numbers: shares in per cent of bars of equal width."""
+    """Return the view of numbers: percentages of rows in bins of equal width."""
     rows = max(len(raw.values), 1)
     missing = (Bar("missing", 100 * (rows - len(known)) / rows),) if len(known) < rows else ()
     if not len(known):
@@ -218,22 +228,22 @@ def _shares_of_numbers(name: str, raw: Numbers, known: FloatArray, *, spacing: f
 
 
 SHOWN_LEVELS = 8
-"""Levels that a picture shows; the others are listed.  A convention."""
+"""Levels that a picture shows, at most; the view lists the others.  A convention."""
 
 LISTED_LEVELS = 50
-"""Levels that are listed beside a picture.  A convention."""
+"""Levels with their own numbers in a view, at most; the rest is one entry.  A convention."""
 
 LEAST_TOLD = 0.05
-"""Per cent of missing values that the summary mentions.  A convention."""
+"""Smallest percentage of missing values that a summary mentions.  A convention."""
 NOTHING = Bar("", 0.0)
-"""A bar of no rows.  A convention."""
+"""A bar without rows, for an empty bin.  A convention."""
 
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.5, 0.9, 0.95, 0.975, 0.995)
-"""Quantiles that may end a picture of numbers, and the median.  A convention."""
+"""Quantiles at which a picture of numbers may end, and the median.  A convention."""
 
 
 def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) -> list[ColumnView]:
-    """Return a view of every column but identifiers: of modelled ones first, then of columns that follow from them."""
+    """Return the view of every column but identifiers: modelled columns first, then derived columns."""
     shown = [name for name, column in model.schema.outputs.items() if not column.names_rows]
     shown.sort(key=lambda name: name in model.schema.derived)
     ask, misfits = answer_engine(model, measurements), misfit_shares(model, measurements)
@@ -247,7 +257,7 @@ def column_views(model: SyntheticModel, measurements: tuple[Measurements, ...]) 
 
 
 def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], name: str) -> ColumnView:
-    """Return the view of one column, which may be looked up by another.
+    """Return the view of one column, which may be derived.
 
     Raises
     ------
@@ -263,7 +273,7 @@ def column_view(model: SyntheticModel, measurements: tuple[Measurements, ...], n
 
 
 def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | None) -> ColumnView:
-    """Return the picture of one column, from answers with error bars."""
+    """Return the view of a column from answers with intervals; a derived column must be looked up, not computed."""
     if has_labels(column):
         view = _levels(_bars(ask, name, None), name, ordered=column.ordered and column.quantity == "label")
     elif column.temporal or name not in ask.model.schema:
@@ -277,7 +287,7 @@ def _view(ask: AnswerEngine, name: str, column: Column, misfits: MisfitShare | N
 
 
 def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
-    """Return the picture of a derived column, from synthetic rows."""
+    """Return the view of a computed column from synthetic rows."""
     column, rule = model.schema.outputs[name], model.schema.derived[name]
     derived = f"looked up by {rule.of}" if rule.expression is None else f"computed as {rule.expression}"
     return replace(
@@ -286,7 +296,7 @@ def _computed(model: SyntheticModel, name: str, raw: RawColumn) -> ColumnView:
 
 
 def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
-    """Return each group's label as the answer has it, ``None`` for missing values, and its bar."""
+    """Return (label, bar) for each group of a column from an answer; the label of missing values is ``None``."""
     answers = ask.ask(marginal(name) if bins is None else marginal(name, bins={name: bins}))
     per_row = 100 / max(ask.direct.total[0], 1.0)
     parts = [
@@ -301,7 +311,7 @@ def _bars(ask: AnswerEngine, name: str, bins: Any) -> list[tuple[Any, Bar]]:
 
 
 def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> ColumnView:
-    """Return the picture of levels from their bars; unordered ones are sorted by share."""
+    """Return the view of levels from their bars; unordered or many levels are sorted by percentage."""
     bars = [bar for label, bar in found if label is not None]
     missing = [bar for label, bar in found if label is None]
     number = f"{len(bars)} level{'s' * (len(bars) != 1)}"
@@ -317,7 +327,7 @@ def _levels(found: list[tuple[Any, Bar]], name: str, *, ordered: bool) -> Column
 
 
 def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
-    """Return the view of times, or of numbers that are looked up, in even bins over the whole range."""
+    """Return the view of times or of looked-up numbers in bins of equal width over the whole range."""
     grid, (lower, upper) = grid_of(column), bounds_of(column)
     bins = min(max(round(2 * ask.model.rows ** (1 / 3)), COARSEST), FINEST, grid.regular)
     found = _bars(ask, name, bins)
@@ -336,7 +346,7 @@ def _evenly(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
 
 
 def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
-    """Return the view of numbers: where most of them lie, in bins with round ends, and what lies beyond."""
+    """Return the view of numbers: bins with round ends where most values lie, and the percentages beyond."""
     lower, upper = (float(bound) for bound in bounds_of(column))
     quantiles = ask.ask(quantile(name, QUANTILES))
     found = np.asarray(quantiles.estimate, np.float64).tolist()
@@ -372,7 +382,7 @@ def _numbers(ask: AnswerEngine, name: str, column: Column) -> ColumnView:
 
 
 def _median(answers: Answers, column: Column) -> str:
-    """Return the median, one of some quantiles, in words, or nothing if no row has a value."""
+    """Return the median and its interval as text from an answer with quantiles; "" without any value."""
     if any(estimate != estimate for estimate in answers.estimate):  # NaN, or no time
         return ""
     at = answers.labels["q"].index(0.5)
@@ -387,7 +397,7 @@ def _median(answers: Answers, column: Column) -> str:
 
 
 def _times(column: Column, ends: Sequence[Any]) -> list[str]:
-    """Return times as texts, days alone where an interval is longer than that."""
+    """Return an estimate and the ends of its interval, three times, as texts; days only if the interval is long."""
     if column.quantity == "clock":
         return [str(end)[:8] for end in ends]
     if column.quantity == "length":
@@ -399,6 +409,6 @@ def _times(column: Column, ends: Sequence[Any]) -> list[str]:
 
 
 def _with_missing(summary: str, missing: list[Bar]) -> str:
-    """Return a picture's summary with the share of missing values."""
+    """Return a summary with the percentage of missing values, if it is not tiny."""
     shares = [f"{in_per_cent(bar.share)} missing" for bar in missing if bar.share >= LEAST_TOLD]
     return " · ".join([summary, *shares] if summary else shares)

@@ -1,4 +1,4 @@
-"""The chart of a number over time with its bands.  Here is the geometry; a template draws it."""
+"""The chart of an estimate over time with its intervals: this module computes the geometry, and a template draws it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from synthdp.pictures.axes import over_time_panel
 from synthdp.pictures.picture import Picture
 
 WIDTH, TOP, BOTTOM, RIGHT, GAP = 480.0, 8.0, 190.0, 470.0, 8.0
-"""Width and margins of the picture, in points.  A convention."""
+"""Width, top, bottom and right edge of the chart, and the gap next to its texts, in points.  A convention."""
 
 LEVELS, MOST_TICKS = 4, 12
-"""Lines across the picture, and most marks along it.  A convention."""
+"""Horizontal lines of the picture, about, and labels of periods, at most.  A convention."""
 
 NOTE = "line: estimates; dark band: 95 % intervals of single periods; light band: of all periods at once"
-"""The key of the picture."""
+"""Text of the key of the picture."""
 
 
 def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.0) -> str:
@@ -29,13 +29,13 @@ def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.
     Parameters
     ----------
     shown
-        One estimate a period.
+        Estimates with standard errors, one a period.
     title
-        What it is, for readers who do not see it.
+        Description of the picture for readers who do not see it.
     name
-        Of the title in the page.
+        Unique HTML id of the title in the page.
     least
-        Estimates are not drawn below.
+        Smallest value that is drawn; intervals are cut there.
     """
     errors, wide = shown.standard_errors, shown.band()
     low: FloatArray = np.maximum(shown.estimates - wide * errors, least)
@@ -68,7 +68,7 @@ def chart_over_time(shown: OverTime, *, title: str, name: str, least: float = 0.
 
 
 def picture_over_time(shown: OverTime, title: str) -> Picture:
-    """Return the picture of a number over time; a notebook shows it, and ``save`` writes it."""
+    """Return the picture of an estimate over time; a notebook shows it, and its ``save`` writes it."""
     chart = chart_over_time(shown, title=title, name="synthdp-over-time")
     return Picture(title=title, chart=chart, note=NOTE, panels=(over_time_panel(shown, title=title),))
 

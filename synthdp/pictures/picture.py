@@ -1,4 +1,4 @@
-"""A picture for a notebook: the charts of the report, one at a time, as an SVG that stands alone."""
+"""A picture for a notebook: a chart of the report as a complete SVG document."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from synthdp.pictures.axes import Draw  # a report needs none of them
 
 ACROSS, GRID_GAP = 3, 16.0
-"""Charts side by side in the picture of all columns, and px between them.  A convention."""
+"""Charts next to each other in the picture of all columns, and the gap between them, in points.  A convention."""
 
 DOTS = 150
-"""Dots per inch of a saved PNG.  A convention."""
+"""Resolution of a saved PNG, in dots per inch.  A convention."""
 
 WIDTH = 360.0
 """Width of a picture, in points.  A convention."""
 
 
 MOST_LABEL = 150.0
-"""Width of the longest label, in points; longer ones are cut.  A convention."""
+"""Width of a bar's label, at most, in points; longer labels are cut.  A convention."""
 
 GAP = 6.0
 """Distance between label and bar, in points.  A convention."""
 
 
 def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
-    """Return horizontal bars, one a level, with the interval of each as a line and its share as text.
+    """Return a chart of horizontal bars as SVG, one bar a level, with intervals as lines and percentages as texts.
 
-    Where bars have a share to be compared with, it is a second bar below each, without a text.
+    A second bar below each bar shows the percentage in a compared table, if there is one.
     """
     labels = [shortened(bar.label, MOST_LABEL) for bar in shown]
     shares = [in_per_cent(bar.share) for bar in shown]
@@ -76,18 +76,18 @@ def bars(shown: Sequence[Bar], *, title: str, name: str) -> str:
 def histogram(
     shown: Sequence[Bar], marks: Sequence[tuple[float, str]], *, title: str, name: str, logarithmic: bool = False
 ) -> str:
-    """Return upright bars without gaps, one a bin, with the bands of their intervals.
+    """Return a histogram as SVG: upright bars without gaps, one a bin, with their intervals.
 
     Parameters
     ----------
     shown
-        The bins in their order.
+        Bins in their order.
     marks
-        Of the axis below: places, from 0 to the number of bins, and texts.
+        Places, from 0 to the number of bins, and texts of the marks below.
     title, name
-        What the picture shows, and the name of that text in its page.
+        Description of the picture for readers who do not see it, and its unique HTML id in the page.
     logarithmic
-        Whether the axis of shares is.
+        Whether the axis of shares is logarithmic.
     """
     height, above = 118.0, 20.0
     levels = decades(shown) if logarithmic else _levels(_top(shown))
@@ -132,7 +132,11 @@ def histogram(
 
 
 def decades(shown: Sequence[Bar]) -> list[float]:
-    """Return the powers of ten of a logarithmic axis, to 100 %: from where intervals hide what is smaller."""
+    """Return the powers of ten of a logarithmic axis of percentages, up to 100.
+
+    The smallest power is below the typical half interval (or the smallest bar without intervals): intervals hide
+    smaller bars.
+    """
     halves = sorted((bar.high - bar.low) / 2 for bar in shown if math.isfinite(bar.high - bar.low))
     least = min((bar.share for bar in shown if bar.share > 0), default=1.0)
     floor = max(halves[len(halves) // 2] if halves else least, 1e-3)
@@ -141,9 +145,9 @@ def decades(shown: Sequence[Bar]) -> list[float]:
 
 
 def triangle(names: Sequence[str], values: Sequence[Sequence[float]], *, title: str, name: str) -> str:
-    """Return a symmetric matrix of numbers from 0 to 1 as squares, the darker the larger; what is below the diagonal.
+    """Return the lower triangle of a symmetric (k, k) matrix as SVG: squares for values from 0 to 1.
 
-    A ``nan`` is a relation that noise or chance explains: its square is blank.
+    Larger values are darker.  A ``nan`` is a relation that noise or chance explains: its square is blank.
     """
     rows, columns = names[1:], names[:-1]
     cells = [
@@ -160,7 +164,7 @@ def triangle(names: Sequence[str], values: Sequence[Sequence[float]], *, title: 
 def heat_map(
     rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], *, title: str, name: str
 ) -> str:
-    """Return a table of shares from 0 to 1 as boxes, the darker the larger, each with its number of per cent."""
+    """Return a (rows, columns) table of fractions as SVG: boxes with a percentage, darker for larger values."""
     cells = [
         (i, j, value, f"{row}, {column}: {100 * value:.1f} %", f"{100 * value:.0f}")
         for i, row in enumerate(rows)
@@ -173,7 +177,7 @@ def heat_map(
 
 
 def scale_legend(*, name: str) -> str:
-    """Return the key of a heat map, 0 to 1."""
+    """Return the colour key of a heat map as SVG, from 0 to 1."""
     return render("scale.svg", name=name)
 
 
@@ -187,7 +191,7 @@ def _grid(
     name: str,
     width: float = 0.0,
 ) -> str:
-    """Return boxes with names on the left and below; the latter aslant, if they are wider than their boxes."""
+    """Return a grid of boxes as SVG, with row names on the left and column names below; wide names are aslant."""
     across, down = side
     before = [shortened(row, 112.0) for row in rows]
     left = GAP + max(width_of(row) for row in before) + GAP
@@ -214,25 +218,25 @@ def _grid(
 
 
 def _top(shown: Sequence[Bar]) -> float:
-    """Return the largest share or end of an interval: at most 100 %."""
+    """Return the largest share, interval end or compared share of some bars, at most 100 %."""
     ends = [end for bar in shown for end in (bar.share, bar.high, bar.beside) if math.isfinite(end)]
     return min(max([*ends, 1e-9]), 100.0)
 
 
 def _levels(top: float) -> list[float]:
-    """Return round levels from 0 to one that is not below a share, and at most 100 %."""
+    """Return round levels of an axis from 0 to at least ``top``, both in per cent."""
     step = round_step(top / 5)
     return multiples(step, 0.0, step * math.ceil(top / step - 1e-9))
 
 
 def _placed(x: float, text: str) -> tuple[str, str]:
-    """Return an anchor that keeps a text below a place inside the picture, and the text."""
+    """Return the SVG text anchor that keeps a mark's text inside the picture, and the text."""
     half = width_of(text) / 2
     return ("end" if x + half > WIDTH - 2 else "start" if x - half < 2 else "middle"), text
 
 
 def _about(bar: Bar) -> str:
-    """Return what is said of a bar where it is pointed at."""
+    """Return the text that a bar shows under the mouse pointer."""
     known = f" (95 % interval {bar.low:.4g} to {bar.high:.4g})" if math.isfinite(bar.low + bar.high) else ""
     beside = f"; beside it {bar.beside:.4g} %" if math.isfinite(bar.beside) else ""
     return f"{bar.label}: {bar.share:.4g} %{known}{beside}"
@@ -245,40 +249,41 @@ LINE = 16.0
 """Height of a line of text, in points.  A convention."""
 
 NOTED = "share of rows in per cent, with 95 % intervals"
-"""The key of a picture with error bars."""
+"""Text of the key of a picture with intervals."""
 
 DRAWN = "share of synthetic rows in per cent"
-"""The key of a picture of synthetic rows."""
+"""Text of the key of a picture of synthetic rows."""
 
 SHARED = "synthetic rows, per cent; each row adds up to 100"
-"""The key of a picture of two columns."""
+"""Text of the key of a picture of two columns."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold."""
+"""Characters that XML does not allow; a picture replaces them."""
 
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
-"""The size of an SVG picture in its text."""
+"""The width and height in the text of an SVG picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart that a notebook shows, and that can be saved.
+    """A chart that a notebook shows and that can be saved.
 
-    An SVG made by the code that draws the report, so that a notebook and the report show the same, and neither needs a
-    plotting library.  To draw something of your own, take the numbers from ``release.answer(...)``, a DataFrame.
+    It is an SVG by the code that draws the report.  So a notebook and the report agree, and neither needs a plotting
+    library.  For your own charts, take the numbers from ``release.answer(...)``, a DataFrame.
 
     Parameters
     ----------
     title
-        What it shows.
+        Title of the picture.
     chart
-        The chart, for a page.
+        The chart as inline SVG.
     note
-        What stands below it.
+        Text below the chart.
     stamp
-        A warning that stands above it, also in a saved file; none for what is made of a release.
+        Warning above the chart, also in a saved file; "" for a picture of a release.
     panels
-        What draws its charts with matplotlib.
+        Functions that draw the charts with matplotlib.
+
     """
 
     title: str
@@ -291,7 +296,7 @@ class Picture:
         return f"{self.stamp + ': ' if self.stamp else ''}picture of {self.title}"
 
     def _repr_html_(self) -> str:
-        """Return the picture for a notebook."""
+        """Return the picture as HTML for a notebook."""
         return f"<div>{self._repr_svg_()}</div>"
 
     def _repr_svg_(self) -> str:
@@ -306,7 +311,7 @@ class Picture:
         return _NO_XML.sub("\ufffd", document)
 
     def figure(self) -> Figure:
-        """Return the picture as a matplotlib figure with the same numbers, which you may change.
+        """Return the picture as a new matplotlib figure with the same numbers, which you may change.
 
         Raises
         ------
@@ -318,7 +323,7 @@ class Picture:
         return figure_of(self.panels, title=self.title, stamp=self.stamp)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file: its SVG, or its matplotlib figure where the name ends in .png, .pdf or .jpg.
+        """Write the picture to a file: a matplotlib figure for the endings .png, .pdf, .jpg and .jpeg, else SVG.
 
         Raises
         ------
@@ -339,7 +344,7 @@ class Picture:
 def picture_of(
     model: SyntheticModel, measurements: tuple[Measurements, ...], column: str | None = None, by: str | None = None
 ) -> Picture:
-    """Return the picture of a column of a release, of its shares within groups of another one, or of all columns."""
+    """Return the picture of a release's column, of its fractions within another column's groups, or of all columns."""
     from synthdp.pictures.axes import column_panel, pair_panel
 
     if column is None:
@@ -361,7 +366,7 @@ def picture_of(
 
 
 def picture_of_all(views: Sequence[ColumnView]) -> Picture:
-    """Return the picture of several columns, `ACROSS` side by side."""
+    """Return one picture of several columns, `ACROSS` in a row."""
     from synthdp.pictures.axes import column_panel
 
     charts = [column_chart(view, _name(view.name)) for view in views]
@@ -382,30 +387,30 @@ def picture_of_all(views: Sequence[ColumnView]) -> Picture:
 
 
 def _size(chart: str) -> tuple[float, float]:
-    """Return the width and the height of a chart in px."""
+    """Return the width and the height of an SVG chart, in points."""
     found = _SIZE.search(chart)
     wide, tall = (float(part) for part in found.groups()) if found else (WIDTH, 0.0)
     return wide, tall
 
 
 def _about_column(view: ColumnView) -> str:
-    """Return a column's summary, in words."""
+    """Return the note below a column's chart: derivation, summary and percentage beyond the shown range."""
     beyond = f"{in_per_cent(view.beyond)} beyond" if view.beyond else ""
     return " · ".join(filter(None, [view.derived, view.summary, beyond]))
 
 
 def _what(view: ColumnView) -> str:
-    """Return what the bars of a column's chart are."""
+    """Return the text of the key of a column's chart: with or without intervals."""
     return NOTED if any(bar.low == bar.low for bar in view.numbers) else DRAWN  # not NaN
 
 
 def _name(title: str) -> str:
-    """Return a name for the text of a chart that no other one in the same page has."""
+    """Return an HTML id for a chart's title that is unique in a page."""
     return f"synthdp-{zlib.crc32(title.encode()):08x}"
 
 
 def _lines(text: str, width: float) -> list[str]:
-    """Return a text in lines of a width."""
+    """Return a text broken into lines of at most ``width`` points."""
     lines: list[str] = []
     for word in text.split():
         if lines and width_of(f"{lines[-1]} {word}") <= width - MARGIN:
@@ -416,7 +421,7 @@ def _lines(text: str, width: float) -> list[str]:
 
 
 def column_chart(view: ColumnView, name: str) -> str:
-    """Return the chart of a column's view; ``name`` is its title's in the page."""
+    """Return the SVG chart of a column's view; ``name`` is the HTML id of its title."""
     title = f"{view.name}: {_what(view)}"
     if view.ordered:
         return histogram(view.bars, view.ticks, title=title, name=name, logarithmic=view.is_logarithmic)
@@ -424,5 +429,5 @@ def column_chart(view: ColumnView, name: str) -> str:
 
 
 def pair_chart(view: PairView, name: str) -> str:
-    """Return the chart of a pair's view."""
+    """Return the SVG chart of a pair's view; ``name`` is the HTML id of its title."""
     return heat_map(view.rows, view.columns, view.shares.tolist(), title=view.title, name=name)

@@ -1,4 +1,4 @@
-"""The picture of accuracy against epsilon.  Here is the geometry; a template draws it."""
+"""The picture of accuracy against epsilon: this module computes the geometry, and a template draws it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from synthdp.figures import multiples, round_step
 from synthdp.markup import render
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 420.0, 14.0, 170.0, 44.0, 400.0
-"""Width and margins of the picture, in points.  A convention."""
+"""Width of the picture, and the edges of the chart in it, in points.  A convention."""
 
 LEVELS = 4
-"""Lines across the picture.  A convention."""
+"""Horizontal lines of the picture, about.  A convention."""
 
 
 def trade_off_chart(
@@ -23,15 +23,15 @@ def trade_off_chart(
     Parameters
     ----------
     points
-        Epsilon and expected error, a part of all rows; two or more, epsilons strictly increasing.
+        Two or more pairs of epsilon and expected error, a fraction of all rows; epsilons strictly increase.
     independent
-        The error of columns that have nothing to do with each other, a dashed line.
+        Error of a model with independent columns, which is drawn as a dashed line.
     recommended
-        The epsilon of the point that is marked.
+        Epsilon of the marked point.
     title
-        What it is, for readers who do not see it.
+        Description of the picture for readers who do not see it.
     name
-        Of the title in the page.
+        Unique HTML id of the title in the page.
     """
     top = 100 * max(independent, *(error for _, error in points))
     marks = multiples(round_step(max(top, 1e-6) / LEVELS), 0.0, 1.05 * top)

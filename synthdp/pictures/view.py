@@ -1,4 +1,4 @@
-"""What a picture of a column shows, and its axes: round ends, bins between them, marks, of numbers and of times."""
+"""The contents of a column's picture, and its axis: round ends, bins and marks, for numbers and times."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from synthdp.figures import in_figures, multiples, round_step, width_of
 from synthdp.schema.column import Quantity
 
 LOG_FROM = 60.0
-"""A histogram one of whose bins holds more than this, in per cent, has a logarithmic axis: the others would vanish.
-A convention."""
+"""Percentage of rows in one bin of a histogram from which its axis is logarithmic.  A plain axis would hide the other
+bins.  A convention."""
 
 FEWEST_FOR_LOG = 6
-"""Fewest bars that make a logarithmic axis.  A convention."""
+"""Fewest bins of a histogram with a logarithmic axis.  A convention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One level or bin.
+    """The percentage of rows with one level or in one bin.
 
     Parameters
     ----------
     label
-        Its name.
+        Name of the level or bin.
     share
-        Of rows, in per cent.
+        Percentage of rows.
     low, high
-        A 95 % interval; NaN if it is not known.
+        A 95 % interval of the percentage; NaN if it is not known.
     beside
-        The share in another table that it is compared with; NaN if there is none.
+        Percentage in a second table, for comparison; NaN if there is none.
     """
 
     label: str
@@ -45,28 +45,28 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnView:
-    """What is shown of one column.
+    """The contents of one column's picture.
 
     Parameters
     ----------
     name, kind, source
-        The column, what it holds in words, and where its bounds or levels are known from.
+        Name and description of the column, and the source of its bounds or levels.
     bars
-        What is drawn: the bins of a histogram in their order, or levels.
+        Drawn bars: the bins of a histogram in their order, or levels.
     ticks
         Marks of a histogram's axis: the place, from 0 to the number of bins, and the text.
     ordered
-        Whether it is a histogram.
+        Whether the picture is a histogram; else it is a bar chart of levels.
     apart
-        Values that are not drawn: missing ones, special ones, those beyond the range that is shown, rare levels.
+        Bars that are not drawn: missing and special values, values beyond the shown range, rare levels.
     misfits
-        Share of values that did not fit the schema in per cent, and its standard error, if it was measured.
+        Percentage of values out of the declared domain and its standard error, or None if it was not measured.
     derived
-        How the column follows from others, in words; nothing for one that is modelled.
+        Text on how the column follows from others; "" for a modelled column.
     summary
-        In a few words: the median, or the number of levels.
+        The median, or the number of levels, as a short text.
     beyond
-        Share of rows in per cent beyond the range that is drawn.
+        Percentage of rows beyond the drawn range.
     """
 
     name: str
@@ -83,47 +83,49 @@ class ColumnView:
 
     @property
     def shares(self) -> list[float]:
-        """Share of each bin or level that is drawn, in per cent."""
+        """Percentage of each drawn bin or level, in order."""
         return [bar.share for bar in self.bars]
 
     @property
     def numbers(self) -> tuple[Bar, ...]:
-        """All that is known: what is drawn, and what is not."""
+        """All bars of the view: drawn bars, then values that are not drawn."""
         return (*self.bars, *self.apart)
 
     @property
     def is_logarithmic(self) -> bool:
-        """Whether the shares differ too much for a plain axis."""
+        """Whether the percentages of a histogram differ too much for a plain axis."""
         return self.ordered and len(self.bars) >= FEWEST_FOR_LOG and max(self.shares) > LOG_FROM
 
     @property
     def says_misfits(self) -> bool:
-        """Whether more values did not fit the schema than noise explains."""
+        """Whether significantly many values are out of the declared domain: over 3 standard errors and 0.1 %."""
         return self.misfits is not None and self.misfits[0] > max(3 * self.misfits[1], 0.1)
 
 
 COARSEST, FINEST = 8, 40
-"""A range is divided into at most this many bins and two, and at least into about two fifths of that.  A convention."""
+"""Bounds on the requested number of bins of an axis.  Round steps can give two bins more, or only two fifths.  A
+convention."""
 
 SINGLE = 60
-"""This many values have a bin each, if bins need not be few.  A convention."""
+"""Number of values up to which each value has its own bin, if the number of bins is not reduced.  A convention."""
 
 MARKS = 7
-"""Most marks of an axis of numbers.  A convention."""
+"""Marks of an axis of numbers, about.  A convention."""
 
 MOST_MARKED = 290.0
-"""Px that the texts of all marks may fill together.  A convention."""
+"""Total width of the texts of all marks on an axis, at most, in pixels.  A convention."""
 
 TAILS = (0.005, 0.025, 0.05)
-"""Share of rows beyond each end of the range that is shown; the first that spreads the others is taken.  A convention."""
+"""Fractions of rows that a picture may leave out at each end, in the order in which they are tried.  A convention."""
 
 SPREAD = 1 / 4
-"""Least part of a range between the first and the last decile; else the others would be one bar.  A convention."""
+"""Smallest distance of the first and the last decile, as a fraction of the shown range.  Else most rows share one bar.
+A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotAxis:
-    """Even bins.
+    """An axis of bins of equal width.
 
     Parameters
     ----------
@@ -140,15 +142,15 @@ class PlotAxis:
 
     @property
     def ends(self) -> list[float]:
-        """The ends of the bins, increasing."""
+        """Ends of the bins, (count + 1), increasing; floats without rounding errors in their text."""
         return [float(f"{self.start + self.step * k:.15g}") for k in range(self.count + 1)]
 
     def place(self, value: float) -> int:
-        """Return the number of the bin that holds a value, which may lie beyond the axis."""
+        """Return the number of a value's bin, which lies outside of 0 to ``count`` - 1 for values beyond the axis."""
         return math.floor((value - self.start) / self.step + 1e-9)
 
     def marks(self) -> tuple[tuple[float, str], ...]:
-        """Return round values on the axis: their places, from 0 to ``count``, and texts."""
+        """Return (place, text) of round values on the axis; places are counted in bins, from 0 to ``count``."""
         ends = self.ends
         last = ends[-2] if self.single else ends[-1]
         step = round_step(max(self.step, (last - ends[0]) / MARKS))
@@ -164,16 +166,16 @@ class PlotAxis:
 
 
 def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = FINEST) -> PlotAxis:
-    """Return bins that hold all values from ``low`` to ``high``.
+    """Return an axis of bins with round ends that hold all values from ``low`` to ``high``.
 
     Parameters
     ----------
     low, high
-        The range, both inclusive.
+        Smallest and largest value.
     spacing
-        The distance of neighbouring values; 0 if they may be any numbers.
+        Distance of adjacent values; 0 for real numbers.
     most
-        Bins, about, if they are not too few or too many.
+        Requested number of bins; it is moved to `COARSEST` or `FINEST` if it is beyond.
     """
     finest = SINGLE if spacing and high - low < SINGLE * spacing else FINEST
     bins = finest if most >= FINEST else max(most, COARSEST)
@@ -188,14 +190,14 @@ def axis_between(low: float, high: float, *, spacing: float = 0.0, most: int = F
 
 
 def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tuple[float, float]:
-    """Return the range to show of a column: all of it, unless nearly all rows would share a few bins.
+    """Return the range of a column that its picture shows: all of it, unless nearly all rows would share a few bins.
 
     Parameters
     ----------
     lower, upper
-        The bounds of the column.
+        Bounds of the column.
     quantiles
-        By their shares: `TAILS` from either end, and the first and last decile.
+        Quantiles by level: `TAILS` from either end, and the first and last decile.
     """
     deciles = quantiles[0.1], quantiles[0.9]
     ranges = [(lower, upper), *((quantiles[tail], quantiles[1 - tail]) for tail in TAILS)]
@@ -207,20 +209,20 @@ def zoomed(lower: float, upper: float, quantiles: Mapping[float, float]) -> tupl
 
 
 TIME_MARKS = 4
-"""Most marks of an axis of times.  A convention."""
+"""Marks of an axis of times, about.  A convention."""
 
 _STEPS = (
     ("s", (1, 5, 15, 30)), ("m", (1, 5, 15, 30)), ("h", (1, 3, 6, 12)), ("D", (1, 2, 7, 14)), ("M", (1, 2, 3, 6)),
     ("Y", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
 )  # fmt: skip
-"""Round steps of a time axis, by unit.  A convention."""
+"""Round steps of an axis of moments, by numpy's unit, the finest unit first.  A convention."""
 
 _LENGTHS = (("d", 86_400e6), ("h", 3_600e6), ("min", 60e6), ("s", 1e6), ("µs", 1.0))
-"""Units of lengths of time, in microseconds.  A convention."""
+"""Units of durations with their microseconds.  A convention."""
 
 
 def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, str]]:
-    """Return a few round times from ``low`` to ``high``: their places, from 0 to 1, and texts.
+    """Return (place, text) of a few round times from ``low`` to ``high``; places are fractions of the range, 0 to 1.
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ def marks_between(low: int, high: int, quantity: Quantity) -> list[tuple[float, 
 
 
 def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
-    """Return the marks of an axis of moments: microseconds and text."""
+    """Return (microseconds, text) of the marks of an axis of moments or of times of day."""
     for unit, steps in _STEPS:
         ends = [int(np.datetime64(end, "us").astype(f"M8[{unit}]").astype(np.int64)) for end in (low, high)]
         for step in steps:
@@ -251,7 +253,7 @@ def _moments(low: int, high: int, *, clock: bool) -> list[tuple[int, str]]:
 
 
 def _text(time: str, *, clock: bool) -> str:
-    """Return what numpy writes, without what is the same for all marks."""
+    """Return numpy's text of a time without the parts that are equal for all marks, such as seconds or the year."""
     day, _, moment = time.partition("T")
     if not moment:
         return "0:00" if clock else day
@@ -260,7 +262,7 @@ def _text(time: str, *, clock: bool) -> str:
 
 
 def _lengths(low: int, high: int) -> list[tuple[int, str]]:
-    """Return the marks of an axis of lengths of time: microseconds and text."""
+    """Return (microseconds, text) of the marks of an axis of durations."""
     name, size = next((one for one in _LENGTHS if (high - low) / one[1] >= 2), _LENGTHS[-1])
     step = round_step(max((high - low) / size, 1.0) / TIME_MARKS)
     found = {f"{in_figures(value)} {name}": round(value * size) for value in multiples(step, low / size, high / size)}

@@ -1,4 +1,4 @@
-"""A page about one release, made from the release alone: publishable, self-contained, without network or script."""
+"""The report of one release as an HTML page, made from the release alone: publishable, without network or scripts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_report(
 ) -> None:
     """Write the report of a release, fitted or loaded, to an HTML file; see `SyntheticRelease.report`.
 
-    A ``target`` is a column whose relations are shown first; ``about`` is what the publisher says of the table.
+    ``target`` is a column whose relations are shown first; ``about`` holds the publisher's statements about the table.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def write_report(
 
 
 def _is_database(output: object) -> bool:
-    """Say whether a release is of several tables."""
+    """Return whether a release's output is a model of several tables; `DatabaseModel` is imported only if needed."""
     if isinstance(output, SyntheticModel):
         return False
     from synthdp.sampling.database_model import DatabaseModel

@@ -1,4 +1,4 @@
-"""Which relations of a release of several tables noise does not explain: from its noisy tables of persons alone."""
+"""Significant relations between columns of several tables, from a release's noisy person marginals alone."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from synthdp.report.relations import centred, deviation
 from synthdp.sampling.database_model import DatabaseModel
 
 Key = tuple[str, str, str, str]
-"""Table and column of the row above or before, then table and column of the row."""
+"""Table and column of the parent row or of the other row, then table and column of the row."""
 
 SAME = (Kind.STEP, Kind.BEFORE, Kind.SIBLING, Kind.ENTRY)
-"""Tables of two rows of one table."""
+"""Kinds of person marginals that count pairs of rows of one table."""
 
 
 def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
-    """Return the pairs of columns whose relation neither noise nor chance explains.
+    """Return the pairs of columns with a significant relation, beyond both noise and chance.
 
-    A person counts at most once in each table, whatever its rows, so that chance among persons is no more than among as
-    many independent rows.
+    Each person counts at most once in each marginal.  So chance among persons is at most as large as among that number
+    of independent rows.
     """
     measured = [one[1:] for one in noisy_person_tables(release.measurements)]
     names = release.output.layout.schema.names
@@ -45,7 +45,10 @@ def clear_pairs(release: Release[DatabaseModel]) -> frozenset[Key]:
 
 
 def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int) -> bool:
-    """Say whether a table differs from independence by more than noise explains, with a number of tests at once."""
+    """Return whether a marginal of two columns differs significantly from independence.
+
+    The significance is corrected for ``tests`` simultaneous tests.
+    """
     if min(counts.shape) < 2:
         return False
     counts = (counts + counts.T) / 2 if one.symmetric else counts  # of two rows in no order
@@ -58,11 +61,14 @@ def _stands_out(one: PersonTable, counts: FloatArray, stddev: float, tests: int)
 
 
 SURE = 5.0
-"""Standard deviations by which rows that stay as they were must be more than chance makes them.  A tolerance."""
+"""Standard deviations by which the count of equal values must exceed chance to be significant.  A tolerance."""
 
 
 def _more_alike(same: FloatArray, rows: FloatArray | None, stddev: float) -> bool:
-    """Say whether two rows have the same value more often than rows drawn at random from all would have."""
+    """Return whether two rows have the same value significantly more often than two rows drawn at random.
+
+    Without the counts of single rows, any significant count of equal values is enough.
+    """
     if rows is None or len(rows) != len(same):
         return float(same.sum()) > SURE * stddev * math.sqrt(len(same))
     total = max(float(rows.sum()), 1.0)

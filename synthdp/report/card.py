@@ -1,6 +1,6 @@
-"""The privacy card: what a differential-privacy claim must state, field by field, after NIST SP 800-226.
+"""The privacy card: the statements that a differential-privacy claim needs, field by field, after NIST SP 800-226.
 
-Made from a receipt; as a document for machines, as text, and as rows of the report's page.
+It is made from a receipt: a document for machines, a text, and rows of the report's page.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ COMPOSITION = (
     "All steps are charged to one account whose total was fixed before any row was read; later steps may depend on earlier "
     "noisy answers (a privacy filter)."
 )
-"""What the card says of composition."""
+"""The card's text on how the privacy losses of the steps add up."""
 
 TRUST = (
     "Central: one curator held the rows, in the memory of the machine that ran the release, and answered with noise only: "
     "whoever runs the release is trusted with the rows."
 )
-"""What the card says of whom one must trust."""
+"""The card's text on who is trusted with the rows."""
 
 SECURITY = (
     "Collecting, storing and giving access to the rows, before and during the release, is the publisher's duty and no part "
     "of the promise."
 )
-"""What the card says of the rows before the release."""
+"""The card's text on the security of the rows before the release."""
 
 SIDE_CHANNELS = "How long the release took and how much memory it used are outside the promise; do not publish them."
-"""What the card says of time and memory."""
+"""The card's text on time and memory of the release."""
 
 BIAS = (
     "Noise is unbiased, the fitted model is not: small counts are drawn towards what larger counts imply, relations that "
     "were not measured look weaker than they are, and small groups are the least accurate. Biases of the real table are "
     "not corrected."
 )
-"""What the card says of bias."""
+"""The card's text on the bias of the model."""
 
 
 def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
-    """Return the card as a document.
+    """Return the privacy card of a release as a document, which `card_rows` and `card_text` format.
 
     Parameters
     ----------
     release
-        Whose receipt is shown.
+        Release with the receipt to show.
     fingerprint
         The release's short name, see `release_files.fingerprint`.
     """
@@ -81,7 +81,7 @@ def privacy_card(release: Release[Any], *, fingerprint: str) -> dict[str, Any]:
 
 
 def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the card as titles and lines for a reader."""
+    """Return the card as (title, lines) for a reader; titles without lines are left out."""
     parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
     odds = card["attackers_best_odds"]
     rows = [
@@ -111,7 +111,7 @@ def card_rows(card: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def card_text(card: dict[str, Any]) -> str:
-    """Return the card as text."""
+    """Return the card as text with one line for each statement."""
     lines = ["Privacy card"]
     for title, texts in card_rows(card):
         lines += [f"  {title if i == 0 else '':<22}{text}" for i, text in enumerate(texts)]
@@ -119,7 +119,7 @@ def card_text(card: dict[str, Any]) -> str:
 
 
 def _definition(receipt: Receipt) -> str:
-    """Return the name of the release's privacy definition."""
+    """Return the name of the release's privacy definition, with its Greek parameters."""
     match receipt.total:
         case PureDP():
             return "ε-differential privacy"
@@ -130,7 +130,7 @@ def _definition(receipt: Receipt) -> str:
 
 
 def _parameters(receipt: Receipt) -> dict[str, float]:
-    """Return the parameters of the release's loss, by symbol."""
+    """Return the values of the release's privacy parameters by Greek letter."""
     document = {
         name: getattr(receipt.total, name) for name in ("epsilon", "delta", "rho", "mu") if hasattr(receipt.total, name)
     }
@@ -139,7 +139,7 @@ def _parameters(receipt: Receipt) -> dict[str, float]:
 
 
 def _unit(receipt: Receipt) -> str:
-    """Return what the unit of privacy is, as a phrase."""
+    """Return a phrase that describes the unit of privacy and how many of its rows are used."""
     adjacency = receipt.adjacency
     if adjacency.unit is None:
         return "one row of the table"
@@ -150,7 +150,7 @@ def _unit(receipt: Receipt) -> str:
 
 
 def _neighbours(receipt: Receipt) -> str:
-    """Return what two neighbouring tables differ in."""
+    """Return a sentence on the difference of two neighbouring tables, and on what the release therefore hides."""
     if receipt.adjacency.neighbors is Neighbors.ADD_REMOVE:
         return (
             "two tables, one of which holds one unit more: the release hides whether a unit is in the real table at all"
@@ -159,7 +159,7 @@ def _neighbours(receipt: Receipt) -> str:
 
 
 def _noise(receipt: Receipt) -> list[str]:
-    """Return the laws of noise of a release, as lines."""
+    """Return the noise laws of a release as lines, each law once."""
     laws = dict.fromkeys(item.mechanism for item in receipt.items)
     known = {str(law) for law in NoiseLaw}
     return [

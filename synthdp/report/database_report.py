@@ -1,6 +1,6 @@
-"""The report of a release of several tables as one HTML page: a part for each table, and one for each relation.
+"""The report of a release of several tables as one HTML page: a part for each table, and a part for each relation.
 
-Made from the release alone, from persons that are drawn from it and from its noisy answers.
+It is made from the release alone: from synthetic persons and from the noisy marginals.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from synthdp.schema.schema import Schema
 from synthdp.tables.format import TableFormat
 
 PERSONS = 10_000
-"""Persons that the pictures are drawn from.  A convention."""
+"""Synthetic persons behind the pictures and examples of the page.  A convention."""
 
 DRAWN = 3
-"""Pairs of columns that are drawn, of each kind, in each relation.  A convention."""
+"""Pictures of pairs of columns for each kind of pair in each relation, at most.  A convention."""
 
 MEAN_ABS = 0.8
-"""About the mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
+"""Mean absolute value of a standard normal variable, rounded.  Derived: sqrt(2 / pi)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePart:
-    """What is shown of one table.
+    """The page's data about one table.
 
     Parameters
     ----------
     name, about
-        The table, and what it is in a sentence.
+        Name of the table, and a sentence that describes its rows.
     heads, rows
-        A few synthetic rows as texts, and whether columns are numbers.
+        Name of each column and whether it holds numbers, and a few synthetic rows as texts.
     columns
-        The picture of each column, and by how much noise alone moves it, in words.
+        Picture of each column, its chart as SVG, and a phrase about its noise.
     """
 
     name: str
@@ -67,19 +67,19 @@ class TablePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationPart:
-    """What is shown of one relation.
+    """The page's data about one relation.
 
     Parameters
     ----------
     name, about
-        The two tables, and what is declared of them.
+        Names of the two tables, and lines about the relation.
     view, chart
-        How many rows a parent row has.
+        Histogram of the rows of a parent row, and its chart as SVG.
     above, before
-        How columns go with the parent row's, and with the row's before, or of another row where they have no
-        order: the strongest pairs, and pictures.
+        Related columns of parent and child row, and of a row and its previous row (or any sibling row without an
+        order): the strongest pairs with Cramér's V, and pictures.
     ordered
-        Whether they have one.
+        Whether the rows of a parent row have an order.
     """
 
     name: str
@@ -92,16 +92,16 @@ class RelationPart:
 
 
 def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: str | None = None) -> str:
-    """Return the report of a release of several tables as HTML.
+    """Return the report of a release of several tables as an HTML page.
 
     Parameters
     ----------
     release
-        Whose output is a `DatabaseModel`.
+        Release whose output is a `DatabaseModel`.
     fingerprint
-        Its short name, see `release_files.fingerprint`.
+        The release's short name, see `release_files.fingerprint`.
     title
-        Of the page; default: a general one.
+        Title of the page; default: a general title.
     """
     model = release.output
     drawn = model.drawn_rows(PERSONS, generator(0))
@@ -133,7 +133,7 @@ def database_page(release: Release[DatabaseModel], *, fingerprint: str, title: s
 
 
 def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tuple[str, str], float]) -> TablePart:
-    """Return the part of the page about one table: its first rows, columns and noise."""
+    """Return the page's part about one table: its first rows, the pictures of its columns, and their noise."""
     outer = outer_schema(model.schema, name)
     raw = drawn.columns[name]
     shown = [column for column, _ in model.formats[name].dtypes]
@@ -161,7 +161,7 @@ def _table(model: DatabaseModel, drawn: DrawnRows, name: str, noise: Mapping[tup
 
 
 def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, anchor: str) -> tuple[ColumnView, str, str]:
-    """Return the picture of one column, its chart and what is said of its noise."""
+    """Return the picture of one column, its chart as SVG, and a phrase about its noise."""
     column = outer.outputs[name]
     view = replace(computed_view(outer, name, raw), kind=column.in_words(), source=column.source)
     said = "computed from other columns" if noise is None else f"noise alone moves it by about {in_per_cent(noise)}"
@@ -169,7 +169,7 @@ def _column(outer: Schema, name: str, raw: RawColumn, noise: float | None, ancho
 
 
 def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawColumn]:
-    """Return raw columns with the derived ones added."""
+    """Return raw columns by name, together with the columns that the schema derives from them."""
     found = dict(raw)
     for rule in outer.derived.values():
         found[rule.column] = derive(outer, rule, found)
@@ -179,7 +179,7 @@ def _with_derived(outer: Schema, raw: Mapping[str, RawColumn]) -> dict[str, RawC
 def _relation(
     model: DatabaseModel, drawn: DrawnRows, relation: Relation, number: int, clear: frozenset[Key]
 ) -> RelationPart:
-    """Return the part of the page about one relation: rows per parent row, and what depends across it."""
+    """Return the page's part about one relation: rows per parent row, and the related columns across it."""
     child, parent = relation.child, relation.parent
     above = drawn.parents[child]
     many = np.bincount(above, minlength=drawn.rows(parent))
@@ -204,12 +204,16 @@ def _relation(
 
 
 _Pair = tuple[str, str, tuple[Column, RawColumn], tuple[Column, RawColumn]]
+"""Names of two columns, then each column with its raw values, row by row aligned."""
 
 
 def _steps(
     relation: Relation, schema: Schema, raw: Mapping[str, RawColumn], above: IntArray, clear: frozenset[Key]
 ) -> list[_Pair]:
-    """Return each column with itself one row before; of rows without an order, which come shuffled, in another row."""
+    """Return each column paired with itself in the previous row of the same parent, if the relation is significant.
+
+    Without an order of rows, the rows come shuffled, so that the previous row is any other row.
+    """
     later = np.flatnonzero(np.diff(above) == 0) + 1 if len(above) else np.zeros(0, np.int64)
     said = "in another row" if relation.order is None else "before"
     return [
@@ -221,7 +225,7 @@ def _steps(
 
 
 def _strongest(pairs: Sequence[_Pair], anchor: str) -> tuple[list[tuple[float, str]], list[tuple[PairView, str]]]:
-    """Return the strongest pairs among some columns, with their pictures."""
+    """Return (Cramér's V, names) of the strongest pairs, and pictures of the pairs that are strong enough to see."""
     found = []
     for first, second, a, b in pairs:
         if not _rows(a[1]):
@@ -250,12 +254,12 @@ def _rows(raw: RawColumn) -> int:
 
 
 def _told(schema: Schema) -> list[str]:
-    """Return the names of the columns that are shown: all but identifiers."""
+    """Return the names of the columns that the page shows: all columns but identifiers."""
     return [name for name, column in schema.outputs.items() if not column.names_rows]
 
 
 def _about(relation: Relation, many: AnyArray) -> list[str]:
-    """Return the lines about one relation."""
+    """Return lines about one relation: key, most rows of a parent row, order, and mean number of rows."""
     lines = [
         f"joined by {' and '.join(relation.keys)}",
         f"at most {relation.at_most} rows of {relation.child} for each row of {relation.parent}",
@@ -268,7 +272,10 @@ def _about(relation: Relation, many: AnyArray) -> list[str]:
 
 
 def _noise(release: Release[DatabaseModel]) -> dict[tuple[str, str], float]:
-    """Return for each column the total variation distance, in per cent, by which noise alone moves its table, at most."""
+    """Return the expected total variation distance, in per cent, that noise alone causes in each column's counts.
+
+    The key is (table, column).  An upper bound: only the first measurement of a column counts.
+    """
     layout = release.output.layout
     found: dict[tuple[str, str], float] = {}
     for _, table, counts, stddev in noisy_person_tables(release.measurements):

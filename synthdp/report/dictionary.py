@@ -1,4 +1,4 @@
-"""The data dictionary of a synthetic table, from its schema: as rows, and as a Frictionless data package."""
+"""The data dictionary of a synthetic table, from its schema: as rows of texts, and as a Frictionless data package."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from synthdp.schema.column import Column, Fresh, Interval, Levels, Steps
 from synthdp.schema.schema import Schema
 
 FIELDS = ("column", "meaning", "type", "values", "unit", "levels", "missing", "known_from")
-"""The columns of the dictionary."""
+"""Columns of the data dictionary, in order."""
 
 MOST_LEVELS = 1_000
-"""Levels that are written out; more make a dictionary nobody reads (safety limit)."""
+"""Levels of a column that the dictionary lists, at most; longer lists are hard to read.  A safety limit."""
 
 UNITS = {"moment": "calendar time, UTC", "clock": "time of day", "length": "length of time"}
-"""The unit of each quantity of time."""
+"""Unit of a column by its quantity of time, if the publisher gives none."""
 
 NOT_SAID = "not stated"
-"""What stands for a unit or a meaning that the publisher did not give."""
+"""Text for a unit or a meaning that the publisher did not give."""
 
 TYPES = {
     "moment": "datetime",
@@ -32,7 +32,7 @@ TYPES = {
     "label": "string",
     "name": "string",
 }
-"""The type of each quantity in a data package."""
+"""Type of a column in a data package, by quantity; numbers are decided in `_field`."""
 
 
 def dictionary_rows(
@@ -41,9 +41,9 @@ def dictionary_rows(
     units: Mapping[str, str] = MappingProxyType({}),
     meanings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[dict[str, str]]:
-    """Return one row for each column of the table: what it is, its values, unit and levels, and what may be missing.
+    """Return one row of texts by `FIELDS` for each column of the table: the data dictionary.
 
-    ``units`` and ``meanings`` are what the publisher says of columns, by name.
+    ``units`` and ``meanings`` are the publisher's texts, by column name.
     """
     return [
         {
@@ -61,14 +61,16 @@ def dictionary_rows(
 
 
 def read_descriptions(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return units and meanings by column from a CSV file with the columns ``column``, and ``unit``, ``meaning`` or both.
+    """Return the publisher's units and meanings, each by column name, from a CSV file.
+
+    The file has the column ``column``, and ``unit``, ``meaning`` or both; empty cells are left out.
 
     Raises
     ------
     DataError
         If the file cannot be read.
     ParameterError
-        If it has no such columns.
+        If the file lacks these columns.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -94,13 +96,13 @@ def data_package(
     Parameters
     ----------
     schema
-        Of the table.
+        Schema of the table.
     name, title
-        Of the package.
+        Name and title of the package.
     rows
-        How many the file has.
+        Number of rows in the file.
     path, digest, size
-        The file, its SHA-256 and its bytes.
+        Path of the file, its SHA-256 and its size in bytes.
     """
     csv = path.endswith(".csv")
     resource: dict[str, Any] = {
@@ -124,7 +126,7 @@ def data_package(
 
 
 def _field(name: str, column: Column) -> dict[str, Any]:
-    """Return the field of a data package that describes one column."""
+    """Return the description of one column for a data package: name, type and constraints."""
     constraints: dict[str, Any] = {"required": not column.nullable}
     support = column.support()
     plain = column.quantity == "number"
@@ -149,7 +151,7 @@ def _field(name: str, column: Column) -> dict[str, Any]:
 
 
 def _levels(column: Column) -> str:
-    """Return a column's levels as text; "" if it has none."""
+    """Return a column's levels as text, at most `MOST_LEVELS`; "" if it has none or is an identifier."""
     support = column.support()
     if isinstance(support, Fresh) or not isinstance(support, Levels):
         return ""
@@ -160,6 +162,6 @@ def _levels(column: Column) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, str]], fields: tuple[str, ...]) -> str:
-    """Return rows of texts as CSV."""
+    """Return rows of texts as CSV text with a header, every cell in quotes."""
     lines = [fields, *([row[field] for field in fields] for row in rows)]
     return "".join(",".join('"' + cell.replace('"', '""') + '"' for cell in line) + "\r\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The texts of a folder to publish, made from the release alone: the evidence page, the README for readers, the citation."""
+"""The texts of a folder to publish, made from the release alone: evidence page, README, citation and data files."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ FILES = {
     "release/": "the release itself: more rows and answers with error bars can be drawn from it, at no further privacy loss",
     "SHA256SUMS": "checksums of all files, which `sha256sum -c SHA256SUMS` compares",
 }
-"""What each file is, for readers."""
+"""Description of each published file by name, for the README."""
 
 
 def evidence_files(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> dict[str, str]:
-    """Return the texts of all files that are made of the release without sampling it, by file name."""
+    """Return the texts of all published files that need no sampling of the release, by file name."""
     schema = release.output.schema
     label = privacy_label(release, about, fingerprint=fingerprint)
     guideline = sp_800_226(release, fingerprint=fingerprint)
@@ -65,7 +65,7 @@ def evidence_files(release: Release[Any], about: About, *, fingerprint: str, tab
 
 
 def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the rows of the label's table, by part: a row's words are the titles of the label's schema, and its lines."""
+    """Return the privacy label as (title, lines) rows for the evidence page; titles come from the label's schema."""
     parts, rows = json.loads(label_schema())["properties"], []
     for part in ("who", "what", "how", "how_often"):
         for name, value in label[part].items():
@@ -85,7 +85,7 @@ def _label_rows(label: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _citation(about: About, fingerprint: str) -> str:
-    """Return the citation file of a published table, as YAML."""
+    """Return the text of CITATION.cff, in YAML."""
     return as_yaml({
         "cff-version": "1.2.0",
         "type": "dataset",
@@ -97,7 +97,7 @@ def _citation(about: About, fingerprint: str) -> str:
 
 
 def _readme(release: Release[Any], about: About, *, fingerprint: str, table: str, rows: int) -> str:
-    """Return the read-me of a folder of evidence."""
+    """Return the text of README.md of a folder to publish: uses, limits, files and citation of the table."""
     words = office_words(release)
     public, columns = release.receipt.adjacency.rows_are_public, len(release.output.schema.outputs)
     lines = [

@@ -1,8 +1,8 @@
-"""A release against what offices ask: a privacy label, NIST SP 800-226 point by point, and a registry's entry.
+"""Forms that statistical offices ask for: a privacy label, a table after NIST SP 800-226, and an entry in a registry.
 
-The label follows the proposal of a privacy label (arXiv 2507.15997), whose authors publish no schema: the schema of
-`LABEL_SCHEMA` is ours.  The entry follows the registry of OpenDP and NIST (arXiv 2509.13509).  All are filled in from the
-release; what a release cannot know is left to the publisher, and said.
+The label follows a proposal (arXiv 2507.15997) that has no published schema: the schema `LABEL_SCHEMA` is synthdp's
+own.  The entry follows the registry of OpenDP and NIST (arXiv 2509.13509).  All are filled in from the release.  Fields
+that only the publisher can fill in hold the text `PUBLISHER`.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from synthdp.release import Release
 from synthdp.report.card import BIAS, COMPOSITION, SECURITY, SIDE_CHANNELS, TRUST, privacy_card
 
 FALSE_ALARM = 0.05
-"""How often noise alone makes an empty cell look as if it held k people: the usual level of a test.  A convention."""
+"""Probability that noise alone makes an empty cell show k people or more: the usual level of a test.  A convention."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
-"""What tables of one, two and three columns are called.  A convention."""
+"""Names of marginals of one, two and three columns, for texts.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSize:
-    """The size of a cell below which it cannot be told from an empty one.
+    """The smallest cell count that is distinguishable from an empty cell, for marginals of one order.
 
     Parameters
     ----------
     order
-        Of how many columns the table with the least noise is.
+        Number of columns of the marginal.
     columns
-        These columns.
+        Columns of the marginal with the least noise among all of this order.
     stddev
-        Standard deviation of the noise of its cells, all measurements of the table together.
+        Standard deviation of the noise in its cells, in rows; all measurements of the marginal are combined.
     k
-        The size.
+        Smallest distinguishable count.
     """
 
     order: int
@@ -51,16 +51,16 @@ class CellSize:
 
 
 Cells = tuple[tuple[str, bytes, bytes], ...]
-"""The axes of a table, by what `_cells` returns: two tables with the same have the same cells."""
+"""The axes of a marginal, each by its `_cells`: marginals with equal `Cells` have equal cells."""
 
 
 def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
-    """Return for tables of one, two and more columns the k of the one that was measured with the least noise.
+    """Return the smallest distinguishable cell count k by number of columns, from the marginal with the least noise.
 
     An empty cell shows k or more with probability 5 % at most: k is that quantile of its noise, 1.645 σ for a Gaussian.
-    Measurements of one table are combined by their precision, 1 / σ² = Σ 1 / σᵢ².  Tables of the same columns in other
-    bins, such as states and their counties, have other cells and are not combined; what a finer table, or one of more
-    columns, tells of a table has more noise and is left out.
+    Measurements of one marginal are combined by their precision, 1 / σ² = Σ 1 / σᵢ².  Marginals of the same columns in
+    other bins, such as states and their counties, have other cells and are not combined.  Finer marginals, and
+    marginals of more columns, have more noise and are not summed up either.
     """
     precision: dict[Cells, float] = {}
     multiple: dict[Cells, float] = {}
@@ -88,12 +88,15 @@ def cell_sizes(release: Release[Any]) -> tuple[CellSize, ...]:
 
 
 def _cells(axis: Axis) -> tuple[str, bytes, bytes]:
-    """Return what makes two axes the same cells: the column, the runs of its grid points, and the cell of each."""
+    """Return what identifies an axis's cells: column name, starts of the runs of grid points, cell of each run."""
     return axis.name, axis.starts.tobytes(), axis.cells.tobytes()
 
 
 def office_words(release: Release[Any]) -> list[str]:
-    """Return the answer to "what is epsilon in our terms?", with how its figure was found; each a sentence or two."""
+    """Return a comparison of the release's noise with the suppression of small cells, as short texts.
+
+    Statistical offices know cell suppression better than epsilon.
+    """
     sizes, receipt = cell_sizes(release), release.receipt
     if not sizes:
         return ["No table of counts was measured, so that no least size of a cell can be stated for this release."]
@@ -118,48 +121,48 @@ def office_words(release: Release[Any]) -> list[str]:
 
 
 def who_counts(receipt: Receipt) -> str:
-    """Return what a count is of: people, where each is one row."""
+    """Return the word for the unit of a count: "people" if a person has one row, else "rows"."""
     return "people" if receipt.adjacency.rows == 1 and not receipt.adjacency.tables else "rows"
 
 
 PUBLISHER = "To be stated by the publisher"
-"""What no release knows."""
+"""Text of a field that only the publisher can fill in."""
 
 VARIANTS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP", GaussianDP: "Custom"}
-"""The registry's names."""
+"""The registry's name of each privacy definition."""
 
 EXACT = (
     "Noise is drawn as whole numbers from the operating system's entropy by OpenDP's exact samplers: no floating-point "
     "number touches a private count, so that the known attacks on rounding do not apply."
 )
-"""What is said of the noise."""
+"""Text on the exact sampling of noise."""
 
 BOUNDED = "The sensitivity of each step is bounded before its noise is drawn; the bounds are in receipt.json."
-"""What is said of the sensitivity."""
+"""Text on the sensitivity of each step."""
 
 POST = (
     "The synthetic rows, the report, the answers and every other file of this folder are computed from the noisy answers "
     "alone."
 )
-"""What is said of everything after the noise."""
+"""Text on the computations after the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the publisher says of a table; all of it public.
+    """The publisher's public statements about a table.
 
     Parameters
     ----------
     title
-        Of the table.
+        Title of the table.
     publisher, region, sector
-        Who publishes it, which region it describes, and one of the registry's sectors.
+        Publisher, described region, and one of `SECTORS`.
     use, contact
-        What it is meant for, and whom a reader asks about it.
+        Intended use, and the contact for questions.
     date
-        Of publication, YYYY-MM-DD.
+        Date of publication, YYYY-MM-DD.
     units, meanings
-        By column, the unit of its numbers and what it holds, in words.
+        Unit and meaning of each column, by name.
     """
 
     title: str = "Synthetic table"
@@ -174,16 +177,16 @@ class About:
 
 
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
-"""Those of the registry."""
+"""The sectors of the registry."""
 
 
 LABEL_SCHEMA = "privacy-label.schema.json"
-"""Name of the JSON Schema of a privacy label, a file of this package and of every folder to publish."""
+"""File name of the JSON Schema of a privacy label, in this package and in every folder to publish."""
 
 
 @cache
 def label_schema() -> str:
-    """Return the JSON Schema of a privacy label, as text.  It is our own: arXiv 2507.15997 comes with none."""
+    """Return the JSON Schema of a privacy label as text.  It is synthdp's own, because arXiv 2507.15997 has none."""
     return (files("synthdp.report") / LABEL_SCHEMA).read_text(encoding="utf-8")
 
 
@@ -225,7 +228,7 @@ def privacy_label(release: Release[Any], about: About, *, fingerprint: str) -> d
 
 
 def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, str, str]]:
-    """Return the guideline's points, what each asks, and what holds for this release."""
+    """Return (topic, question, answer) for each topic of NIST SP 800-226, about this release."""
     card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
     parameters = ", ".join(f"{name} = {value:g}" for name, value in card["parameters"].items())
     odds = "" if receipt.odds is None else f" {odds_in_words(receipt.odds).capitalize()}."
@@ -258,7 +261,7 @@ def sp_800_226(release: Release[Any], *, fingerprint: str) -> list[tuple[str, st
 
 
 def registry_entry(release: Release[Any], about: About, *, fingerprint: str, columns: int) -> dict[str, Any]:
-    """Return a draft of an entry in the deployments registry of OpenDP and NIST, with all fields that a release knows."""
+    """Return a draft entry for the registry of OpenDP and NIST as a document, filled in from the release."""
     card, receipt = privacy_card(release, fingerprint=fingerprint), release.receipt
     names = {"ε": "epsilon", "δ": "delta", "ρ": "rho"}
     parameters = {names[name]: value for name, value in card["parameters"].items() if name in names}
@@ -317,7 +320,7 @@ def registry_entry(release: Release[Any], about: About, *, fingerprint: str, col
 
 
 def as_yaml(value: Any, indent: int = 0) -> str:
-    """Return nested dicts and lists as YAML; texts are quoted as JSON quotes them, which YAML reads."""
+    """Return nested dicts and lists as YAML text; texts are quoted as in JSON, which is valid YAML."""
     pad = "  " * indent
     if isinstance(value, dict):
         return "".join(
@@ -330,6 +333,6 @@ def as_yaml(value: Any, indent: int = 0) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Return a number or text; a YAML number with an exponent needs a point."""
+    """Return a number or a text as YAML; "1e-06" becomes "1.0e-06", because YAML reads the first form as a text."""
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text

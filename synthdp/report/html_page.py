@@ -1,4 +1,4 @@
-"""The report as one HTML page: no script, no network, light and dark, screen and paper, keyboard and phone."""
+"""The report of a release as one HTML page: no script, no network, for light and dark screens, paper and phones."""
 
 from __future__ import annotations
 
@@ -34,34 +34,36 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 from synthdp.tables.format import TableFormat
 
 REPLICATES = 4
-"""Bootstrap replicates that expected errors are found from.  A safety limit of time."""
+"""Bootstrap replicates over which expected errors are averaged.  A safety limit of time."""
 
 CLIQUES = 60
-"""Tables of each number of columns that errors are averaged over.  A safety limit of time."""
+"""Marginals of each order over which expected errors are averaged, at most.  A safety limit of time."""
 
 MOST_TABLE = 200_000
-"""Most cells of such a table.  A safety limit."""
+"""Cells of a marginal in these averages, at most.  A safety limit of memory."""
 
 FEWEST_POINTS, MOST_POINTS, MOST_CODES = 6_000, 60_000, 900_000
-"""Of the pool in which the error of whole tables is found: of small tables two for each row, as rare combinations need.
+"""Fewest and most pool points of the bootstrap for expected errors, and most codes (points times columns).
 
-At most this many codes, points times columns: of wide tables fewer points.  A convention."""
+The pool has two points for each row, as rare combinations need, within these limits; at least `FEWEST_POINTS`.  A
+convention.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
-    """The error expected of the marginals of one order.
+    """The expected error of the marginals of one order.
 
     Parameters
     ----------
     order
         Number of columns.
     distance
-        Mean total variation distance between the release's tables and the real ones, by chance and noise.
+        Mean expected total variation distance between marginals of the release and of the real table.
     like_rows
-        So many rows drawn at random from the real table would be as far off.
+        Size of a random sample of the real rows with the same expected distance.
     tables
-        How many tables the mean is over.
+        Number of marginals in the mean.
     """
 
     order: int
@@ -73,7 +75,10 @@ class ErrorView:
 def expected_errors(
     model: SyntheticModel, measurements: tuple[Measurements, ...], *, random_state: int = 0
 ) -> list[ErrorView]:
-    """Return the error expected of marginals of one, two and three columns, by the bootstrap."""
+    """Return the expected error of marginals of one, two and three columns, by the bootstrap.
+
+    The list is empty if the mechanism does not report its noise.
+    """
     direct = answer_engine(model, measurements).direct
     if direct.leaves(0) is None:
         return []
@@ -101,7 +106,7 @@ def expected_errors(
 
 
 def _some_cliques(shape: tuple[int, ...], order: int, rng: Generator) -> list[Clique]:
-    """Return at most `CLIQUES` tables of ``order`` columns, drawn at random."""
+    """Return at most `CLIQUES` random sets of ``order`` columns whose marginals have at most `MOST_TABLE` cells."""
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_TABLE]
     chosen = rng.permutation(len(cliques))[:CLIQUES]
     return [cliques[i] for i in chosen]
@@ -110,9 +115,10 @@ def _some_cliques(shape: tuple[int, ...], order: int, rng: Generator) -> list[Cl
 def _distance(
     codes: Codes, pairs: Sequence[tuple[FloatArray, FloatArray]], shape: tuple[int, ...], clique: Clique
 ) -> tuple[float, float]:
-    """Return for pairs of weights of points, real and released, the mean distance of their tables of a clique.
+    """Return the mean total variation distance of a clique's marginals, and their mean spread.
 
-    Also the mean sum of sqrt(2 p (1 - p) / pi): sqrt(k) times the L1 error of a random sample of k rows.
+    Each pair in ``pairs`` holds weights of the points, real and released.  The spread is the sum of sqrt(2 p (1 - p) /
+    pi) over cells: sqrt(k) times the L1 error of a random sample of k rows.
     """
     cells, size = cell_index(codes, shape, clique), table_size(shape, clique)
     distance = spread = 0.0
@@ -127,16 +133,16 @@ SHOWN_ROWS = 8
 """Synthetic rows that the page shows.  A convention."""
 
 MOST_COLUMNS = 60
-"""Columns of the rows that are shown.  A convention."""
+"""Columns of the shown rows, at most.  A convention."""
 
 ASSOCIATED = 12
-"""Columns in the heat map: the strongest pairs', when there are more.  A convention."""
+"""Columns in the heat map, at most; with more columns the strongest pairs are shown.  A convention."""
 
 STRONGEST = 10
-"""Pairs of columns that are listed beside the heat map.  A convention."""
+"""Pairs of columns that the page lists, at most.  A convention."""
 
 DRAWN = 6
-"""Pairs of columns that are drawn.  A convention."""
+"""Pairs of columns with a picture, at most.  A convention."""
 
 UNFIT = (
     "learning or deciding anything about one person: every row is made up, even a row that looks like somebody",
@@ -144,17 +150,17 @@ UNFIT = (
     "relations of columns that this page does not list: where the synthetic rows show one, it is noise or chance",
     "standard errors and tests as if the rows were real: these ignore the noise; use release.analyse and release.answer",
 )
-"""What a synthetic table must not be used for."""
+"""Texts on uses for which a synthetic table is unfit."""
 
 HEADS = ("meaning", "unit", "values", "missing", "known_from")
-"""What the dictionary says of each column, to the extent that somebody said anything."""
+"""Fields of the data dictionary that the page shows, unless a field is empty for all columns."""
 
 ORDERS = {1: "single columns", 2: "pairs of columns", 3: "triples of columns"}
-"""What tables of one, two and three columns are called.  A convention."""
+"""Names of marginals of one, two and three columns, for texts.  A convention."""
 
 
 STAGES = ("columns", "accuracy", "pairs of columns")
-"""What a progress callback is told, in order."""
+"""Stages that the progress callback receives, in order."""
 
 
 def report_page(
@@ -166,20 +172,20 @@ def report_page(
     about: About | None = None,
     on_progress: ProgressCallback = silent,
 ) -> str:
-    """Return the report of a release as HTML.
+    """Return the report of a release as an HTML page.
 
     Parameters
     ----------
     release
-        Whose output is a synthetic model.
+        Release whose output is a synthetic model.
     fingerprint
-        Its short name, see `release_files.fingerprint`.
+        The release's short name, see `release_files.fingerprint`.
     title
-        Of the page; default: a general one.
+        Title of the page; default: a general title.
     target
         A column whose relations are shown first.
     about
-        What the publisher says of the table.
+        The publisher's statements about the table.
     on_progress
         Called at the start of each stage.
 
@@ -237,12 +243,15 @@ def report_page(
 
 
 def card_page(release: Release[Any], *, fingerprint: str) -> str:
-    """Return the privacy card of a release, and what was spent on what, as HTML."""
+    """Return the privacy card of a release and its privacy cost by step, as an HTML page."""
     return render("card.html", title="Privacy card", card=card_of(release, fingerprint), spend=spend_of(release))
 
 
 def promise_of(receipt: Receipt) -> str:
-    """Return what a reader may rely on, in one sentence, which ends with the loss."""
+    """Return the privacy guarantee as one sentence without a full stop: the best odds of a guess about a row or unit.
+
+    A definition without such odds gives a general sentence.
+    """
     unit = receipt.adjacency.unit
     if receipt.odds is None:
         return f"Differential privacy protects {'each row' if unit is None else f'each {unit!r}'} of the real table"
@@ -260,7 +269,7 @@ def promise_of(receipt: Receipt) -> str:
 
 
 def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> list[str]:
-    """Return the facts at the top of the page, a line each."""
+    """Return the facts at the top of the page, a line each: rows, columns, mechanism and fingerprint."""
     public = release.receipt.adjacency.rows_are_public
     columns = len(model.schema.outputs)
     return [
@@ -272,7 +281,7 @@ def _facts(release: Release[Any], model: SyntheticModel, fingerprint: str) -> li
 
 
 def _table(model: SyntheticModel) -> dict[str, Any]:
-    """Return a few synthetic rows as texts, ``None`` for a missing value."""
+    """Return a few synthetic rows for the page: column heads, texts (``None`` if missing) and number of columns."""
     names = [name for name, _ in model.format.dtypes]
     form = TableFormat.default(model.schema).in_order(names)
     frame = model.sample(SHOWN_ROWS, random_state=0, format=form)
@@ -284,7 +293,7 @@ def _table(model: SyntheticModel) -> dict[str, Any]:
 
 
 def texts_of(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]:
-    """Return values as short texts, ``None`` for missing ones."""
+    """Return values as short texts, ``None`` for missing values; floats have six digits, midnight is left out."""
     texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
     shown = [
         in_figures(value).replace(",", "")
@@ -296,24 +305,24 @@ def texts_of(values: Sequence[Any], missing: Sequence[bool]) -> list[str | None]
 
 
 def _others(model: SyntheticModel) -> list[tuple[str, str]]:
-    """Return the columns without a picture, and why they have none."""
+    """Return (name, description) of each column without a picture: the identifiers."""
     return [(name, column.in_words()) for name, column in model.schema.outputs.items() if column.names_rows]
 
 
 def card_of(release: Release[Any], fingerprint: str) -> list[tuple[str, list[str]]]:
-    """Return the privacy card as titles and lines."""
+    """Return the privacy card of a release as (title, lines)."""
     return card_rows(privacy_card(release, fingerprint=fingerprint))
 
 
 def _published(about: About | None) -> list[str]:
-    """Return who publishes the table, what it is meant for and whom to ask, where that was said."""
+    """Return lines about publisher, intended use and contact; fields that the publisher left open are left out."""
     known = about or About()
     said = [("Published by", known.publisher), ("Meant for", known.use), ("Questions to", known.contact)]
     return [f"{what} {text}" for what, text in said if text != PUBLISHER]
 
 
 def _dictionary(model: SyntheticModel, about: About | None) -> list[dict[str, str]]:
-    """Return what each column means and holds, in which unit."""
+    """Return the data dictionary of the table, with the publisher's units and meanings."""
     said = about or About()
     return dictionary_rows(model.schema, units=said.units, meanings=said.meanings)
 
@@ -326,7 +335,10 @@ def _pairs(
     listed: Sequence[ShownRelation],
     target: str | None,
 ) -> dict[str, Any] | None:
-    """Return what is shown of pairs: pairs that noise or chance explains are blank in the map, and nowhere else."""
+    """Return the page's data about pairs of columns, or ``None`` for a single column: list, heat map and pictures.
+
+    Only the significant relations in ``listed`` are coloured in the heat map; a ``target`` column's pairs come first.
+    """
     if len(names) < 2:
         return None
     first = names.index(target) if target in names else None
@@ -354,7 +366,7 @@ def _pairs(
 
 
 def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
-    """Return a matrix of associations with ``nan`` for all pairs but some."""
+    """Return a matrix of associations with ``nan`` outside the given pairs."""
     found = np.full(matrix.shape, np.nan)
     for i, j in pairs:
         found[i, j] = found[j, i] = matrix[i, j]
@@ -362,7 +374,10 @@ def _of_listed(matrix: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArr
 
 
 def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
-    """Return the columns of the heat map: the target, half of the places to what goes with it, then the strongest pairs."""
+    """Return the columns of the heat map: the target, its most related columns, then the strongest pairs.
+
+    The target and its most related columns take half of the places.
+    """
     d = len(matrix)
     chosen = [] if first is None else [first]
     if first is not None:
@@ -377,14 +392,17 @@ def _most_related(matrix: FloatArray, first: int | None) -> list[int]:
 
 
 def _within(model: SyntheticModel, a: str, b: str, target: str | None) -> tuple[str, str]:
-    """Return of two columns the one whose shares are shown, and the one within whose groups: the target, or fewer levels."""
+    """Return two columns as (shown, conditioning): the picture shows shares of the first within groups of the second.
+
+    The first is the target, or else the column with fewer bins.
+    """
     sizes = {name: model.domain.shape[model.domain.index(name)[0]] for name in (a, b)}
     shown = target if target in sizes else min(sizes, key=lambda name: sizes[name])
     return str(shown), b if shown == a else a
 
 
 def spend_of(release: Release[Any]) -> dict[str, Any]:
-    """Return each step and what it cost, and what that means together, as texts."""
+    """Return the privacy cost as texts: rows (step, its cells) by step, and sentences about the total."""
     rows = []
     for items in release.receipt.groups():
         answers = f"{sum(i.answers for i in items):,}"
@@ -394,7 +412,7 @@ def spend_of(release: Release[Any]) -> dict[str, Any]:
 
 
 def citation_of(release: Release[Any], fingerprint: str) -> str:
-    """Return how the release is cited."""
+    """Return the sentence by which to cite a release."""
     versions = dict(release.receipt.versions)
     return (
         f"Differentially private synthetic table, release {fingerprint} ({release.receipt.total}; "

@@ -1,6 +1,7 @@
-"""Which relations of two columns a release shows, and how accurate each column is: from noisy answers alone.
+"""Significant relations of two columns of a release, and the accuracy of each column: from noisy answers alone.
 
-A relation that noise or chance explains is none: it is not listed, whatever the synthetic rows show.  Knows no row.
+A relation that noise or chance explains is not listed, even if the synthetic rows show it.  The module reads no real
+row.
 """
 
 from __future__ import annotations
@@ -24,40 +25,42 @@ from synthdp.report.verdicts import ColumnVerdict, column_verdicts
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 FALSE_LISTS = 1e-3
-"""Chance that a release of independent columns lists a relation: a tolerance, a tenth of one release in a hundred."""
+"""Probability that a release of independent columns lists a relation.  A tolerance: a tenth of one release in a
+hundred."""
 
 LEAST_ASSOCIATION = 0.05
-"""Cramér's V below which a relation is not listed: there is nothing to see in a picture.  A tolerance."""
+"""Cramér's V below which a relation is not listed: a picture would show nothing.  A tolerance."""
 
 Z = 1.96
 """Standard errors on each side of a 95 % interval: a quantile of the normal law.  A convention."""
 
 LEAST_EXPECTED = 5.0
-"""Rows expected in a cell, below which it counts as if it had this many, as in the usual rule for tests of independence.
+"""Smallest expected count of a cell that is used as a divisor, in rows, as in the usual rule for tests of independence.
 A convention."""
 
 NARROW = 0.2
-"""Tolerance: half of the interval of an association, as a part of it, up to which it is called good enough for inference."""
+"""Half of an association's interval, relative to the association, up to which it is good enough for inference.  A
+tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRelation:
-    """Two columns that go together.
+    """A significant relation of two columns, or one that follows from significant relations.
 
     Parameters
     ----------
     columns
-        Their names.
+        Names of the two columns.
     association
         Cramér's V in synthetic rows, from 0 to 1.
     low, high
-        A 95 % interval for the association in the real table: the model's deviation from independent columns is taken to
-        have the right shape, and noise decides its size.  ``nan`` where the relation was not measured by itself.  Where
-        only a part of it was measured, a mean product or a table over merged cells, the rest may add to it: ``high`` is 1.
+        A 95 % interval for the association in the real table.  It assumes that the model's deviation from independence
+        has the right shape and a noisy size.  ``nan`` if the relation was not measured.  If only a part of it was
+        measured, the rest may add to it: ``high`` is 1.
     measured
-        Whether noisy answers are about these two columns; else it follows from relations that were measured.
+        Whether noisy answers are about these two columns; else other relations imply the relation.
     partly
-        Whether a part of the relation alone was measured: its straight part, or that over merged cells.
+        Whether only a part of the relation was measured: its linear part, or a marginal over merged bins.
     """
 
     columns: tuple[str, str]
@@ -68,7 +71,7 @@ class ShownRelation:
     partly: bool = False
 
     def in_words(self) -> str:
-        """Return the association with its interval, or that it follows from others."""
+        """Return the association with its interval, or that other relations imply it."""
         if not self.measured:
             return f"about {self.association:.2f}, implied by other relations"
         if self.partly:
@@ -77,10 +80,10 @@ class ShownRelation:
 
     @property
     def for_inference(self) -> str:
-        """Whether coefficients and tests of the two columns say much about the real ones, in a few words.
+        """Whether coefficients and tests of the two columns estimate the real values well, in a few words.
 
-        Noise moves a coefficient by about as much of it as it moves the association: up to `NARROW` the intervals of
-        `Release.analyse` are mostly the sampling error of the rows.
+        Noise moves a coefficient by about the same fraction as it moves the association.  Up to `NARROW`, the intervals
+        of `Release.analyse` are mostly the sampling error of the rows.
         """
         if not self.measured:
             return "no: this relation was not measured"
@@ -96,27 +99,29 @@ class ShownRelation:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What the noisy answers of a release say of the relation of two columns.
+    """Statistics of a release's noisy answers about the relation of two columns.
+
+    "Deviation" is the difference of a marginal from the marginal of independent columns.
 
     Parameters
     ----------
     size
-        Squared size of the deviation from independent columns, as it was measured.
+        Sum of the squared measured deviation.
     mean, variance
-        Of that size, if the columns were independent: by noise, and by chance among the rows.
+        Mean and variance of ``size`` for independent columns, from noise and from chance among the rows.
     largest
-        The largest variance of the deviation in any direction.
+        Largest variance of the deviation in any direction.
     weighted, error
-        The weighted squared deviation in the real table, without what noise adds to it, and its standard error.
+        Weighted sum of the squared deviation in the real table, corrected for noise, and its standard error.
     shown
-        The same of the release's model.
+        Weighted sum of the squared deviation in the release's model.
     of_cells
-        Whether it is of a table; a mean product is of one direction, and of clipped rows.
+        Whether the deviation is of a marginal; else it is of a mean product, which is a single number.
     whole
-        Whether it is of all cells of the model.
+        Whether the deviation is of all cells of the model.
     high
-        Upper end of the deviation in the real table over the model's, with the weights of Cramér's V for cells of
-        `LEAST_EXPECTED` rows and more: few rows may go together more closely than noise lets anybody see.
+        Lower limit for the upper end of `range`, with the weights of Cramér's V for cells of `LEAST_EXPECTED` rows or
+        more.  In small cells the columns may be related more closely than noise allows anybody to see.
     """
 
     size: float
@@ -131,16 +136,16 @@ class Evidence:
     whole: bool = False
 
     def stands_out(self, tests: int) -> bool:
-        """Say whether neither noise nor chance explains it, among a number of tests.
+        """Return whether neither noise nor chance explains the deviation, corrected for a number of simultaneous tests.
 
-        A weighted sum of squares of normal numbers is above its mean plus 2 sqrt(a x) + 2 b x with a chance of at most
-        exp(-x), where a is the sum of the squared weights and b the largest one (Laurent, Massart 2000, lemma 1).
+        Let a be the sum of the squared weights of a sum of squares of normal numbers, and b the largest weight.  With a
+        chance of at most exp(-x) the sum exceeds its mean by 2 sqrt(a x) + 2 b x (Laurent, Massart 2000, lemma 1).
         """
         x = math.log(tests / FALSE_LISTS)
         return self.size > self.mean + 2 * math.sqrt(self.variance / 2 * x) + 2 * self.largest * x
 
     def range(self) -> tuple[float, float]:
-        """Return the deviation in the real table over the model's: the ends of an interval."""
+        """Return a 95 % interval for the deviation in the real table, as a ratio to the model's deviation."""
         low, high = (max(self.weighted + side * Z * self.error, 0.0) for side in (-1, 1))
         shown = max(self.shown, 1e-300)
         return math.sqrt(low / shown), max(math.sqrt(high / shown), self.high)
@@ -148,12 +153,12 @@ class Evidence:
 
 @dataclass(eq=False)
 class Relations:
-    """The relations of a release, judged by its noisy answers.
+    """The significant relations of a release, found from its noisy answers.
 
     Parameters
     ----------
     model
-        What comes out.
+        The release's synthetic model.
     measurements
         All noisy answers of the release.
     """
@@ -171,14 +176,17 @@ class Relations:
         self._of_products()
 
     def listed(self, names: Sequence[str], matrix: FloatArray) -> list[ShownRelation]:
-        """Return the relations that neither noise nor chance explains, the strongest first.
+        """Return the significant relations, the strongest first, with the relations that follow from them.
+
+        A relation follows if it was not measured, but significant relations connect its columns.
 
         Parameters
         ----------
         names
-            Of k columns.
+            Names of k columns.
         matrix
-            (k, k) their associations in synthetic rows.
+            (k, k) associations of the columns in synthetic rows.
+
         """
         tests = max(1, sum(map(len, self.evidence.values())))
         places = dict(zip(names, self.model.domain.index(*names), strict=True))
@@ -204,12 +212,12 @@ class Relations:
         return sorted(found.values(), key=lambda one: -one.association)
 
     def columns(self) -> list[ColumnVerdict]:
-        """Return a verdict on every column, in order."""
+        """Return a verdict on every column, in the order of the domain."""
         return column_verdicts(self.direct)
 
     @property
     def _total(self) -> float:
-        """Return the number of rows, at least 1."""
+        """Estimated number of rows, at least 1."""
         return max(self.direct.total[0], 1.0)
 
     def _add(self, pair: tuple[int, int], evidence: Evidence) -> None:
@@ -217,19 +225,19 @@ class Relations:
         self.evidence.setdefault(pair, []).append(evidence)
 
     def _shares(self, column: int) -> FloatArray:
-        """Return the shares of a column's cells that a released row may have."""
+        """Return the model's fractions of a column's releasable bins, (bins,), with sum 1."""
         shares = np.asarray(self.model.distribution.marginal((column,)))[self.direct.kept[column]]
         return np.asarray(shares / max(float(shares.sum()), 1e-300))
 
     def _joint(self, i: int, j: int) -> FloatArray:
-        """Return the shares of the cells of two columns in the model, i < j, of cells that a released row may have."""
+        """Return the model's fractions of the releasable cells of two columns, (bins of i, bins of j); the sum is 1."""
         shape = tuple(self.model.domain.shape[k] for k in (i, j))
         table = np.asarray(self.model.distribution.marginal((i, j))).reshape(shape)
         table = table[np.ix_(self.direct.kept[i], self.direct.kept[j])]
         return np.asarray(table / max(float(table.sum()), 1e-300))
 
     def _of_effects(self) -> None:
-        """Take the interactions of two columns over the model's cells."""
+        """Add the evidence of measured two-column interactions over the model's bins."""
         effects = self.direct.effects
         for clique, values in effects.effects.items():
             if len(clique) == 2:
@@ -241,7 +249,7 @@ class Relations:
                 self._add((i, j), replace(found, whole=True))
 
     def _of_merged(self) -> None:
-        """Take the tables of two columns over merged cells."""
+        """Add the evidence of measured two-column marginals over merged bins."""
         direct = self.direct
         merged = [table for table in direct.merged if len(table.clique) == 2]
         for table in merged_in_domain(merged, direct.out_of_domain):
@@ -262,7 +270,7 @@ class Relations:
             )
 
     def _of_products(self) -> None:
-        """Take the mean products of the scores of two columns."""
+        """Add the evidence of measured mean products of two columns' scores."""
         total = max(self.direct.total[0], 1.0)
         for measured in self.direct.products:
             scores = [np.asarray(one) / measured.queries.resolution for one in measured.queries.scores]
@@ -302,11 +310,12 @@ def deviation(
     joint: FloatArray,
     total: float,
 ) -> Evidence:
-    """Return what a centred table of two columns says: (a, b) values with noise of this variance.
+    """Return the evidence about two columns from a centred marginal, (a, b) ``values``, in rows.
 
-    In the model, ``joint`` are the shares of its cells; ``main`` are the variances of the two columns' own counts.
-    Of independent columns the table is total * p q'.  What is beyond is noise, projected on the centred tables,
-    and what chance adds among these rows, of covariance total * (diag p - p p') x (diag q - q q').
+    ``noise`` is the variance of a value.  ``joint`` are the model's fractions of the cells, and ``shares`` of each
+    column alone.  ``main`` are the noise variances of the columns' own counts.  For independent columns the marginal is
+    total * p q'. The rest is noise, projected on the centred marginals, and chance among the rows.  Chance has
+    covariance total * (diag p - p p') x (diag q - q q').
     """
     p, q = shares
     of_p, of_q = (min(one, noise * len(other)) for one, other in zip(main, (q, p), strict=True))
@@ -334,23 +343,23 @@ def deviation(
 
 
 def judged(release: Release[SyntheticModel]) -> tuple[list[ColumnVerdict], list[ShownRelation]]:
-    """Return a verdict on every column of a release, and the relations that neither noise nor chance explains."""
+    """Return a verdict on every column of a release, and its significant relations."""
     found = Relations(release.output, release.measurements)
     return found.columns(), found.listed(*associations(release.output, drawn_indices(release.output)))
 
 
 def centred(table: FloatArray) -> FloatArray:
-    """Return a table without the means of its rows and columns."""
+    """Return a marginal of two columns without the means of its rows and columns: the interaction alone."""
     return np.asarray(table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean())
 
 
 def _plain(places: IntArray) -> list[int]:
-    """Return an array as a list of ints."""
+    """Return an array as a list of ints, to be used as indices and dict keys."""
     return [int(place) for place in places]
 
 
 def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return for each of some columns the least one that it is connected with."""
+    """Return each column's connected component, named by its smallest column; ``pairs`` are the edges."""
     group = list(range(size))
     for a, b in pairs:
         low, high = sorted((group[a], group[b]))
@@ -359,7 +368,10 @@ def _connected(size: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def associations(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> tuple[list[str], FloatArray]:
-    """Return the columns and how closely each two go together in synthetic rows: Cramér's V with Bergsma's correction."""
+    """Return the columns without identifiers, and their pairwise associations in synthetic rows, (k, k).
+
+    The association is Cramér's V with Bergsma's correction.
+    """
     kept = [axis for axis in model.domain.axes if not model.schema[axis.name].names_rows]
     codes = [axis.cells_of(indices[axis.name]).astype(np.int64) for axis in kept]
     matrix = np.eye(len(kept))
@@ -371,7 +383,7 @@ def associations(model: SyntheticModel, indices: Mapping[str, GridIndices]) -> t
 
 
 def cramers_v(table: IntArray) -> float:
-    """Return the association of two columns from their table of counts, from 0 to 1; corrected for chance (Bergsma 2013)."""
+    """Return Cramér's V of two columns from their counts, 0 to 1, corrected for chance (Bergsma 2013)."""
     of_rows, of_columns = table.sum(axis=1), table.sum(axis=0)
     rows, columns = np.count_nonzero(of_rows), np.count_nonzero(of_columns)
     n = float(of_rows.sum())

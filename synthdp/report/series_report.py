@@ -1,4 +1,4 @@
-"""The report of a series of releases as one HTML page: numbers over time with their bands, and what was spent."""
+"""The report of a series of releases as one HTML page: estimates over time with intervals, and the privacy cost."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from synthdp.report.html_page import promise_of
 
 
 def series_page(shown: Sequence[tuple[str, OverTime]], *, receipt: Receipt, title: str) -> str:
-    """Return the report of a series as HTML.
+    """Return the report of a series of releases as an HTML page.
 
     Parameters
     ----------
     shown
-        Counts by name, one estimate a period each.
+        Names and time series of the shown counts, with one estimate a period.
     receipt
-        Of the whole series.
+        Receipt of the whole series.
     title
-        Of the page.
+        Title of the page.
     """
     charts = []
     for number, (name, one) in enumerate(shown):

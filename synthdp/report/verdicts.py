@@ -1,4 +1,4 @@
-"""How good each column of a release is by itself, by the noise of its own answers; costs no privacy."""
+"""A verdict on the accuracy of each column of a release, from the noise of its marginal; it costs no privacy."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from synthdp.release import Release
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 GOOD, FAIR = 0.02, 0.1
-"""Expected distance of a column's shares from the real ones, as a part of all rows: good, and fair.  A tolerance."""
+"""Expected total variation distance of a column's shares, as a fraction of all rows, below which the verdict is "good"
+or "fair". Tolerances."""
 
 MUCH_LOST = 0.05
-"""Part of a column's values outside what was declared, from which the verdict says so.  A tolerance."""
+"""Fraction of a column's values out of its declared domain from which the verdict is "poor" and reports the fraction.
+A tolerance."""
 
 SHOWN = 12
-"""A safety limit: this many columns of one verdict are named in a few lines."""
+"""Columns of one verdict that a text names, at most.  A safety limit of length."""
 
 USES = {
     "good": "good enough for counts and shares",
@@ -26,23 +28,23 @@ USES = {
     "poor": "poor, not to be used by itself",
     "unknown": "not known: the mechanism does not say its noise",
 }
-"""What a column of each verdict may be used for, as a line of text begins."""
+"""Use of a column by verdict, as the beginning of a line of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnVerdict:
-    """How good one column is by itself.
+    """The accuracy of one column's marginal, in a word and in numbers.
 
     Parameters
     ----------
     name
         The column.
     word
-        ``"good"``, ``"fair"`` or ``"poor"``; ``"unknown"`` where its noise is not known.
+        ``"good"``, ``"fair"`` or ``"poor"``; ``"unknown"`` if the mechanism does not report its noise.
     error
-        Expected distance of its shares from the real ones, as a part of all rows: the total variation distance.
+        Expected total variation distance of the column's shares from the real shares, a fraction; ``nan`` if unknown.
     lost
-        Estimated part of the values that were outside what was declared.
+        Estimated fraction of the values out of the declared domain; 0 below `MUCH_LOST`.
     """
 
     name: str
@@ -51,7 +53,7 @@ class ColumnVerdict:
     lost: float
 
     def in_words(self) -> str:
-        """Return the reason of the verdict in one sentence."""
+        """Return the reason of the verdict as a clause without a full stop."""
         if self.word == "unknown":
             return "the release does not say how much noise is in it"
         said = f"about {max(100 * self.error, 0.1):.2g} of 100 rows would need another value to make its counts right"
@@ -61,12 +63,12 @@ class ColumnVerdict:
 
 
 def column_verdicts(direct: GLSEstimates) -> list[ColumnVerdict]:
-    """Return a verdict on every column, in order.
+    """Return a verdict on every column, in the order of the domain.
 
     Parameters
     ----------
     direct
-        What the noisy tables of a release say.
+        GLS estimates from the noisy marginals of a release.
     """
     total = max(direct.total[0], 1.0)
     found = []
@@ -84,12 +86,12 @@ def column_verdicts(direct: GLSEstimates) -> list[ColumnVerdict]:
 
 
 def verdicts_of(release: Release[SyntheticModel]) -> list[ColumnVerdict]:
-    """Return a verdict on every column of a release, in order."""
+    """Return a verdict on every column of a release, in the order of its domain."""
     return column_verdicts(answer_engine(release.output, release.measurements).direct)
 
 
 def in_lines(verdicts: Sequence[ColumnVerdict]) -> list[str]:
-    """Return verdicts in a few lines of text: poor columns first, each with its reason, then the others by their names."""
+    """Return verdicts as lines of text: poor columns first, each with its reason, then the other columns by name."""
     lines = []
     for word in ("poor", "unknown", "fair", "good"):
         some = [one for one in verdicts if one.word == word]
