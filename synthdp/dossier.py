@@ -93,7 +93,7 @@ def publish_folder(
     rows
         Of the synthetic table; default: the noisy estimate of the real number.
     key
-        A private key to sign the checksums with, of ssh-keygen or minisign; it is read by that program alone.
+        A private key to sign the checksums with, of ssh-keygen or minisign; only its first 80 bytes are read here.
     on_progress
         Called at each stage after the fit, which has a callback of its own.
 

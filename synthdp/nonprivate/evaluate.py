@@ -199,7 +199,7 @@ def nonprivate_evaluate(
     SchemaError
         If bounds or levels of a column are open.
     ParameterError
-        If ``target`` is no column of a `DatabaseSchema`.
+        If ``target`` is no column of the schema, or an identifier.
 
     Examples
     --------
@@ -221,6 +221,8 @@ def nonprivate_evaluate(
     tables = [as_pandas(table, schema, who) for table, who in ((real, "real"), (synthetic, "synthetic"))]
     a, b = tables
     schema = Schema({name: column for name, column in schema.items() if not column.names_rows})
+    if target is not None and target not in schema:
+        raise ParameterError(f"target ({target!r}) must be a column of the schema; it has: {', '.join(schema)}")
     names = list(schema)
     (codes, sizes), (other, _) = binned(a, schema), binned(b, schema)
     pairs = [(i, j, distance(codes, other, (i, j), sizes)) for i, j in itertools.combinations(range(len(names)), 2)]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import synthdp as sd
-from synthdp.errors import DataError, SchemaError
+from synthdp.errors import DataError, ParameterError, SchemaError
 from synthdp.nonprivate import evaluate, measures
 from synthdp.progress import Progress
 from synthdp.randomness import generator
@@ -116,6 +116,14 @@ def test_a_column_whose_bounds_or_levels_are_open_is_refused_in_a_sentence(colum
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("target", ["ages", "id", ""])
+def test_a_target_that_is_no_column_is_refused_in_a_sentence(target: str) -> None:
+    table = pd.DataFrame({"id": ["x", "y"] * 30, "age": [1, 2] * 30, "sex": ["f", "m"] * 30})
+    schema = sd.Schema({"id": sd.Identifier(), "age": sd.Integer(0, 9), "sex": sd.Categorical(["f", "m"])})
+    with pytest.raises(ParameterError, match="age, sex"):
+        sd.nonprivate_evaluate(table, table, schema, target=target)
+
+
 def test_kernel_errors_are_those_of_every_row_and_centre() -> None:
     rng = np.random.default_rng(0)
     real, synthetic = (
