@@ -154,7 +154,7 @@ class MedianConstruction:
         self._candidates = self._candidates[kept]
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha): `halvings` where some multiset is within alpha of the truth on all queries, else infinite."""
+        """Return B(alpha): `halvings` where some multiset is within alpha on all queries, else infinity."""
         near = alpha > net_distance(self._queries, size=self._size)
         return halvings(len(self._cells), self._size) if near else math.inf
 

@@ -198,7 +198,7 @@ class _FittingAnswers:
         self._apart = isinstance(workload, Marginals) and not self._outside.everywhere
 
     def expected(self, counts: Answers) -> Answers:
-        """Return a model's expected counts, (k,), plus estimated out-of-domain rows, as the private table counts them."""
+        """Return a model's expected counts, (k,), plus estimated out-of-domain rows, as a private table counts them."""
         if not (self._apart and isinstance(self._workload, Marginals)):
             return counts
         tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)

@@ -124,7 +124,7 @@ class NetScores(Score):
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the score of every candidate, (k,), computed in blocks of bounded memory from the sums over all rows."""
+        """Return the score of every candidate, (k,), from the sums over all rows; memory is bounded."""
         target = self.size * self.queries.finish(sums)
         values = self.rows * self.queries.features(self.cells)
         if largest(values) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast

@@ -230,7 +230,7 @@ def released(
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:
-    """Raise ParameterError unless the threshold is a number or ``None``, and ``queries`` a whole number of at least 1."""
+    """Raise ParameterError unless the threshold is a number or ``None``, and ``queries`` a positive whole number."""
     if threshold is not None:
         check_number("threshold", threshold)
     check_whole("queries", queries)

@@ -39,7 +39,7 @@ class PolynomialHash:
     """g random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.
 
     A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981), since
-    r coefficients and r values determine each other. The paper's "degree r" would be one coefficient too many.
+    r coefficients and r values determine each other. "Degree r" would be one coefficient too many.
 
     Parameters
     ----------
