@@ -298,7 +298,7 @@ def kernel_degrees(
 
 @lru_cache(maxsize=256)
 def kernel_norm(*, sigma: float, d: int) -> float:
-    """Return the largest Euclidean norm of a kernel's coefficients without the constant one, over centres (c, ..., c)."""
+    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c)."""
     x = np.cos((np.arange(_NODES) + 0.5) * np.pi / _NODES)
     centres = np.linspace(0.0, 1.0, _CENTRES)
     values = np.exp(-((x - centres[:, None]) ** 2) / (2 * sigma**2))
