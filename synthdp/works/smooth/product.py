@@ -36,7 +36,7 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles, where it has more than `FEW_POINTS` grid points. Tuned; not measured."""
+"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points. Tuned; not measured."""
 
 FEW_POINTS = 512
 """Most grid points of a column at which each point has a cell of its own. A safety limit."""
