@@ -32,7 +32,7 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
 
 MISFIT_SHARE = 0.05
-"""Share of the budget for counting out-of-domain rows, of what the number of rows leaves. Tuned; not measured."""
+"""Share of the budget for counting out-of-domain rows, after the row count is paid for. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,7 +166,7 @@ class CellFit:
         self._stddev: list[float] = []
         self.weights: Weights = np.full(len(cells), 1 / len(cells))
         self.notes: tuple[str, ...] = ()
-        """What the receipt is to say of the last fit that did not end well; none if all did."""
+        """A line for the receipt on the last fit that did not converge; empty if all fits did."""
 
     def expected(self, queries: LinearQueries) -> Answers:
         """Return the (k,) sums over rows that the weights predict."""

@@ -55,7 +55,7 @@ class MedianMechanism(HasPrivacyCost):
     total_share, alarm_share
         As in `PrivateMultiplicativeWeights`.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
     workload
         What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
     """

@@ -103,12 +103,12 @@ class NetScores(Score):
 
     @property
     def size(self) -> int:
-        """The size m of every candidate."""
+        """Return m, the number of rows of every candidate."""
         return int(self.candidates[0].sum())
 
     @property
     def k(self) -> int:
-        """Number of candidates."""
+        """Return the number of candidates."""
         return len(self.candidates)
 
     @property
@@ -176,7 +176,7 @@ class NetMechanism(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

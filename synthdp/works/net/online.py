@@ -361,7 +361,7 @@ class InteractiveMechanism(HasPrivacyCost):
     queries, total_share, alarm_share
         As in `PrivateMultiplicativeWeights`.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
 
     Raises
     ------

@@ -189,7 +189,7 @@ class PrivateBoosting(HasPrivacyCost):
     replay
         Evaluations of the L1 fit in each round.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
     """
 
     queries: LinearQueries | WorkloadSpec | None = None
@@ -279,8 +279,8 @@ def boosting_rounds(k: int, *, margin: float) -> int:
 
     Let a be 1 for a good answer and -1 for a bad answer. A round weighs queries by exp(-margin * sum of earlier a), and
     the average of a under these weights must be at least ``margin``. After T rounds the weights sum to at most k exp(-T
-    margin^2 / 2) < 1. A query whose a sum to 0 or less would weigh 1, so each query has a good answer in more than half
-    of the rounds (argument of Dwork, Rothblum, Vadhan 2010, Theorem 4.1).
+    margin^2 / 2) < 1. A query whose a sum to 0 or less would weigh 1, so each query has a good answer in most rounds.
+    This is the argument of Dwork, Rothblum, Vadhan 2010, Theorem 4.1.
     """
     if k < 1 or not 0 < margin <= 1:
         raise ParameterError("k must be at least 1 and margin above 0 and at most 1")

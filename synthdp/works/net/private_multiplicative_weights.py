@@ -56,7 +56,7 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     alarm_share
         Share of the rest of the spend for finding wrong guesses.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
     workload
         What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
 

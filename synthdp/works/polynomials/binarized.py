@@ -224,7 +224,9 @@ def binarize(
 
 
 _Named: TypeAlias = list[tuple[str, AnyArray]]
+"""Bits as pairs of a name and the cells, (cells,), where the bit is 1."""
 _Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
+"""From a column's name and a value to the bit of that literal."""
 
 
 def _levels(column: Column) -> tuple[Level, ...]:

@@ -48,7 +48,7 @@ class SymmetricQuery:
 
     @property
     def k(self) -> int:
-        """Number of literals."""
+        """Return the number of literals."""
         return len(self.literals)
 
 

@@ -89,7 +89,7 @@ def pattern_table(r: int, order: int) -> PatternTable:
 
 
 class PrefixTable(NamedTuple):
-    """Polynomials for "none of the first i rules applies", i = 1, ..., k, of which long lists are combined."""
+    """Polynomials for "none of the first i rules applies", i = 1, ..., k, which combine to a long list's polynomial."""
 
     values: FloatArray
     """(k, t + 1) coefficients by prefix and degree."""
@@ -348,7 +348,7 @@ class DecisionListRelease(HasPrivacyCost):
         A public guess of the number of rows, used in that choice only; default: the number itself where it is public,
         else 10 000.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

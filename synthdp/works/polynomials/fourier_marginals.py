@@ -333,7 +333,7 @@ class FourierMarginals(HasPrivacyCost):
     solver
         What finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare program.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

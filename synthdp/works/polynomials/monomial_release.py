@@ -271,7 +271,7 @@ class MonomialRelease(HasPrivacyCost):
     columns, thresholds
         As in `ParityRelease`.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
     """
 
     order: int

@@ -81,6 +81,7 @@ Words: TypeAlias = NDArray[np.uint64]
 """Bit columns, (d, words), with 64 rows a word, padded with 0."""
 
 Combine: TypeAlias = Callable[..., AnyArray]
+"""A numpy function that merges two arrays of words bit by bit, such as ``bitwise_xor``."""
 
 CHUNK_WORDS = 2048
 """Words of a column that are handled at once, so that all children of a prefix stay in a core's cache. Derived: sums of

@@ -77,7 +77,7 @@ class ParityRelease(HasPrivacyCost):
         A public guess of the number of rows, used in planning only; default: the number itself where it is public, else
         10 000.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

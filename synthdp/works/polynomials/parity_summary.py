@@ -493,7 +493,10 @@ class _TruthTable(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _truth_table(k: int, order: int) -> _TruthTable:
-    """Return the truth assignments of k literals with the number of true literals and all parities up to ``order``."""
+    """Return all truth assignments of k literals, with their parities up to ``order``.
+
+    Raise ParameterError if there are more than `MAX_TABLE_LITERALS` literals.
+    """
     if k > MAX_TABLE_LITERALS:
         raise ParameterError(
             f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for evaluator 'polynomial'"

@@ -114,7 +114,7 @@ class PolynomialRelease(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

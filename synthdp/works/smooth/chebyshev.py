@@ -73,8 +73,8 @@ def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
     """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
 
     The real L1 bound is (p + 1 + κ) d, and the squared L2 bound is d times the largest squared change of one column.
-    Both are exact; for p = 2 they are 25/8 d and 5.1446 d. The bounds also hold with one more indicator per cell
-    without a point, where all T are 0 (docs/proofs).
+    Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The
+    bounds also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
     """
     l1, l2_squared = tensor_swap_l1(p + 1, 1) * d, tensor_swap_l2_squared(p + 1, 1) * d
     return rounded_swap(l1, l2_squared, k=p * d, denominator=denominator)
@@ -91,9 +91,10 @@ def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> N
 
 
 def tensor_swap_l1(t: int, d: int) -> float:
-    """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t), exact.
+    """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t).
 
-    The paper prints t^d, which is right only at t = 2, where κ is 0.
+    It is exact, up to the 1e-4 t by which `least_kernel` may exceed κ_t. The paper prints t^d, which is right only at
+    t = 2, where κ is 0.
     """
     return float(t ** (d - 1) * (t + least_kernel(t)))
 
@@ -101,8 +102,8 @@ def tensor_swap_l1(t: int, d: int) -> float:
 def tensor_swap_l2_squared(t: int, d: int) -> float:
     """Return a bound on the squared Euclidean change of the real tensor features when a record is replaced.
 
-    The bound is t^(d-1) times one column's bound, and at least 2 t^d if d > 1. It is exact if t is even or d is 1, else
-    too large by less than a factor 1 / (1 - t^-d).
+    The bound is t^(d-1) times one column's bound, and at least 2 t^d if d > 1. If t is even or d is 1 it is exact, up
+    to the grid of `largest_square`. Otherwise it is too large by less than a factor 1 / (1 - t^-d).
     """
     one = largest_square(t)
     return one if d == 1 else float(t ** (d - 1) * max(2.0 * t, one))
@@ -338,7 +339,7 @@ class TensorWithMisfits(LinearFamily):
 
     @property
     def denominator(self) -> int:
-        """The tensor's denominator."""
+        """Return the whole number that stands for 1 in every sum."""
         return self.tensor.denominator
 
     @property

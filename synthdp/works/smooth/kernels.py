@@ -34,12 +34,12 @@ class SeparableQueries(Protocol):
 
     @property
     def k(self) -> int:
-        """Number of functions."""
+        """Return the number of functions."""
         ...
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         ...
 
     @property
@@ -99,12 +99,12 @@ class GaussianKernels:
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return int(self.centers.shape[0])
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return int(self.centers.shape[2])
 
     def with_sigma(self, sigma: float) -> GaussianKernels:

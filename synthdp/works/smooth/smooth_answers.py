@@ -98,7 +98,7 @@ class TrigonometricSummary:
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return self.averages.ndim
 
     @property

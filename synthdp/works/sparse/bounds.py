@@ -222,6 +222,7 @@ def _check_alpha(alpha: float) -> None:
 
 
 Update = Literal["projection", "paper"]
+"""The update rules of sparse multiplicative weights: I-projection, or the paper's step."""
 
 
 @dataclass(slots=True, kw_only=True)

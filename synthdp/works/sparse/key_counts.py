@@ -61,7 +61,7 @@ class SparseCounts:
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return int(self.values.shape[0])
 
     @property
@@ -97,12 +97,12 @@ class Deviations:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values make up the key."""
+        """Return the columns whose values make up the key."""
         return self.queries.columns
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return self.queries.k
 
     @property

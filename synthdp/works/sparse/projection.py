@@ -61,7 +61,7 @@ class SparseProjection(HasPrivacyCost):
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

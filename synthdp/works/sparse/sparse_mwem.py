@@ -48,7 +48,7 @@ class SparseMWEM(HasPrivacyCost):
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------

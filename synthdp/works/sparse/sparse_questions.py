@@ -35,7 +35,9 @@ def answered(
     columns: tuple[str, ...],
     total: tuple[float, float | None],
 ) -> Answers:
-    """Answer a count, a marginal, a sparse query or a list of sparse queries, by a release's answers to sparse queries.
+    """Answer a count, a marginal, a sparse query or a list of sparse queries.
+
+    Each cell of a count or a marginal becomes a sparse query, which the release's ``answer`` estimates.
 
     Parameters
     ----------

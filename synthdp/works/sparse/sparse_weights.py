@@ -118,7 +118,7 @@ class SparseWeights(HasPrivacyCost):
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What the session may cost.
+        Privacy loss that a session may cost.
 
     Raises
     ------
