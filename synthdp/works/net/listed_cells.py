@@ -166,7 +166,7 @@ class CellFit:
         self._stddev: list[float] = []
         self.weights: Weights = np.full(len(cells), 1 / len(cells))
         self.notes: tuple[str, ...] = ()
-        """A line for the receipt on the last fit that did not converge; empty if all fits did."""
+        """A line for the receipt on the last fit whose linear program failed; empty if none failed."""
 
     def expected(self, queries: LinearQueries) -> Answers:
         """Return the (k,) sums over rows that the weights predict."""

@@ -185,9 +185,9 @@ def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: flo
     """Return the error that all answers of a session stay within with probability 1 - beta, at the best settings.
 
     The bound is for a pure epsilon, replaced rows and k queries with values in [0, 1]. Some multiset is within a = n
-    sqrt(ln(2k) / (2m)) of the truth on all queries. An above-threshold answer to a guess that is off by more than a, on
-    the right side, never rules that multiset out. Such an answer halves the others, so there are at most `halvings` of
-    them.
+    sqrt(ln(2k) / (2m)) of the truth on all queries. An update on a guess that is off by more than a never rules that
+    multiset out, if its answer is on the right side. Such an update halves the others, so there are at most `halvings`
+    of them.
     """
     distance = rows * net_distance(queries, size=size)
     count = halvings(cells, size)

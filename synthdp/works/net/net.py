@@ -146,7 +146,7 @@ DEFAULT_SIZE = 8
 """Rows of the released table, where neither ``size`` nor ``alpha`` is given. Tuned; not measured."""
 
 MAX_COUNTS = 2**27
-"""Most numbers in the array of all candidates, which has one count per candidate and cell. A safety limit of memory."""
+"""Most numbers in the array of all candidates, one per candidate and cell. A safety limit: 1 GiB of 64-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +299,11 @@ def check_candidates(cells: int, size: int) -> int:
 
 
 def required_size(k: int, *, alpha: float) -> int:
-    """Return an m at which every table has a multiset of m rows within ``alpha`` of it, on k queries.
+    """Return an m for which every table has a multiset of m rows with nearly equal averages on k queries.
 
-    The queries have values in [0, 1]. The value of m is ln(2k) / (2 alpha^2), rounded up. Of m rows drawn at random,
-    the average of one query is off by more than alpha with probability at most 2 exp(-2 m alpha^2) (Hoeffding). By the
-    union bound some draw is within alpha on all queries.
+    The averages differ by at most ``alpha``, and the queries have values in [0, 1]. The value of m is ln(2k) / (2
+    alpha^2), rounded up. Of m rows drawn at random, the average of one query is off by more than alpha with probability
+    at most 2 exp(-2 m alpha^2) (Hoeffding). By the union bound some draw is within alpha on all queries.
     """
     _check(k=k)
     check_number("alpha", alpha, above=0, most=1)
@@ -320,11 +320,11 @@ def alpha_net_size(cells: int, k: int, *, alpha: float) -> int:
 
 
 def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> float:
-    """Return an error that no average of the k queries exceeds with probability 1 - beta, for values in [0, 1].
+    """Return a bound on the error of all k queries' averages, which holds with probability 1 - beta.
 
-    The bound is sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta), for replaced rows. The first term
-    is the distance to the net. The second is the utility theorem of the exponential mechanism, which also holds for
-    permute-and-flip.
+    The bound is sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta), for values in [0, 1] and replaced
+    rows. The first term is the distance to the net. The second is the utility theorem of the exponential mechanism,
+    which also holds for permute-and-flip.
     """
     _check(k=k, cells=cells, size=size, rows=rows)
     if not (epsilon > 0 and 0 < beta < 1):

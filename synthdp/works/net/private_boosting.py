@@ -104,8 +104,8 @@ class BoostingScores(Score):
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken. A numerical
-tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
+numerical tolerance."""
 
 
 @file_form("BoostedTables")

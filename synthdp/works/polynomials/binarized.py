@@ -300,7 +300,7 @@ def _bit_literals(named: _Named) -> _Known:
 
 
 MOST_CELLS = 100_000
-"""Most cells of one marginal that is answered cell by cell. A safety limit."""
+"""Most cells of one marginal, whose cells are answered one by one. A safety limit of time."""
 
 
 def symmetric_query(query: object) -> SymmetricQuery:

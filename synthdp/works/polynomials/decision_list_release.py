@@ -213,10 +213,10 @@ def _sizes(length: int) -> FloatArray:
 
 SHORT = 8
 """Most rules of a list whose 2^(k + 1) output patterns each get a polynomial, by a linear program with 2^k inputs. A
-safety limit."""
+safety limit of time."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release.  A safety limit."""
+"""Most coefficients of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 Input: TypeAlias = Mapping[str, object]
 """An input as a mapping from each variable's name to true or false."""

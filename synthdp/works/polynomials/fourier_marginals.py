@@ -122,7 +122,7 @@ class CellParities(LinearFamily):
         return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
-        """Return the bits of each row as one whole number, (n,)."""
+        """Return the bits of each row as one whole number, (n,); a column's bits are 0 where the row is out of domain."""
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -214,14 +214,15 @@ def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray
 
 
 LEAST_MARGIN = 1e-6
-"""Least fraction of a column's value in the weights that the fit starts from, because a weight of 0 could not grow. A
+"""Least weight of a column's value in the weights that the fit starts from, because a weight of 0 could not grow. A
 numerical tolerance."""
 
 MISFIT_SHARE = 0.05
 """Share of the spend for counting the in-domain rows, where columns can be out of domain. Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
-"""Most entries (parities times cells) of the linear program's matrix. A safety limit of memory."""
+"""Most entries (parities times cells) of the linear program's matrix. A safety limit of memory: 512 MiB of 64-bit
+numbers."""
 
 
 @file_form("FourierTable")

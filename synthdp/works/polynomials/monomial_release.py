@@ -121,7 +121,7 @@ class Monomials(LinearFamily):
 
 
 MAX_MONOMIALS = 5_000_000
-"""Most counts of one release.  A safety limit."""
+"""Most counts of one release. A safety limit of memory: 40 MB of 64-bit counts."""
 
 
 @file_form("MonomialSummary")

@@ -32,7 +32,7 @@ from synthdp.works.polynomials.parity_summary import ParitySummary
 from synthdp.works.polynomials.polynomials import least_worst_use, level_sizes, odd_overlaps, optimal_coefficients
 
 MAX_PARITIES = 5_000_000
-"""Most parities of one release.  A safety limit."""
+"""Most parities of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 FINEST_SCALE = 2**12
 """Scale of the degree with the largest weight: weights are rounded to 1 in 4096 of the largest weight. A numerical

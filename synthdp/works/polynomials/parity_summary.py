@@ -44,10 +44,10 @@ from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_ave
 
 MAX_ENTRIES = 30_000_000
 """Most entries (parities times candidates) of the fit; parities of low degree come first, then a random part of the
-next degree. A safety limit."""
+next degree. A safety limit of memory: 240 MB of 64-bit numbers."""
 
 _LEAST_STDDEV = 1e-3
-"""Least noise stddev of a table, in rows. A numerical tolerance."""
+"""Least noise stddev of a table, in rows, so that precisions stay finite. A numerical tolerance."""
 
 
 def fit_parities(

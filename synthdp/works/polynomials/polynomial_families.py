@@ -134,10 +134,10 @@ class AverageConjunctions(LinearFamily):
 
 
 MAX_INPUTS = 12
-"""Most inputs of tabulated functions, whose values on all 2^m inputs are listed. A safety limit."""
+"""Most inputs of tabulated functions, whose 2^m values are listed and fitted by a linear program. A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release.  A safety limit."""
+"""Most coefficients of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 Inputs: TypeAlias = Mapping[str, object]
 """An input as a mapping from each variable's name to true or false."""

@@ -34,8 +34,8 @@ from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, poi
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000
-"""Most features (points times averages) that are listed at once; beyond, column generation finds the points. A safety
-limit."""
+"""Most features (points times averages) that are held at once; beyond, column generation finds the points. A safety
+limit of memory: 160 MB of 64-bit numbers."""
 
 MAX_AVERAGES = 20_000
 """Most averages that a fit on the grid takes. A safety limit."""

@@ -25,7 +25,7 @@ from synthdp.works.smooth.chebyshev import MAX_TERMS, chebyshev_table
 from synthdp.works.smooth.theory import coefficient_stddev, projection_norm
 
 _BLOCK = 4_000_000
-"""Most kernel values held in memory at once. A safety limit of memory."""
+"""Most kernel values held in memory at once. A safety limit of memory: 32 MB of 64-bit numbers."""
 
 
 @runtime_checkable
@@ -117,14 +117,14 @@ class GaussianKernels:
         return np.exp(apart * apart * (-0.5 / self.sigma**2))
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return every query at (m, d) points, (m, k)."""
+        """Return the value of every query at (m, d) points, (m, k)."""
         found = np.empty((len(points), self.k))
         for queries, kernels in self._kernels(points):
             found[:, queries] = (kernels * self.weights[queries]).sum(axis=2)
         return found
 
     def averages(self, points: FloatArray, weights: Weights | None = None) -> FloatArray:
-        """Return every query averaged over (m, d) points, (k,).
+        """Return the average of every query over (m, d) points, (k,), such as the true answers on a table.
 
         Parameters
         ----------
@@ -170,7 +170,8 @@ MOST_DEGREES = 512
 """Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release.  A safety limit."""
 
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
-"""Grid of the radii r of the ellipses that bound a kernel's Chebyshev coefficients. A numerical tolerance."""
+"""Grid of r, the sum of the half-axes of an ellipse, for the least bound on a kernel's Chebyshev coefficients. A
+numerical tolerance."""
 
 _CENTRES, _NODES = 41, 512
 """Kernel centres, and quadrature nodes, at which a kernel's norm is computed. A numerical tolerance."""

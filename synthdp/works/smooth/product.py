@@ -60,7 +60,7 @@ MISFIT_SHARE = 0.05
 more. Tuned; not measured."""
 
 LEAST_CELLS = 2**12
-"""Least cells per column on which the private table is read. A safety limit."""
+"""Least cells per column on which the private table is read, however few the rows. A safety limit."""
 MAX_MOMENTS = 5000
 """Most moments that a plan may measure. A safety limit."""
 CANDIDATES = 4000

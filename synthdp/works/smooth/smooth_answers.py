@@ -31,7 +31,7 @@ Query: TypeAlias = Callable[[FloatArray], FloatArray]
 """A smooth query as a function from (m, d) points of [-1, 1]^d to (m,) values."""
 
 MAX_NODES = 2**25
-"""Most nodes at which a query is evaluated, over all columns. A safety limit."""
+"""Most nodes at which a query is evaluated, over all columns. A safety limit of memory: 256 MiB of 64-bit numbers."""
 
 _LEAST_NODES = 4096
 """Default number of nodes over all columns, before the minimum of twice the degrees per column. Tuned; not measured."""

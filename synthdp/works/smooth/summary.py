@@ -32,7 +32,7 @@ from synthdp.works.smooth.theory import check_law, improved_degrees, law_named, 
 from synthdp.works.smooth.whole_class import class_degrees
 
 RULES = ("least_error", "improved", "paper")
-"""Rules that choose the number of degrees from n, d, K and the loss."""
+"""Names of the rules that choose the number of degrees from n, d, K and the loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -262,7 +262,7 @@ class SparseConstruction:
         Raises
         ------
         MechanismFailure
-            The paper's FAILURE.
+            If slots run out: the paper's FAILURE.
         """
         if int((self.table.places(query) < 0).sum()) > self.table.untouched:
             raise MechanismFailure(
