@@ -47,7 +47,7 @@ class FittingTotal:
         The number of rows that are in domain in all columns, at least 1; the number of all rows where noise explains
         the difference.
     rest
-        What the account has left.
+        The privacy loss that is left for the rest of the program.
     measurements
         The noisy counts behind these numbers.
     """
@@ -151,7 +151,7 @@ class CellFit:
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
         Number of rows, public or estimated.
     replay

@@ -57,7 +57,7 @@ class MedianMechanism(HasPrivacyCost):
     spend
         Privacy loss that a session may cost.
     workload
-        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
+        The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
     """
 
     domain: Domain | WorkloadSpec | None = None
@@ -121,9 +121,9 @@ class MedianConstruction:
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
-        Number of rows.
+        Number n of rows, which answers are scaled to.
     size
         Rows of a multiset.
     queries

@@ -49,7 +49,7 @@ class QueryDistances(Score):
     expected
         (k,) expected sums as whole multiples of 1 / (``queries.denominator`` * ``resolution``).
     resolution
-        How much finer than a query's denominator the expectations are.
+        Factor by which expectations are finer than 1 / a query's denominator.
     """
 
     queries: LinearQueries
@@ -96,8 +96,8 @@ class MWEM(HasPrivacyCost):
     Parameters
     ----------
     workload
-        What the released table should answer well: queries, or marginals by the names of their columns; their cells
-        must be few enough to list.  Default: all pairs of columns.
+        The queries that the released table should answer well, or marginals by the names of their columns; their cells
+        must be few enough to list. Default: all pairs of columns.
     rounds
         T, the number of selected and measured parts.
     replay

@@ -77,7 +77,7 @@ class NetScores(Score):
     Parameters
     ----------
     queries
-        What the candidates are judged by.
+        The queries on which candidates are compared with the private table.
     cells
         (c, d) codes of the cells that candidates are made of.
     candidates
@@ -164,7 +164,7 @@ class NetMechanism(HasPrivacyCost):
     Parameters
     ----------
     queries
-        What the released table should answer well: queries over a domain of few cells, or marginals by the names of
+        The queries that the released table should answer well, over a domain of few cells, or marginals by the names of
         their columns; ``None`` for all pairs.
     size
         m, the number of rows of the released table; default: what ``alpha`` needs, else 8.

@@ -89,7 +89,7 @@ class OnlineAnswer:
     learned
         Whether the guess was found wrong, so that ``value`` is a noisy answer.
     checked
-        Whether the guess was compared with the table at all. After the last above-threshold answer guesses are not.
+        Whether the guess was compared with the table. After the last above-threshold answer no guess is.
     """
 
     value: float
@@ -271,17 +271,17 @@ def open_session(
     Parameters
     ----------
     mechanism
-        The settings.
+        The mechanism's settings.
     curator
         The curator that holds the table.
     domain
         The columns and cells that queries are about.
     updates
-        How many wrong guesses can be found.
+        Largest number of wrong guesses that the session can find.
     construction
         From the cells, (m, d), and the number of in-domain rows to the first hypothesis.
     alpha
-        How far off a guess may be, as a fraction of the in-domain rows, where the mechanism has no ``threshold``.
+        Largest error of a guess, as a fraction of the in-domain rows, where the mechanism has no ``threshold``.
     """
     cells = universe(domain)
     loss = curator.cost(mechanism.spend)
@@ -355,7 +355,7 @@ class InteractiveMechanism(HasPrivacyCost):
     domain
         Columns and cells, or the columns by name, or ``None`` for all columns; all cells are listed.
     alpha
-        How far off a guess may be, as a fraction of the rows; the number of updates is then B(alpha), unless given.
+        Largest error of a guess, as a fraction of the rows. It sets ``max_updates`` to B(alpha), unless that is given.
     max_updates
         c, how many wrong guesses can be found.
     queries, total_share, alarm_share

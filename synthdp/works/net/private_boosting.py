@@ -65,7 +65,7 @@ class BoostingScores(Score):
         The error at which a round counts 0, and half the width of the linear part, in the same multiples. Both are
         clipped where no sum of rows comes near.
     resolution
-        How much finer than a query's denominator the expectations are.
+        Factor by which expectations are finer than 1 / a query's denominator.
     """
 
     queries: LinearQueries
@@ -116,7 +116,7 @@ class BoostedTables:
     Parameters
     ----------
     tables
-        One per round.
+        The tables, one per round.
     """
 
     tables: tuple[CellModel, ...]
@@ -179,7 +179,7 @@ class PrivateBoosting(HasPrivacyCost):
     rounds
         T, odd so that the median is one of the answers.
     drawn
-        How many queries are drawn, with replacement, and measured in each round.
+        Number of queries that are drawn, with replacement, and measured in each round.
     accuracy
         lambda, an error of averages, as a fraction of the rows: up to lambda counts as good, 2 lambda and more as bad.
     draw_share

@@ -46,7 +46,8 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     max_updates
         c, how many wrong guesses can be found.
     threshold
-        How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
+        Largest error of a guess that gets no noisy answer, in rows; default: the least at which few noisy answers are
+        due to noise alone.
     queries
         About how many queries will be asked; sets the default threshold.
     replay
@@ -58,7 +59,7 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     spend
         Privacy loss that a session may cost.
     workload
-        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
+        The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class MultiplicativeWeightsConstruction:
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
         Number of rows.
     replay

@@ -189,7 +189,7 @@ def binarize(
     Parameters
     ----------
     schema
-        The columns, declared.
+        The schema, with all columns declared.
     columns
         Names of the columns to use; default: all columns with at most 256 levels, and all with thresholds.
     thresholds

@@ -122,7 +122,7 @@ class CellParities(LinearFamily):
         return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
-        """Return the bits of each row as one whole number, (n,); a column's bits are 0 where the row is out of domain."""
+        """Return the bits of each row as one whole number, (n,); bits of an out-of-domain column are 0."""
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -332,7 +332,8 @@ class FourierMarginals(HasPrivacyCost):
     law
         Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
     solver
-        What finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare program.
+        Name of the solver that finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare
+        program.
     spend
         Privacy loss that a release may cost.
 

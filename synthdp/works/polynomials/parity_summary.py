@@ -67,7 +67,7 @@ def fit_parities(
     Parameters
     ----------
     schema
-        The columns.
+        The schema of the table.
     parities
         The measured parities.
     levels
@@ -238,7 +238,7 @@ class ParitySummary:
     Parameters
     ----------
     schema
-        The columns.
+        The schema of the private table.
     measured
         Noisy answers to `Parities`.
     public_rows

@@ -436,7 +436,7 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
     values
         (k + 1,) the function by the number of true bits.
     error
-        gamma, above 0.
+        gamma, the largest error of the polynomial, above 0.
     """
     check_number("error", error, above=0)
     k = len(values) - 1

@@ -226,7 +226,7 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
     values
         (k + 1,) the query by the number of true literals.
     order
-        Largest degree.
+        Largest degree of the polynomial.
     noise
         (order + 1,) price of each coefficient.
     """

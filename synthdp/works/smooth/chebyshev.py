@@ -302,7 +302,7 @@ class TensorWithMisfits(LinearFamily):
     Parameters
     ----------
     tensor
-        The tensor.
+        The tensor, to which counts are appended.
     """
 
     tensor: ChebyshevTensor

@@ -61,7 +61,7 @@ class GaussianKernels:
     centers
         (k, J, d) points.
     weights
-        (k, J) weights.
+        (k, J) weights of the kernels.
     sigma
         Width of all kernels, from 1e-100 to 1e100.
 

@@ -98,7 +98,7 @@ def product_synthesis(
     count
         The number of rows n.
     candidates
-        How many draws are weighed; ``None`` for a default.
+        Number of draws that are weighed; ``None`` for a default.
     solver
         The program that weighs draws, where pairs were measured; ``"auto"`` is the L1 program.
     rng

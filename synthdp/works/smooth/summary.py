@@ -57,7 +57,7 @@ class SmoothSummary(HasPrivacyCost):
     columns
         Names of the columns to use; default: all numeric and ordinal ones.
     spend
-        The whole cost.
+        Privacy loss that a release may cost.
     total_share
         Share of the cost for the number of rows, under add_remove.
     cells

@@ -89,7 +89,7 @@ class SmoothSynthesis(HasPrivacyCost):
     columns
         Names of the columns to synthesise; default: all numeric and ordinal ones.
     spend
-        The whole cost.
+        Privacy loss that a release may cost.
     total_share
         Share of the cost for the number of rows, under add_remove.
     candidates

@@ -272,7 +272,7 @@ def column_bias(measured: int, *, smoothness: int, bound: float = 1.0) -> float:
     measured
         p, how many moments agree.
     smoothness, bound
-        K, B.
+        K, the order of derivatives, and B, the bound on them.
     """
     check_whole("measured", measured)
     return 2 * best_approximation(measured + 1, smoothness=smoothness, bound=bound)

@@ -111,13 +111,13 @@ def projection_error_bound(
     Parameters
     ----------
     dimension
-        T.
+        T, the number of projected coordinates.
     sparsity
-        m >= |q|^2.
+        m, a bound on |q|^2: the most keys of a query.
     squared_counts
         |D|^2, the sum of squared counts of the records: n where all differ, at most n^2.
     queries
-        k.
+        k, the number of queries.
     beta
         Probability that some answer is off by more.
     """

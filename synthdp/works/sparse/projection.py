@@ -171,7 +171,7 @@ class ProjectedRecords:
     Parameters
     ----------
     sketch
-        The projection.
+        The projection, with its hash functions.
     values
         (T,) noisy projected counts.
     stddev

@@ -38,7 +38,7 @@ class SparseMWEM(HasPrivacyCost):
         The queries that the weights should answer. They are sparse queries, or the cells of marginals given by the
         names of their columns; default: all pairs of columns.
     rounds
-        How many queries are measured.
+        Number of rounds; each measures one query.
     slots
         s, how many different records there may be; default: a tenth more than the records of the queries.
     sweeps

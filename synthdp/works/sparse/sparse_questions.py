@@ -42,7 +42,7 @@ def answered(
     Parameters
     ----------
     question
-        The question.
+        The question, as `Release.answer` takes it.
     answer
         The function that answers a sparse query.
     schema

@@ -236,7 +236,7 @@ class WeightTarget:
     values
         (m,) the query's values at these keys.
     target
-        The noisy mean.
+        The query's noisy mean over rows.
     """
 
     place: IntArray
@@ -254,7 +254,7 @@ class SparseModel:
     columns
         Columns whose values make up the key.
     table
-        The weights.
+        The weights on keys.
     total
         Number of rows, public or estimated.
     error

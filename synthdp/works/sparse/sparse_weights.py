@@ -102,8 +102,8 @@ class SparseWeights(HasPrivacyCost):
     columns
         Columns whose values make up a record; default: all of the curator's schema.
     accuracy
-        alpha, how far off a guess may be, as a fraction of the rows; default: the least at which few updates are wasted
-        on guesses that only noise takes above the threshold.
+        alpha, the largest error of a guess that gets no noisy answer, as a fraction of the rows; default: the least at
+        which few updates are due to noise alone.
     queries
         About how many queries will be asked; sets the default of ``accuracy``.
     slots
@@ -224,7 +224,7 @@ class SparseSession:
     total
         Number of rows, public or estimated.
     alpha
-        How far off a guess may be, as a fraction of the rows.
+        Largest error of a guess that gets no noisy answer, as a fraction of the rows.
     watch
         The curator's sparse vector, which finds wrong guesses.
     construction
@@ -232,7 +232,7 @@ class SparseSession:
     loss, receipt
         The cost, and the curator's receipt at the opening.
     schema
-        The columns.
+        The schema of a record's columns.
     total_stddev
         Standard deviation of the number of rows; ``None`` in a resumed session.
     """
@@ -365,7 +365,7 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
     Parameters
     ----------
     path
-        The folder.
+        The folder that `SparseSession.save` wrote.
     curator
         A curator of the same table, with the same neighbours; its budget is not touched.
 
