@@ -58,7 +58,7 @@ ROW_SHARE = 1 / 64
 
 
 class PatternTable(NamedTuple):
-    """The polynomials' coefficients for all lists of r rules that ask for true."""
+    """The polynomials' coefficients for all lists of r rules of the form "if variable: output"."""
 
     values: FloatArray
     """(2^(r+1), 2^r) coefficients by pattern of outputs and set of rules."""

@@ -110,7 +110,7 @@ class ListStatistic(LinearFamily):
 
     @abstractmethod
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function from a set of rules to its coefficients, (n,), in lists of r rules that ask for true."""
+        """Return a function from a set of rules to its coefficients, (n,), in lists of r rules "if variable: output"."""
 
 
 @file_form("ListCoefficients")
@@ -202,7 +202,7 @@ def canonical(codes: Codes, m: int) -> CanonicalLists:
 
 
 def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
-    """Return the lists with the rules that apply moved to the front, in their order."""
+    """Return the lists with their non-idle rules moved to the front, in order."""
     front = np.argsort(~kept, axis=1, kind="stable")
     length = kept.sum(axis=1).astype(np.int64)
     outputs = np.take_along_axis(np.where(kept, output, 0), front, axis=1)
@@ -216,9 +216,9 @@ def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntAr
 
 
 def list_values(r: int) -> IntArray:
-    """Return the answers of all lists of r rules that ask for true, (2^(r+1) patterns, 2^r inputs) of 0 and 1.
+    """Return the answers of all lists of r rules "if variable: output", (2^(r+1) patterns, 2^r inputs) of 0 and 1.
 
-    Bit j of an input is variable j, which rule j asks for.
+    Bit j of an input is variable j, which rule j tests.
     """
     inputs = np.arange(2**r)
     answers = np.empty((2 ** (r + 1), 2**r), np.int64)
@@ -295,7 +295,7 @@ class PrefixCoefficients(ListStatistic):
         return self._bounds
 
     def of_patterns(self, pattern: IntArray, r: int) -> tuple[IntArray, IntArray]:
-        """Return the coefficients of lists of r rules that ask for true.
+        """Return the coefficients of lists of r rules of the form "if variable: output".
 
         The coefficient of a set of rules depends on the set's size and last rule only.
 

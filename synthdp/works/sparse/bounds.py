@@ -25,8 +25,8 @@ def paper_update_bound(slots: int, *, alpha: float) -> float:
 def update_bound(slots: int, *, alpha: float) -> float:
     """Return 4 ln(s) / alpha^2, a bound on the updates that the paper's step makes on guesses off by alpha.
 
-    While a slot is untouched, the data are a distribution on the slots: records that no query covered lie on untouched
-    slots. Its relative entropy to the weights is at most ln(s) at first and never below 0. Every update by
+    While a slot is untouched, the data are a distribution on the slots: records without a slot of their own lie on
+    untouched slots. Its relative entropy to the weights is at most ln(s) at first and never below 0. Every update by
     exp(+-alpha/2) lowers the entropy by alpha^2 / 4 or more. With s of `smallest_slots` a slot is left after these
     updates of m records each.
     """
@@ -227,7 +227,7 @@ Update = Literal["projection", "paper"]
 
 @dataclass(slots=True, kw_only=True)
 class SparseConstruction:
-    """A public hypothesis as weights on the records that queries asked about; see `IterativeConstruction`.
+    """A public hypothesis as weights on the records that updates have touched; see `IterativeConstruction`.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ STEPS = 200
 @file_form("SparseTable")
 @dataclass(slots=True, eq=False)
 class SparseTable:
-    """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.
+    """A distribution on ``slots`` unnamed records; a record gets a key and a weight of its own when an update needs it.
 
     The distribution starts uniform. A new key takes one untouched slot (Blum, Roth 2011, section 3), so ``slots``
     records stand for a universe of any size.
@@ -81,7 +81,7 @@ class SparseTable:
     Parameters
     ----------
     slots
-        s, how many different keys may be touched.
+        s, how many different keys updates may touch.
     place
         The position of each touched key's weight in ``weights``.
     weights
@@ -275,7 +275,7 @@ class SparseModel:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Return the normalised weight of every key that a query has asked about."""
+        """Return the normalised weight of every touched key: every record that an update has changed."""
         return dict(zip(self.table.place, self.table.touched_weights.tolist(), strict=True))
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002

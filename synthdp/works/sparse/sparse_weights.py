@@ -107,7 +107,7 @@ class SparseWeights(HasPrivacyCost):
     queries
         About how many queries will be asked; sets the default of ``accuracy``.
     slots
-        s, how many different records may be asked about; default: the paper's, which outlast the updates.
+        s, how many different records updates may touch; default: the paper's number, which outlasts the updates.
     update
         ``"projection"``: the nearest weights with all noisy answers (I-projection); ``"paper"``: one step of
         multiplicative weights by exp(+-alpha/2).
