@@ -167,7 +167,7 @@ def check_updates(max_updates: int) -> None:
 
 
 def update_limit(cells: int, *, alpha: float) -> int:
-    """Return the most updates of the paper that averages can need while they are off by ``alpha`` or more.
+    """Return a bound on the number of the paper's updates on averages that are off by ``alpha`` or more.
 
     Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise. By
     Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 /

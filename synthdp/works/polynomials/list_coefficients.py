@@ -110,7 +110,10 @@ class ListStatistic(LinearFamily):
 
     @abstractmethod
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function from a set of rules to its coefficients, (n,), in lists of r rules "if variable: output"."""
+        """Return a function from a set of rules to its coefficients, (n,), in lists of rules "if variable: output".
+
+        All n lists have r rules; ``pattern``, (n,), gives their outputs.
+        """
 
 
 @file_form("ListCoefficients")

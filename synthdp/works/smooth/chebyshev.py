@@ -93,8 +93,8 @@ def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> N
 def tensor_swap_l1(t: int, d: int) -> float:
     """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t).
 
-    It is exact, up to the 1e-4 t by which `least_kernel` may exceed κ_t. The paper prints t^d, which is right only at
-    t = 2, where κ is 0.
+    The value is too large by at most 1e-4 t^d, from the grid of `least_kernel`. The paper prints t^d, which is right
+    only at t = 2, where κ is 0.
     """
     return float(t ** (d - 1) * (t + least_kernel(t)))
 

@@ -211,7 +211,10 @@ def derivative_peak(k: int) -> float:
 
 
 def _peak(k: int) -> float:
-    """Return max |He_k(u)| exp(-u^2/2), which is attained at a root of He_{k+1}, the derivative's factor."""
+    """Return the largest k-th derivative of exp(-u^2/2) in size, max |He_k(u)| exp(-u^2/2).
+
+    The maximum is attained at a root of He_{k+1}.
+    """
     roots = np.abs(hermite_e.hermegauss(k + 1)[0])
     values = np.abs(hermite_e.hermeval(roots, [0.0] * k + [1.0])) * np.exp(-(roots**2) / 2)
     return float(values.max())
@@ -276,7 +279,7 @@ def kernel_error(
 def kernel_degrees(
     rows: float, *, d: int, sigma: float, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the number t of degrees with the least `kernel_error`.
+    """Return the number t of degrees with the least `kernel_error`, within the limits `MOST_DEGREES` and `MAX_TERMS`.
 
     Beyond 64 the search tries degrees that are a thirty-second apart.
     """

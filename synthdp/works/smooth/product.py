@@ -158,9 +158,9 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 def _measure(
     account: Curator, domain: Domain, moments: MomentOrders, *, spend: Spend, step: str
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
-    """Measure moments and out-of-domain rows, together if that costs less than `MISFIT_SHARE` of the spend, else apart.
+    """Measure moments and out-of-domain rows, together if that has less noise than two measurements.
 
-    Costs ``spend``, for the curator's neighbours.
+    The second of two measurements takes `MISFIT_SHARE` of the spend. Costs ``spend``, for the curator's neighbours.
 
     Returns ------- The basis of all terms, and one or two measurements, whose answers in a row are the terms'.
     """
