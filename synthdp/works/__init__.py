@@ -1,1 +1,1 @@
-"""Lines of work beside the pipeline, each whole in one folder; `synthdp.registered` finds them."""
+"""Lines of work outside the pipeline, each whole in one folder; `synthdp.registered` finds them."""

@@ -1,4 +1,4 @@
-"""The net mechanism and the classical mechanisms beside it, which list every cell of a small domain."""
+"""The net mechanism and other classical mechanisms that list every cell of a small domain."""
 
 from synthdp.registered import NamedPlace, Work
 
@@ -17,4 +17,4 @@ WORK = Work(
         "BoostedTables": "private_boosting",
     },
 )
-"""What this work registers."""
+"""The mechanisms and saved classes of this work, as `synthdp.registered` reads them."""

@@ -1,6 +1,7 @@
-"""Listed cells: how many rows fit in all columns and so lie in one, and weights refitted to every new noisy answer.
+"""Weights on all listed cells of a small domain, refitted to every new noisy answer; and the number of in-domain rows.
 
-A row with a value that does not fit lies in no listed cell.  The mechanisms leave it out, and say how many rows that is.
+A row with an out-of-domain value lies in no listed cell. The mechanisms leave such rows out, and a receipt note states
+their fraction.
 """
 
 from __future__ import annotations
@@ -31,23 +32,24 @@ from synthdp.queries.protocol import LinearQueries
 from synthdp.queries.trigonometric import TensorBasis
 
 MISFIT_SHARE = 0.05
-"""Share of what the number of rows leaves, for counting misfits.  Tuned; not measured."""
+"""Share of the budget for counting out-of-domain rows, after the row count is paid for. Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittingTotal:
-    """The number of rows, how many of them fit, and what is left for the rest of a program.
+    """The number of all rows and of in-domain rows, and the budget that is left for the rest of a program.
 
     Parameters
     ----------
     found
         The number of all rows.
     fitting
-        The number of rows that fit in all columns, at least 1; of all rows where noise explains the difference.
+        The number of rows that are in domain in all columns, at least 1; the number of all rows where noise explains
+        the difference.
     rest
-        What the account has left.
+        The privacy loss that is left for the rest of the program.
     measurements
-        What was measured for it.
+        The noisy counts behind these numbers.
     """
 
     found: RowCount
@@ -57,17 +59,17 @@ class FittingTotal:
 
     @property
     def rows(self) -> int:
-        """At least 1; exact where it is public."""
+        """Return the number of all rows, at least 1: exact where it is public, else an estimate."""
         return round(self.found.rows)
 
     @property
     def each(self) -> float:
-        """Return how many rows of the table one in-domain row stands for."""
+        """Return how many rows of the whole table one in-domain row stands for: rows / in-domain rows."""
         return self.rows / self.fitting
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line for the receipt, if there are rows that do not fit."""
+        """Return a line for the receipt with the fraction of rows that are left out; empty if none are."""
         if self.fitting == self.rows:
             return ()
         share = 1 - self.fitting / self.rows
@@ -77,17 +79,17 @@ class FittingTotal:
 
 
 def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingTotal:
-    """Return the number of rows, how many of them fit, and what the account has left.
+    """Return the number of rows, the number of in-domain rows, and the budget that is left.
 
-    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does, and then `MISFIT_SHARE` of
-    the rest where a column has values that may not fit.
+    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does. Then it costs
+    `MISFIT_SHARE` of the rest where a column can be out of domain.
 
     Parameters
     ----------
     account
         A curator whose whole budget belongs to the caller.
     domain
-        Of the cells that are listed.
+        The domain of the listed cells.
     share
         0 < share < 1.
     """
@@ -113,16 +115,21 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
 
 
 def total_of_all(account: Curator, domain: Domain, *, share: float) -> FittingTotal:
-    """Return the number of rows as if all of them fit, for tables that count misfits in cells of their own.
+    """Return the number of rows with all of them counted as in domain; no budget is spent on out-of-domain rows.
 
-    Costs ``share`` of all that the account has left under ``add_remove``, as `row_total` does.
+    MWEM uses it for marginals, whose tables count out-of-domain rows in cells of their own. Costs ``share`` of all that
+    the account has left under ``add_remove``, as `row_total` does.
     """
     total = row_total(account, Total(domain), share=share)
     return FittingTotal(found=total.found, fitting=total.rows, rest=total.rest, measurements=total.measurements)
 
 
 def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
-    """Return the rows that fit, or all rows where noise explains both counts of misfits."""
+    """Return the number of in-domain rows from noisy counts, or of all rows where noise explains the difference.
+
+    The number is clipped to at least `MIN_IN_DOMAIN` of all rows. A clear count of out-of-domain values limits it from
+    above.
+    """
     rows = total.rows
     clear = (misfits.answers > beyond_noise(misfits.stddev, len(misfits.answers))).any()
     missing = rows - float(fits.answers[0])
@@ -134,22 +141,22 @@ def _fitting(total: RowCount, misfits: Measurements, fits: Measurements) -> int:
 
 
 LEAST_WEIGHT = 1e-300
-"""Weights are multiplied as if no less than this, so that a cell that one wild answer emptied can come back.
-A numerical tolerance."""
+"""Smallest weight that enters a multiplicative update, so that a cell can recover after one bad answer set it to 0. A
+numerical tolerance."""
 
 
 class CellFit:
-    """Weights that start uniform and are only ever multiplied.
+    """Weights on all cells, with sum 1, refitted or multiplied after every new noisy answer; they start uniform.
 
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
         Number of rows, public or estimated.
     replay
-        Evaluations of the L1 fit to all answers so far, after each new one; 0 for a single
-        multiplicative update with the newest.
+        Evaluations of the L1 fit to all answers so far, after each new answer; 0 for a single multiplicative update with
+        the newest answer.
     """
 
     def __init__(self, cells: Codes, rows: int, *, replay: int) -> None:
@@ -159,7 +166,7 @@ class CellFit:
         self._stddev: list[float] = []
         self.weights: Weights = np.full(len(cells), 1 / len(cells))
         self.notes: tuple[str, ...] = ()
-        """What the receipt is to say of the last fit that did not end well; none if all did."""
+        """A line for the receipt on the last fit whose linear program failed; empty if none failed."""
 
     def expected(self, queries: LinearQueries) -> Answers:
         """Return the (k,) sums over rows that the weights predict."""
@@ -173,9 +180,9 @@ class CellFit:
         return np.asarray(self._rows * np.concatenate(counts), np.float64)
 
     def add(self, queries: LinearQueries, answers: Answers, stddev: float) -> None:
-        """Take in noisy sums of some queries: refit to all so far or, without replay, update by these alone.
+        """Add noisy sums of some queries, and refit the weights to all answers so far.
 
-        Changes ``weights``.
+        Without ``replay``, the newest answers alone update the weights. Changes ``weights``.
         """
         self._features.append(sp.csr_array(design(queries, self._cells)))
         self._answers.append(answers)
@@ -183,7 +190,7 @@ class CellFit:
         self.weights = self._refitted() if self._replay else self._updated()
 
     def correct(self, answers: Sequence[Answers]) -> None:
-        """Take the answers so far for these, in the order in which they were added."""
+        """Replace all earlier answers, one array per `add` in order, by corrected ones; the next refit uses them."""
         self._answers = list(answers)
 
     def _updated(self) -> Weights:
@@ -196,7 +203,7 @@ class CellFit:
         return np.asarray(weights / weights.sum(), np.float64)
 
     def _refitted(self) -> Weights:
-        """Return weights fitted anew to all measured answers, by the L1 program."""
+        """Return weights fitted to all measured answers so far by the L1 program."""
         sizes = [len(answers) for answers in self._answers]
         problem = FitProblem.of_noisy(
             sp.csc_array(sp.vstack(self._features)),

@@ -1,4 +1,4 @@
-"""The median mechanism (Roth, Roughgarden 2010), to the extent that it runs: on every small table of an enumerable domain.
+"""The median mechanism (Roth, Roughgarden 2010), as far as it can be run: on all small tables of an enumerable domain.
 
 Experimental and for teaching: its state is the list of all multisets of some size that no answer has ruled out.
 """
@@ -40,7 +40,7 @@ from synthdp.works.net.private_multiplicative_weights import check_updates
 class MedianMechanism(HasPrivacyCost):
     """Answer each query with the median over all small tables that are still consistent; halve them at a wrong guess.
 
-    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+    Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class MedianMechanism(HasPrivacyCost):
     threshold, queries
         As in `PrivateMultiplicativeWeights`.
     total_share, alarm_share
-        As there.
+        As in `PrivateMultiplicativeWeights`.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
     workload
-        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
+        The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
     """
 
     domain: Domain | WorkloadSpec | None = None
@@ -81,26 +81,26 @@ class MedianMechanism(HasPrivacyCost):
             check_candidates(universe_size(self.domain), self.size)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the domain.
+        """Return the schema of the domain's columns, which are the columns of the released table.
 
         Raises
         ------
         ParameterError
-            If they are not the schema's, or their cells are too many to list.
+            If the columns are not the schema's, or their cells or the small tables are too many to list.
         """
         check_candidates(universe_size(domain_named(self.domain, schema)), self.size)
         return listed_columns(self.domain, schema)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
-        """Open a session, ask it the workload, and release what it knows.
+        """Open a session, ask it the workload, and return its final weights as a release.
 
         Costs ``spend``, for the curator's neighbours.
         """
         return released(curator, domain=self.domain, workload=self.workload, open_=self.open)
 
     def open(self, curator: Curator) -> OnlineSession:
-        """Open a session.
+        """Open a session and return it.
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
@@ -116,18 +116,18 @@ class MedianMechanism(HasPrivacyCost):
 
 
 class MedianConstruction:
-    """The multisets of some size that no answer has ruled out; see `IterativeConstruction`.
+    """A hypothesis as a list of all multisets of some size that no answer has ruled out; see `IterativeConstruction`.
 
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
-        Number of rows.
+        Number n of rows, which answers are scaled to.
     size
         Rows of a multiset.
     queries
-        k, how many queries some multiset must be good on; the bound is for this number.
+        k, how many queries some multiset must answer well; `update_bound` is for this number.
     """
 
     def __init__(self, cells: Codes, rows: int, *, size: int, queries: int) -> None:
@@ -135,14 +135,17 @@ class MedianConstruction:
         self._candidates = multisets(len(cells), size)
 
     def guess(self, query: LinearQueries) -> float:
-        """Return the median of the sums of the multisets, each brought to n rows."""
+        """Return the median of the multisets' answers, each scaled to n rows."""
         return float(np.median(self._sums(query)))
 
     def check(self, query: LinearQueries) -> None:
-        """Take any query."""
+        """Accept any query: the list of multisets has room for every one."""
 
     def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:  # noqa: ARG002
-        """Rule out the candidates on the wrong side of the median: at least half of them."""
+        """Keep the candidates on the answer's side of the median, at most half of them.
+
+        If the answer lies beyond all candidates, the nearest ones are kept.
+        """
         sums = self._sums(query)
         middle = np.median(sums)
         kept = sums > middle if answer > middle else sums < middle
@@ -151,12 +154,12 @@ class MedianConstruction:
         self._candidates = self._candidates[kept]
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha): `halvings` where some multiset is within alpha of the truth on all queries, else infinite."""
+        """Return B(alpha): `halvings` where some multiset is within alpha on all queries, else infinity."""
         near = alpha > net_distance(self._queries, size=self._size)
         return halvings(len(self._cells), self._size) if near else math.inf
 
     def weights(self) -> FloatArray:
-        """Return the mean of the multisets that are left, (m,)."""
+        """Return the mean of the remaining multisets as weights on the cells, (m,)."""
         return np.asarray(self._candidates.mean(axis=0), np.float64)
 
     def _sums(self, query: LinearQueries) -> np.ndarray:
@@ -171,17 +174,20 @@ def halvings(cells: int, size: int) -> int:
 
 
 def net_distance(queries: int, *, size: int) -> float:
-    """Return sqrt(ln(2k) / (2m)): within it some multiset of m rows answers k queries in [0, 1], as averages."""
+    """Return sqrt(ln(2k) / (2m)), the distance of the net: some multiset of m rows answers k averages within it.
+
+    The queries have values in [0, 1].
+    """
     return math.sqrt(math.log(2 * queries) / (2 * size))
 
 
 def median_bound(queries: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
-    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+    """Return the error that all answers of a session stay within with probability 1 - beta, at the best settings.
 
-    For a pure epsilon, replaced rows and k queries with values in [0, 1].  Some multiset is within
-    a = n sqrt(ln(2k) / (2m)) of the truth on all of them; an above-threshold answer to a guess that is off by
-    more than a, with an answer on the right side, never rules it out and halves the others, so there are at most
-    `halvings` of them.
+    The bound is for a pure epsilon, replaced rows and k queries with values in [0, 1]. Some multiset is within a = n
+    sqrt(ln(2k) / (2m)) of the truth on all queries. An update on a guess that is off by more than a never rules that
+    multiset out, if its answer is on the right side. Such an update halves the others, so there are at most `halvings`
+    of them.
     """
     distance = rows * net_distance(queries, size=size)
     count = halvings(cells, size)

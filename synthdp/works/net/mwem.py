@@ -1,6 +1,7 @@
-"""MWEM (Hardt, Ligett, McSherry 2012): ask for the worst answered part of a workload, measure it, and refit a table.
+"""MWEM (Hardt, Ligett, McSherry 2012): select the worst-answered part of a workload, measure it, and refit a table.
 
-Works on listed cells.  What the curator sees is the selection scores and the measured parts; the rest is public.
+The table is a list of weights on all cells. The curator computes selection scores and measures parts; everything else
+uses public numbers.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from synthdp.works.net.listed_cells import CellFit, fitting_total, total_of_all
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryDistances(Score):
-    """The distances |q(D) - e| of k linear queries from k expected sums.
+    """Distances |q(D) - e| of k linear queries from k expected sums, as scores for selecting the worst-answered query.
 
-    By the triangle inequality each moves by no more than its query.
+    By the triangle inequality one record moves each distance by no more than its query.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class QueryDistances(Score):
     expected
         (k,) expected sums as whole multiples of 1 / (``queries.denominator`` * ``resolution``).
     resolution
-        How much finer than a query's denominator the expectations are.
+        Factor by which expectations are finer than 1 / a query's denominator.
     """
 
     queries: LinearQueries
@@ -64,7 +65,7 @@ class QueryDistances(Score):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1."""
+        """Return the whole number that stands for 1 in a distance: the queries' denominator times the resolution."""
         return self.queries.denominator * self.resolution
 
     @property
@@ -73,13 +74,13 @@ class QueryDistances(Score):
         return self.queries.bounds.times(self.resolution)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the distances, (k,)."""
+        """Return the distances, (k,), from the sums over all rows."""
         return np.asarray(np.abs(self.queries.finish(sums) * self.resolution - self.expected), np.int64)
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before distances are taken.
-A numerical tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
+numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,18 @@ class MWEM(HasPrivacyCost):
     """Fit a table in rounds: select the worst part of a workload, measure it, and refit by multiplicative weights.
 
     The parts of a `Marginals` are its whole tables, scored by L1 distance: one record moves one count of a table, so a
-    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper; rows with
-    values that do not fit the schema are then counted and left out, as in `NetMechanism`.
+    table costs no more than one of its cells.  The parts of any other family are its queries, as in the paper. Rows
+    with an out-of-domain value are then counted and left out, as in `NetMechanism`.
 
     Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.
 
     Parameters
     ----------
     workload
-        What the released table should answer well: queries, or marginals by the names of their columns; their cells
-        must be few enough to list.  Default: all pairs of columns.
+        The queries that the released table should answer well, or marginals by the names of their columns; their cells
+        must be few enough to list. Default: all pairs of columns.
     rounds
-        T.
+        T, the number of selected and measured parts.
     replay
         Evaluations of the L1 fit to all measurements so far, after each round; 0 for the paper's
         single multiplicative update with the newest measurement.
@@ -107,7 +108,7 @@ class MWEM(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Examples
     --------
@@ -135,18 +136,18 @@ class MWEM(HasPrivacyCost):
         check_share("total_share", self.total_share)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the workload.
+        """Return the schema of the workload's columns, which are the columns of the released table.
 
         Raises
         ------
         ParameterError
-            If they are not the schema's, or their cells are too many to list.
+            If the workload's columns are not the schema's, or their cells are too many to list.
         """
         return check_listed(tables_of(self.workload, schema), schema)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
-        """Fit a table in rounds.
+        """Fit weights on all cells in ``rounds`` rounds and return them as a table with the number of rows.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -184,7 +185,11 @@ class MWEM(HasPrivacyCost):
 
 
 class _FittingAnswers:
-    """The answers of a program without misfits, which its tables count in cells of their own."""
+    """Conversion between measured answers, with out-of-domain rows in cells of their own, and the fit's answers.
+
+    The fitted weights have no such cells. Where no column can be out of domain, or the workload is no `Marginals`,
+    answers stay as they are.
+    """
 
     def __init__(self, workload: LinearQueries, total: float) -> None:
         self._workload = workload
@@ -193,7 +198,7 @@ class _FittingAnswers:
         self._apart = isinstance(workload, Marginals) and not self._outside.everywhere
 
     def expected(self, counts: Answers) -> Answers:
-        """Return the counts that a model without misfits expects, (k,), as they are counted among misfits."""
+        """Return a model's expected counts, (k,), plus estimated out-of-domain rows, as a private table counts them."""
         if not (self._apart and isinstance(self._workload, Marginals)):
             return counts
         tables = zip(self._workload.cliques, self._workload.split(counts), strict=True)
@@ -201,7 +206,10 @@ class _FittingAnswers:
         return np.concatenate(found)
 
     def answers(self, measured: Sequence[Measurements]) -> list[Answers]:
-        """Return the answers of all parts so far."""
+        """Return the answers of all parts measured so far, with out-of-domain rows removed, one array per part.
+
+        All tables together estimate how many rows are out of domain, so each new part changes the earlier answers too.
+        """
         if not self._apart:
             return [one.answers for one in measured]
         parts = [(one.queries, one) for one in measured if isinstance(one.queries, Marginals)]
@@ -213,7 +221,10 @@ class _FittingAnswers:
 
 
 def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances | QueryDistances:
-    """Return scores of how far the workload's answers are from expected averages."""
+    """Return scores for selecting the worst part: distances of the private answers from expected sums, one per part.
+
+    A part is a whole table of a `Marginals` (L1 distance), or one query of any other family.
+    """
     whole: IntArray = np.rint(expected * workload.denominator * RESOLUTION).astype(np.int64)
     if isinstance(workload, Marginals):
         return MarginalDistances(workload, whole, RESOLUTION)
@@ -221,7 +232,7 @@ def _distances(workload: LinearQueries, expected: Answers) -> MarginalDistances 
 
 
 def _part(workload: LinearQueries, position: int) -> LinearQueries:
-    """Return one table or one query of a workload, as queries of their own."""
+    """Return the selected part as queries to measure: one table of a `Marginals`, or one query of any other family."""
     if isinstance(workload, Marginals):
         return Marginals(workload.domain, (workload.cliques[position],))
     return Subset(workload, np.array([position]))
@@ -230,8 +241,8 @@ def _part(workload: LinearQueries, position: int) -> LinearQueries:
 def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) -> float:
     """Return the paper's bound on the largest error, in rows: 2 n sqrt(ln|X| / T) + 10 T ln(k) / eps.
 
-    For k counting queries, a pure epsilon and n rows.  It holds with probability at least 1 - 2T/k, for the average of
-    all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
+    The bound is for k counting queries, n rows and a pure epsilon. It holds with probability at least 1 - 2T/k, for the
+    average of all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
     """
     if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
         raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon above 0")

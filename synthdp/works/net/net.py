@@ -33,7 +33,8 @@ from synthdp.schema.schema import Schema
 from synthdp.works.net.listed_cells import fitting_total
 
 _EXACT = 2**53
-"""Whole numbers below it are exact as 64-bit floats.  Derived: 2^53."""
+"""Whole numbers below this limit are exact as 64-bit floats, so float products can stand for integer ones. Derived:
+2^53."""
 
 
 def multiset_count(cells: int, size: int) -> int:
@@ -42,10 +43,10 @@ def multiset_count(cells: int, size: int) -> int:
 
 
 def multisets(cells: int, size: int) -> IntArray:
-    """Return every multiset of ``size`` among ``cells`` as counts, (C(cells + size - 1, size), cells).
+    """Return every multiset of ``size`` elements of ``cells``, as counts: (C(cells + size - 1, size), cells).
 
-    In lexicographic order, whichever of two ways is shorter: each is its elements, with repetition, or, by stars and
-    bars, a choice of cells - 1 bars among size + cells - 1 places.
+    Rows are in lexicographic order. The shorter of two enumerations is used: combinations with repetition for few
+    elements, else the stars-and-bars choice of cells - 1 bars among size + cells - 1 places.
     """
     if size < cells:
         chosen = itertools.combinations_with_replacement(range(cells), size)
@@ -67,16 +68,16 @@ def multisets(cells: int, size: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetScores(Score):
-    """The score -max_q |m q(D) - N q(y)| of every multiset y of m cells, for a public number N of rows.
+    """Scores -max_q |m q(D) - N q(y)| of all multisets y of m cells, for a public number N of rows.
 
-    Divided by m N it is minus the largest error of y's averages.  One record moves q(D) by at most the largest change
-    of a query, hence every score by at most m times that.  No feature matrix of rows by candidates exists: the scores
-    are a function of the sums.
+    A score divided by m N is minus the largest error of y's averages. One record moves q(D) by at most the query's
+    largest change, so it moves every score by at most m times that change. Scores are a function of the sums q(D), so
+    no matrix of rows by candidates is needed.
 
     Parameters
     ----------
     queries
-        What the candidates are judged by.
+        The queries on which candidates are compared with the private table.
     cells
         (c, d) codes of the cells that candidates are made of.
     candidates
@@ -102,28 +103,28 @@ class NetScores(Score):
 
     @property
     def size(self) -> int:
-        """The size m of every candidate."""
+        """Return m, the number of rows of every candidate."""
         return int(self.candidates[0].sum())
 
     @property
     def k(self) -> int:
-        """Number of candidates."""
+        """Return the number of candidates."""
         return len(self.candidates)
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for one row in one query's sum."""
+        """Return the whole number that stands for one row in a score: the queries' denominator times m."""
         return self.queries.denominator * self.size
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every score moves by at most m times the largest change of a query."""
+        """Return the sensitivity of the scores: m times the largest change of any query, for every score."""
         bounds = self.queries.bounds
         one, swap = (Norms.within(self.k, norms.linf * self.size) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the score of every candidate, (k,), in blocks of bounded memory."""
+        """Return the score of every candidate, (k,), from the sums over all rows; memory is bounded."""
         target = self.size * self.queries.finish(sums)
         values = self.rows * self.queries.features(self.cells)
         if largest(values) * self.size < _EXACT:  # float products of such whole numbers are exact, and fast
@@ -139,31 +140,31 @@ class NetScores(Score):
 
 
 MAX_CANDIDATES = 1_000_000
-"""Most candidates that are listed.  A safety limit."""
+"""Most multisets that are listed as candidates. A safety limit of memory and time."""
 
 DEFAULT_SIZE = 8
-"""Rows of the released table, where neither ``size`` nor ``alpha`` is given.  Tuned; not measured."""
+"""Rows of the released table, where neither ``size`` nor ``alpha`` is given. Tuned; not measured."""
 
 MAX_COUNTS = 2**27
-"""Most counts that all candidates have together, a count for each cell of each.  A safety limit."""
+"""Most numbers in the array of all candidates, one per candidate and cell. A safety limit: 1 GiB of 64-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetMechanism(HasPrivacyCost):
     """Release a table of few rows chosen with probability that falls exponentially with its largest error.
 
-    Every multiset y of ``size`` cells has the score -max over queries of the error of its averages; permute-and-flip
-    (McKenna, Sheldon 2020), which is never worse than the exponential mechanism, chooses one in exact arithmetic; the
-    lecture's own law is ``selection="exponential"``.
+    Every multiset y of ``size`` cells has the score -max over queries of the error of its averages. Permute-and-flip
+    (McKenna, Sheldon 2020) chooses a multiset in exact arithmetic; its expected error is never above the exponential
+    mechanism's. The lecture's own law is ``selection="exponential"``.
 
-    Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours.  Under ``add_remove`` the number of
-    rows is private, and ``total_share`` of it buys an estimate.  Where values may not fit the schema, `MISFIT_SHARE` of
-    the rest counts them: a row with such a value lies in no cell and is left out as a whole.
+    Costs ``spend``, a pure epsilon (or its zCDP), for the curator's neighbours. Under ``add_remove`` the number of rows
+    is private, and ``total_share`` of the spend buys an estimate. Where values may be out of domain, `MISFIT_SHARE` of
+    the rest counts the rows with such values; these rows lie in no cell and are left out.
 
     Parameters
     ----------
     queries
-        What the released table should answer well: queries over a domain of few cells, or marginals by the names of
+        The queries that the released table should answer well, over a domain of few cells, or marginals by the names of
         their columns; ``None`` for all pairs.
     size
         m, the number of rows of the released table; default: what ``alpha`` needs, else 8.
@@ -175,7 +176,7 @@ class NetMechanism(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -216,12 +217,12 @@ class NetMechanism(HasPrivacyCost):
             check_candidates(universe_size(self.queries.domain), self.size_for(self.queries))
 
     def size_for(self, queries: LinearQueries) -> int:
-        """Return m, the number of rows of the table that is released for these queries.
+        """Return m, the number of rows of the released table: ``size``, or what ``alpha`` needs, or `DEFAULT_SIZE`.
 
         Raises
         ------
         ParameterError
-            If it follows from ``alpha``, and the queries' values are not proved to lie in [0, 1].
+            If ``alpha`` is given, and the queries' values are not proved to lie in [0, 1].
         """
         if self.alpha is None:
             return DEFAULT_SIZE if self.size is None else self.size
@@ -230,17 +231,17 @@ class NetMechanism(HasPrivacyCost):
         return required_size(queries.k, alpha=self.alpha)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the queries.
+        """Return the schema of the queries' columns, which are the columns of the released table.
 
         Raises
         ------
         ParameterError
-            If they are not the schema's, or there are too many candidates.
+            If the queries' columns are not the schema's, or there are too many candidates.
         """
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[LinearQueries, Schema]:
-        """Return the queries and the output's schema.
+        """Return the queries, and the schema of the released table.
 
         Raise ParameterError if there are too many cells or candidates.
         """
@@ -250,7 +251,7 @@ class NetMechanism(HasPrivacyCost):
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
-        """Choose a table.
+        """Choose a table and return it as weights on cells, with the number of rows.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -280,7 +281,7 @@ class NetMechanism(HasPrivacyCost):
 
 
 def check_candidates(cells: int, size: int) -> int:
-    """Return the number of multisets of ``size`` among ``cells``, or refuse to list them.
+    """Return the number of multisets of ``size`` among ``cells``; raise an error if they are too many to list.
 
     Raises
     ------
@@ -298,10 +299,11 @@ def check_candidates(cells: int, size: int) -> int:
 
 
 def required_size(k: int, *, alpha: float) -> int:
-    """Return the least m at which every table has a multiset of m rows within ``alpha`` on k queries.
+    """Return an m for which every table has a multiset of m rows with nearly equal averages on k queries.
 
-    The queries have values in [0, 1].  m >= ln(2k) / (2 alpha^2) is enough: m rows drawn at random miss one query by
-    more with probability at most 2 exp(-2 m alpha^2) (Hoeffding), so some draw misses none.
+    The averages differ by at most ``alpha``, and the queries have values in [0, 1]. The value of m is ln(2k) / (2
+    alpha^2), rounded up. Of m rows drawn at random, the average of one query is off by more than alpha with probability
+    at most 2 exp(-2 m alpha^2) (Hoeffding). By the union bound some draw is within alpha on all queries.
     """
     _check(k=k)
     check_number("alpha", alpha, above=0, most=1)
@@ -318,10 +320,11 @@ def alpha_net_size(cells: int, k: int, *, alpha: float) -> int:
 
 
 def net_bound(k: int, *, cells: int, size: int, rows: int, epsilon: float, beta: float) -> float:
-    """Return how far the averages of k queries with values in [0, 1] are off, at most, with probability 1 - beta.
+    """Return a bound on the error of all k queries' averages, which holds with probability 1 - beta.
 
-    sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta): the distance to the net, and the utility
-    theorem of the exponential mechanism, which permute-and-flip inherits; for replaced rows.
+    The bound is sqrt(ln(2k) / (2m)) + (2 / (n epsilon)) ln(C(|X| + m - 1, m) / beta), for values in [0, 1] and replaced
+    rows. The first term is the distance to the net. The second is the utility theorem of the exponential mechanism,
+    which also holds for permute-and-flip.
     """
     _check(k=k, cells=cells, size=size, rows=rows)
     if not (epsilon > 0 and 0 < beta < 1):

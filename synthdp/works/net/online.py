@@ -1,7 +1,7 @@
-"""Answer queries as they come: guess from public knowledge, and pay only where the guess is found wrong.
+"""Answer queries as they come: a public hypothesis guesses each answer, and noisy answers replace wrong guesses.
 
-The session of every iterative database construction on listed cells: `private_multiplicative_weights`, `median_mechanism`
-and guesses that a user gives to `InteractiveMechanism` (Gupta, Roth, Ullman 2012).
+The session serves every iterative database construction on listed cells (Gupta, Roth, Ullman 2012):
+`private_multiplicative_weights`, `median_mechanism`, and constructions that a user gives to `InteractiveMechanism`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class CellConstruction(IterativeConstruction[LinearQueries], Protocol):
-    """A hypothesis about a table of listed cells, which can be released as weights on them."""
+    """A public hypothesis about a table as weights on listed cells, which a session improves and can release."""
 
     def weights(self) -> FloatArray:
         """Return the weight of each cell, (m,), not negative and not all 0."""
@@ -46,24 +46,25 @@ class CellConstruction(IterativeConstruction[LinearQueries], Protocol):
 
 
 class OnlineMechanism(Protocol):
-    """The settings that a mechanism with such a session has, whatever it knows; see `PrivateMultiplicativeWeights`.
+    """The settings that every mechanism with an online session has, whatever its construction.
 
-    Costs ``spend`` when it is opened, for the curator's neighbours.
+    `PrivateMultiplicativeWeights` documents them. Costs ``spend`` when a session is opened, for the curator's
+    neighbours.
     """
 
     @property
     def threshold(self) -> float | None:
-        """How far off a guess may be, in rows."""
+        """Return how far off a guess may be, in rows; ``None`` for a default."""
         ...
 
     @property
     def queries(self) -> int:
-        """About how many queries will be asked."""
+        """Return about how many queries will be asked; the default threshold depends on it."""
         ...
 
     @property
     def total_share(self) -> float:
-        """Share of the spend for the number of rows."""
+        """Return the share of the spend that estimates the number of rows."""
         ...
 
     @property
@@ -73,7 +74,7 @@ class OnlineMechanism(Protocol):
 
     @property
     def spend(self) -> Spend:
-        """What a session may cost."""
+        """Return the privacy loss that a session may cost."""
         ...
 
 
@@ -84,11 +85,11 @@ class OnlineAnswer:
     Parameters
     ----------
     value
-        The sum over rows; where values do not fit the schema, as if they were spread like values that fit.
+        The sum over rows. Rows with out-of-domain values are assumed to be distributed like the others.
     learned
-        Whether the guess was found wrong, so that this is a noisy answer.
+        Whether the guess was found wrong, so that ``value`` is a noisy answer.
     checked
-        Whether the guess was compared with the table at all: after the last above-threshold answer it no longer is.
+        Whether the guess was compared with the table. After the last above-threshold answer no guess is.
     """
 
     value: float
@@ -101,29 +102,29 @@ class OnlineAnswer:
 
 @dataclass(slots=True, repr=False)
 class OnlineSession:
-    """An open watch and what was learned in it; made by the mechanism's ``open``.
+    """An open sparse-vector session and the hypothesis that its answers improve; the mechanism's ``open`` makes it.
 
-    Costs what was charged when it was opened, however many queries are asked.  Several threads may ask it, in
-    the process that opened it: they are answered one after the other.
+    Its cost was charged when it was opened, however many queries are asked. Several threads may ask it, in the process
+    that opened it; their queries are answered one after the other.
 
     Parameters
     ----------
     mechanism
         Name of the mechanism.
     curator
-        Whose receipt the release carries.
+        The curator whose receipt the release carries.
     loss
-        What the session cost.
+        The session's cost.
     domain
-        The columns that queries are about.
+        The columns and cells that queries are about.
     total
-        Number of rows, public or estimated, and how many of them fit the schema.
+        Number of rows, public or estimated, and of in-domain rows.
     watch
-        What finds wrong guesses among the rows that fit.
+        The sparse vector that finds wrong guesses, among in-domain rows.
     construction
-        What is known of them.
+        The public hypothesis about the in-domain rows.
     cells
-        (m, d) the cells that it knows.
+        (m, d) the cells of the hypothesis.
     """
 
     mechanism: str
@@ -141,13 +142,13 @@ class OnlineSession:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all above-threshold answers were given: answers are then guesses."""
+        """Return whether all above-threshold answers are used up: answers are then unchecked guesses."""
         return self.watch.exhausted
 
     def ask(self, queries: LinearQueries | WorkloadSpec) -> list[OnlineAnswer]:
-        """Answer the queries of a family, or the cells of marginals by the names of their columns, one after the other.
+        """Answer the queries of a family in order; or the cells of marginals, given by the names of their columns.
 
-        Paid for when the session was opened.
+        Costs nothing more: opening the session paid for all queries.
 
         Raises
         ------
@@ -164,7 +165,7 @@ class OnlineSession:
             return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
 
     def close(self) -> Release[CellModel]:
-        """Return a release of what is known now. Paid for when the session was opened."""
+        """Return a release of the present hypothesis as weights on cells. Costs nothing more."""
         with self.watch.turn():
             weights = np.asarray(self.construction.weights(), np.float64)
         model = CellModel.of(
@@ -175,7 +176,7 @@ class OnlineSession:
         return Release(mechanism=self.mechanism, output=model, loss=self.loss, receipt=receipt, measurements=measured)
 
     def _ask(self, query: LinearQueries) -> OnlineAnswer:
-        """Return the answer to one query: the construction's guess, or a measurement where the guess is far off."""
+        """Return the answer to one query, scaled up to all rows: the guess, or a noisy answer to a wrong guess."""
         self.asked += 1
         step, each = interact(self.construction, self.watch, query, asked=FittingRows(query)), self.total.each
         value = step.guess if step.found is None else step.found.count
@@ -183,7 +184,7 @@ class OnlineSession:
 
 
 def listed_columns(domain: Domain | WorkloadSpec | None, schema: Schema) -> Schema:
-    """Return the columns of a session's cells, or refuse cells that cannot be listed.
+    """Return the schema of a session's columns; raise an error if their cells cannot be listed.
 
     Raises
     ------
@@ -202,20 +203,21 @@ def released(
     workload: WorkloadSpec | None,
     open_: Callable[[Curator], OnlineSession],
 ) -> Release[CellModel]:
-    """Ask all cells of a workload of one session, and return what it knows in the end.
+    """Open a session, ask it all cells of a workload in order, and return its final weights as a release.
 
-    Costs what opening the session costs, for the curator's neighbours.
+    It lets an online mechanism run like a mechanism that releases a table. Costs what opening the session costs, for
+    the curator's neighbours.
 
     Parameters
     ----------
     curator
-        Whom to ask.
+        The curator that holds the table.
     domain
         The session's columns.
     workload
         Marginals by the names of their columns; default: all pairs of the domain's.
     open_
-        Opens the session.
+        The function that opens the session.
     """
     cells = domain_named(domain, curator.schema)
     output = listed_columns(cells, curator.schema)
@@ -228,29 +230,29 @@ def released(
 
 
 def check_guesses(threshold: float | None, queries: int) -> None:
-    """Refuse a threshold or a number of queries that is none."""
+    """Raise ParameterError unless the threshold is a number or ``None``, and ``queries`` a positive whole number."""
     if threshold is not None:
         check_number("threshold", threshold)
     check_whole("queries", queries)
 
 
 def guarded_threshold(plan: AboveThresholdPlan, gap: float, *, queries: int, beta: float) -> float:
-    """Return the threshold, in rows, above which no guess is taken by noise alone.
+    """Return a threshold, in rows, that guesses off by less than ``gap`` pass with probability at most beta.
 
-    An above-threshold answer needs |q - guess| + noise >= threshold + the level's noise, which is never negative;
-    with probability 1 - beta none of the queries' noises exceeds b ln(queries / beta), and then |q - guess| >= ``gap``.
+    A guess passes if |q - guess| + noise >= threshold + the level's noise, which is never negative. With probability
+    1 - beta no query's noise exceeds b ln(queries / beta), so a passing guess is off by at least ``gap``.
     """
     return gap + plan.query_scale * math.log(queries / beta) / DENOMINATOR
 
 
 class OnlineBound(NamedTuple):
-    """An error that a session keeps, and the settings that it holds for."""
+    """An error that a session stays within, and the settings that achieve it."""
 
     error: float
-    """In rows; all answers are within it with probability 1 - beta."""
+    """The error in rows; all answers are within it with probability 1 - beta."""
     max_updates: int
     threshold: float
-    """In rows."""
+    """The threshold in rows."""
 
 
 def open_session(
@@ -262,24 +264,24 @@ def open_session(
     construction: Callable[[Codes, int], CellConstruction],
     alpha: float | None = None,
 ) -> OnlineSession:
-    """Count the rows, open a watch and return a session that knows nothing yet of the table but their number.
+    """Count the rows, open a sparse vector, and return a session whose hypothesis has seen no answer yet.
 
     Costs the mechanism's ``spend``, for the curator's neighbours; asking costs nothing more.
 
     Parameters
     ----------
     mechanism
-        The settings.
+        The mechanism's settings.
     curator
-        Whom to ask.
+        The curator that holds the table.
     domain
-        The columns that queries are about.
+        The columns and cells that queries are about.
     updates
-        How many wrong guesses can be found.
+        Largest number of wrong guesses that the session can find.
     construction
-        Makes what is known of a table with a number of rows in these cells.
+        From the cells, (m, d), and the number of in-domain rows to the first hypothesis.
     alpha
-        How far off a guess may be, as a fraction of the rows, where the mechanism has no ``threshold``.
+        Largest error of a guess, as a fraction of the in-domain rows, where the mechanism has no ``threshold``.
     """
     cells = universe(domain)
     loss = curator.cost(mechanism.spend)
@@ -310,12 +312,13 @@ def open_session(
 def online_bound(
     alarms: Callable[[float], int], *, queries: int, rows: int, epsilon: float, beta: float, alarm_share: float = 0.8
 ) -> OnlineBound:
-    """Return the least error that a session of a pure epsilon keeps on all queries with probability 1 - beta.
+    """Return the least proven error of a session on all queries, with the settings that achieve it.
 
-    For replaced rows.  If at most ``alarms(g)`` guesses can be off by g rows or more, or all k of them, a watch of so
-    many above-threshold answers is never exhausted: silent answers are then off by at most the threshold plus the
-    level's noise, and noisy ones by their own.  The error is minimised over g on a grid of 200 values, those where the
-    noisy answers lie within g / 2, as the count of above-threshold answers may suppose.
+    The bound is for a pure epsilon and replaced rows, and holds with probability 1 - beta. At most ``alarms(g)``
+    guesses, or all k, are off by g rows or more, so a session with that many above-threshold answers is never
+    exhausted. Silent answers are then off by at most the threshold plus the level's noise, and noisy answers by their
+    own noise. The error is minimised over a grid of 200 values of g; a value counts if noisy answers lie within g / 2,
+    as ``alarms`` supposes.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
         raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")
@@ -332,32 +335,33 @@ def online_bound(
 
 
 MOST_UPDATES = 1_000_000
-"""Most updates that a session is opened for.  A safety limit."""
+"""Most updates that `InteractiveMechanism` derives from ``alpha``. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class InteractiveMechanism(HasPrivacyCost):
     """Answer linear queries as they come, from a hypothesis of the user's own that learns from every wrong guess.
 
-    Gupta, Roth, Ullman 2012; Blum, Roth 2011, section 3.  Privacy does not depend on the construction, which sees noisy
-    answers alone; only how many updates it needs, and so the accuracy, does.
+    Privacy does not depend on the user's construction, since the construction sees noisy answers only (Gupta, Roth,
+    Ullman 2012; Blum, Roth 2011, section 3). The construction decides how many updates are needed, and so the accuracy.
 
-    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+    Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
     Parameters
     ----------
     construction
-        From the cells, (m, d), and a number of rows to an `IterativeConstruction` whose ``weights()`` are on these cells.
+        A function of the cells, (m, d), and a number of rows. It returns an `IterativeConstruction` with ``weights()``
+        on these cells.
     domain
         Columns and cells, or the columns by name, or ``None`` for all columns; all cells are listed.
     alpha
-        How far off a guess may be, as a fraction of the rows; the number of updates is then B(alpha), unless given.
+        Largest error of a guess, as a fraction of the rows. It sets ``max_updates`` to B(alpha), unless that is given.
     max_updates
         c, how many wrong guesses can be found.
     queries, total_share, alarm_share
         As in `PrivateMultiplicativeWeights`.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
 
     Raises
     ------
@@ -389,11 +393,11 @@ class InteractiveMechanism(HasPrivacyCost):
 
     @property
     def threshold(self) -> float | None:
-        """Of the watch: ``alpha`` of the rows, whose number is not known yet."""
+        """Return ``None``: ``alpha`` sets the threshold as a fraction of the rows, once their number is estimated."""
         return None
 
     def open(self, curator: Curator) -> OnlineSession:
-        """Open a session.
+        """Open a session and return it.
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
@@ -408,7 +412,10 @@ class InteractiveMechanism(HasPrivacyCost):
         )
 
     def _bound(self, domain: Domain) -> int:
-        """Return B(alpha) of a construction that knows nothing yet, which does not depend on the number of rows."""
+        """Return B(alpha), the most updates of a fresh construction on wrong guesses; alpha is 1 if not given.
+
+        The construction is made for one row, since B(alpha) does not depend on the number of rows.
+        """
         bound = self.construction(universe(domain), 1).update_bound(self.alpha or 1.0)
         if not bound <= MOST_UPDATES:
             raise ParameterError(

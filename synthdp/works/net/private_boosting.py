@@ -1,7 +1,7 @@
-"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), to the extent that it runs: on the listed cells of a small domain.
+"""Boosting for queries (Dwork, Rothblum, Vadhan 2010), as far as it can be run: on the listed cells of a small domain.
 
-Experimental and for comparison: every round fits a table to a few drawn queries; drawing favours queries that the
-tables so far answer badly; the median over rounds answers.
+Experimental and for comparison. Every round fits a table to a few drawn queries. The draw favours queries that earlier
+tables answer badly. The answer to a query is the median over all rounds.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from synthdp.works.net.listed_cells import CellFit, fitting_total
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostingScores(Score):
-    """The score -sum over rounds of clip(centre - |q(D) - e|, -h, h) of every query.
+    """Scores -sum over rounds of clip(centre - |q(D) - e|, -h, h), one per query; high where tables answer badly.
 
-    A round counts +h where its table is accurate (error at most centre - h), -h where it is not (at least centre + h),
-    and falls linearly between: the attenuated reweighting of Dwork, Rothblum, Vadhan 2010, section 4.2, in whole
-    numbers.  One record moves each of the t terms by at most what it moves the query.
+    A round adds -h to the score where its table is accurate (error at most centre - h), +h where it is not (at least
+    centre + h), and a linear value between. This is the attenuated reweighting of Dwork, Rothblum, Vadhan 2010, section
+    4.2, in whole numbers. One record moves each of the t terms by at most the change of the query.
 
     Parameters
     ----------
@@ -62,9 +62,10 @@ class BoostingScores(Score):
     expected
         (t, k) sums that each round's table predicts, in whole multiples of 1 / (``queries.denominator`` * ``resolution``).
     centre, halfwidth
-        In the same multiples; clipped, as expectations are, where no sum of rows is near.
+        The error at which a round counts 0, and half the width of the linear part, in the same multiples. Both are
+        clipped where no sum of rows comes near.
     resolution
-        How much finer than a query's denominator the expectations are.
+        Factor by which expectations are finer than 1 / a query's denominator.
     """
 
     queries: LinearQueries
@@ -86,36 +87,36 @@ class BoostingScores(Score):
 
     @property
     def denominator(self) -> int:
-        """The whole number that stands for 1 in a query's sum."""
+        """Return the whole number that stands for 1 in a score: the queries' denominator times the resolution."""
         return self.queries.denominator * self.resolution
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every term moves by no more than the query."""
+        """Return the sensitivity of the scores: t times the largest change of a query, for t rounds."""
         bounds, factor = self.queries.bounds, self.resolution * len(self.expected)
         one, swap = (Norms.within(self.k, norms.linf * factor) for norms in (bounds.one, bounds.swap))
         return RecordBounds(one, swap)
 
     def finish(self, sums: Totals) -> Totals:
-        """Return the scores, (k,)."""
+        """Return the scores, (k,), from the sums over all rows."""
         errors = np.abs(self.queries.finish(sums) * self.resolution - self.expected)
         return np.asarray(-np.clip(self.centre - errors, -self.halfwidth, self.halfwidth).sum(axis=0), np.int64)
 
 
 RESOLUTION = 2**10
-"""Expected sums are rounded to this fraction of 1 / a query's denominator before errors are taken.
-A numerical tolerance."""
+"""Factor by which expected sums are rounded more finely than 1 / a query's denominator, for exact integer scores. A
+numerical tolerance."""
 
 
 @file_form("BoostedTables")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoostedTables:
-    """The tables of all rounds; a query's answer is the median of theirs.
+    """The tables of all rounds; the answer to a query is the median of the tables' answers.
 
     Parameters
     ----------
     tables
-        One per round.
+        The tables, one per round.
     """
 
     tables: tuple[CellModel, ...]
@@ -125,12 +126,12 @@ class BoostedTables:
 
     @property
     def model(self) -> SyntheticModel:
-        """What draws rows: the mean of the rounds' tables."""
+        """Return the model that rows are drawn from: the mean of all rounds' tables."""
         return self._mean.model
 
     @cached_property
     def _mean(self) -> CellModel:
-        """Return the mean of the tables of all rounds."""
+        """Return one table whose weights are the mean over all rounds."""
         first = self.tables[0]
         weights = np.mean([table.support.weights for table in self.tables], axis=0)
         return CellModel.of(first.model.schema, first.domain, first.support.codes, weights, total=first.total)
@@ -146,7 +147,8 @@ class BoostedTables:
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
         """Answer a question by the median of the tables' answers; see `Release.answer`.
 
-        How far it is off is not known: the tables were fitted to few queries each.
+        Standard errors are NaN, because each table was fitted to few queries and its error on others is unknown. A
+        count of all rows comes from the first table alone, with its interval.
         """
         found = [table.answered(question) for table in self.tables]
         estimate = np.median([one.estimate for one in found], axis=0)
@@ -163,11 +165,11 @@ class BoostedTables:
 class PrivateBoosting(HasPrivacyCost):
     """Fit a table to a few drawn queries in each round, and answer with the median of all tables.
 
-    The first round draws uniformly, the others through `Curator.select` with the score `BoostingScores`: the exponential
-    mechanism under zCDP, which is the paper's reweighted draw; permute-and-flip under a pure epsilon.
+    The first round draws uniformly. Later rounds draw through `Curator.select` with the score `BoostingScores`. That is
+    the exponential mechanism under zCDP, the paper's reweighted draw; under a pure epsilon it is permute-and-flip.
 
-    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP.  Rows with values that do not fit
-    the schema are counted and left out, as in `NetMechanism`.
+    Costs ``spend``, for the curator's neighbours; an (epsilon, delta) is spent as zCDP. Rows with out-of-domain values
+    are counted and left out, as in `NetMechanism`.
 
     Parameters
     ----------
@@ -177,17 +179,17 @@ class PrivateBoosting(HasPrivacyCost):
     rounds
         T, odd so that the median is one of the answers.
     drawn
-        How many queries are drawn, with replacement, and measured in each round.
+        Number of queries that are drawn, with replacement, and measured in each round.
     accuracy
-        lambda: errors, as averages, up to this count as good, twice as much as bad.
+        lambda, an error of averages, as a fraction of the rows: up to lambda counts as good, 2 lambda and more as bad.
     draw_share
         Share of the spend for drawing; the rest is for measuring.
     total_share
         Share of the spend for the number of rows, where it is private.
     replay
-        Evaluations of the L1 fit each time.
+        Evaluations of the L1 fit in each round.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
     """
 
     queries: LinearQueries | WorkloadSpec | None = None
@@ -209,20 +211,20 @@ class PrivateBoosting(HasPrivacyCost):
         check_share("total_share", self.total_share)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the queries.
+        """Return the schema of the queries' columns, which are the columns of the released tables.
 
         Raises
         ------
         ParameterError
-            If they are not the schema's, or their cells are too many to list.
+            If the queries' columns are not the schema's, or their cells are too many to list.
         """
         return check_listed(queries_of(self.queries, schema), schema)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[BoostedTables]:
-        """Fit the tables.
+        """Fit one table per round, each to newly drawn queries, and return all tables.
 
-        Costs ``spend``, for the curator's neighbours.  ``random_state`` draws the first round's queries.
+        Costs ``spend``, for the curator's neighbours. ``random_state`` draws the first round's queries.
         """
         queries = queries_of(self.queries, curator.schema)
         check_saved(queries)
@@ -262,7 +264,10 @@ class PrivateBoosting(HasPrivacyCost):
     def _drawn(
         self, queries: LinearQueries, account: Curator, expected: list[IntArray], rows: int, spend: PrivacyLoss
     ) -> IntArray:
-        """Return (drawn,) queries that the curator selects among the worst answered ones, each for a spend of its own."""
+        """Return (drawn,) positions of queries, each selected by the curator among the worst-answered ones.
+
+        Costs ``spend`` for each draw.
+        """
         good = self.accuracy * rows * queries.denominator * RESOLUTION
         halfwidth = max(1, round(good / 2))
         scores = BoostingScores(FittingRows(queries), np.array(expected), round(1.5 * good), halfwidth, RESOLUTION)
@@ -270,12 +275,12 @@ class PrivateBoosting(HasPrivacyCost):
 
 
 def boosting_rounds(k: int, *, margin: float) -> int:
-    """Return how many rounds make the median accurate on all k queries.
+    """Return how many rounds make the median accurate on all k queries: the least T above 2 ln(k) / margin^2.
 
-    If under each round's weights, proportional to exp(-margin * sum of earlier a), the average of a is at least
-    ``margin``, where a is 1 for a good answer and -1 for a bad one, then after T > 2 ln(k) / margin^2 rounds every query
-    has a good answer in more than half of them: the weights sum to at most k exp(-T margin^2 / 2) < 1, and a query whose
-    a sum to 0 or less would weigh 1 (Dwork, Rothblum, Vadhan 2010, Theorem 4.1's argument).
+    Let a be 1 for a good answer and -1 for a bad answer. A round weighs queries by exp(-margin * sum of earlier a), and
+    the average of a under these weights must be at least ``margin``. After T rounds the weights sum to at most k exp(-T
+    margin^2 / 2) < 1. A query whose a sum to 0 or less would weigh 1, so each query has a good answer in most rounds.
+    This is the argument of Dwork, Rothblum, Vadhan 2010, Theorem 4.1.
     """
     if k < 1 or not 0 < margin <= 1:
         raise ParameterError("k must be at least 1 and margin above 0 and at most 1")
@@ -283,9 +288,9 @@ def boosting_rounds(k: int, *, margin: float) -> int:
 
 
 def boosting_bound(*, accuracy: float) -> float:
-    """Return the error of averages that no answer exceeds once `boosting_rounds` rounds went well: twice ``accuracy``.
+    """Return the largest error of averages once all `boosting_rounds` rounds went well: twice ``accuracy``.
 
-    That a round goes well, its table good on most of the weight, depends on noise far below ``accuracy`` and on enough
+    A round goes well if its table is good on most of the weight. That needs noise far below ``accuracy`` and enough
     drawn queries; the paper proves it for n in the order of sqrt(ln|X|) ln(k)^(3/2) / (accuracy^2 epsilon).
     """
     return 2 * accuracy

@@ -37,7 +37,7 @@ from synthdp.works.net.online import (
 class PrivateMultiplicativeWeights(HasPrivacyCost):
     """Answer linear queries as they come, from weights on all cells that learn from every wrong guess.
 
-    Costs ``spend`` when it is opened, for the curator's neighbours, however many queries are asked.
+    Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
     Parameters
     ----------
@@ -46,19 +46,20 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
     max_updates
         c, how many wrong guesses can be found.
     threshold
-        How far off a guess may be, in rows; default: the least at which few answers are above it by noise alone.
+        Largest error of a guess that gets no noisy answer, in rows; default: the least at which few noisy answers are
+        due to noise alone.
     queries
-        For that default: about how many queries will be asked.
+        About how many queries will be asked; sets the default threshold.
     replay
-        Evaluations of the L1 fit to all noisy answers, after each; 0 for the paper's single update.
+        Evaluations of the L1 fit to all noisy answers, after each noisy answer; 0 for the paper's single update.
     total_share
         Share of the spend for the number of rows, where it is private.
     alarm_share
-        Share of the rest for finding wrong guesses.
+        Share of the rest of the spend for finding wrong guesses.
     spend
-        What a session may cost.
+        Privacy loss that a session may cost.
     workload
-        What `release` asks: marginals by the names of their columns; default: all pairs of the domain's.
+        The marginals that `release` asks for, by the names of their columns; default: all pairs of the domain's.
 
     Examples
     --------
@@ -93,25 +94,25 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
             check_size(self.domain)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the domain.
+        """Return the schema of the domain's columns, which are the columns of the released table.
 
         Raises
         ------
         ParameterError
-            If they are not the schema's, or their cells are too many to list.
+            If the columns are not the schema's, or their cells are too many to list.
         """
         return listed_columns(self.domain, schema)
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[CellModel]:  # noqa: ARG002
-        """Open a session, ask it the workload, and release what it knows.
+        """Open a session, ask it the workload, and return its final weights as a release.
 
         Costs ``spend``, for the curator's neighbours.
         """
         return released(curator, domain=self.domain, workload=self.workload, open_=self.open)
 
     def open(self, curator: Curator) -> OnlineSession:
-        """Open a session.
+        """Open a session and return it.
 
         Costs ``spend``, for the curator's neighbours; asking costs nothing more.
         """
@@ -125,34 +126,34 @@ class PrivateMultiplicativeWeights(HasPrivacyCost):
 
 
 class MultiplicativeWeightsConstruction:
-    """Weights on all cells, multiplied at every update; see `IterativeConstruction`.
+    """A hypothesis as weights on all cells, multiplied or refitted at every update; see `IterativeConstruction`.
 
     Parameters
     ----------
     cells
-        (m, d) codes.
+        (m, d) codes of all cells of the domain.
     rows
         Number of rows.
     replay
-        As in `PrivateMultiplicativeWeights`; the bound is for ``replay`` = 0.
+        As in `PrivateMultiplicativeWeights`; `update_bound` is for ``replay`` = 0.
     """
 
     def __init__(self, cells: Codes, rows: int, *, replay: int = 0) -> None:
         self._cells, self._fit = cells, CellFit(cells, rows, replay=replay)
 
     def guess(self, query: LinearQueries) -> float:
-        """Return the sum that the weights expect."""
+        """Return the query's sum over rows that the weights predict."""
         return float(self._fit.expected(query)[0])
 
     def check(self, query: LinearQueries) -> None:
-        """Take any query."""
+        """Accept any query: the weights cover all cells."""
 
     def update(self, query: LinearQueries, answer: float, *, stddev: float) -> None:
         """Multiply the weights by exp(q(x) (answer - guess) / 2n), or refit them to all answers so far."""
         self._fit.add(query, np.array([answer]), stddev)
 
     def update_bound(self, alpha: float) -> float:
-        """Return B(alpha) = (128 / 31) ln|X| / alpha^2; see `update_limit`."""
+        """Return B(alpha) = (128 / 31) ln|X| / alpha^2, the most updates on wrong guesses; see `update_limit`."""
         return update_limit(len(self._cells), alpha=alpha)
 
     def weights(self) -> FloatArray:
@@ -161,16 +162,16 @@ class MultiplicativeWeightsConstruction:
 
 
 def check_updates(max_updates: int) -> None:
-    """Refuse a number of updates that is none."""
+    """Raise ParameterError unless the number of updates is a whole number of at least 1."""
     check_whole("max_updates", max_updates)
 
 
 def update_limit(cells: int, *, alpha: float) -> int:
-    """Return how many of the paper's updates can be made at averages that are off by ``alpha`` or more.
+    """Return a bound on the number of the paper's updates on averages that are off by ``alpha`` or more.
 
-    Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise.  By
-    Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 / 128.
-    It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
+    Let the average be off by d >= alpha and the step be (d + z) / 2 with |z| <= d / 2 for the answer's noise. By
+    Hoeffding's lemma the relative entropy of the truth falls by at least (d + z) d / 2 - (d + z)^2 / 32 >= 31 d^2 /
+    128. It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
     """
     if cells < 1 or not 0 < alpha <= 1:
         raise ParameterError("cells must be at least 1 and alpha above 0 and at most 1")
@@ -178,10 +179,11 @@ def update_limit(cells: int, *, alpha: float) -> int:
 
 
 def pmw_bound(queries: int, *, cells: int, rows: int, epsilon: float, beta: float) -> OnlineBound:
-    """Return the error that all answers of a session keep with probability 1 - beta, at the best settings.
+    """Return the error that all answers of a session stay within with probability 1 - beta, at the best settings.
 
-    For a pure epsilon, replaced rows and the paper's update (``replay`` = 0): `online_bound` with `update_limit`.  It
-    grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the watch that is used here.
+    The bound is `online_bound` with `update_limit`, for a pure epsilon, replaced rows and the paper's update
+    (``replay`` = 0). It grows as n (ln|X| ln(k) / (n epsilon))^(1/3), with the constants of the sparse vector used
+    here.
     """
     return online_bound(
         lambda gap: update_limit(cells, alpha=min(1.0, gap / rows)),

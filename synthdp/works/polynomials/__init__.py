@@ -1,4 +1,4 @@
-"""Marginals, r-of-k and decision lists by polynomials and parities."""
+"""Marginals, r-of-k queries and decision lists, answered by noisy coefficients of polynomials and parities."""
 
 from synthdp.registered import NamedPlace, Work
 
@@ -30,4 +30,4 @@ WORK = Work(
         "TabulatedFamily": "polynomial_families",
     },
 )
-"""What this work registers."""
+"""The mechanisms and saved classes of this work, as `synthdp.registered` reads them."""

@@ -1,7 +1,7 @@
-"""Columns of any kind as bits: which cells of which column make each bit 1, kept so that literals can be looked up.
+"""Columns of any kind as bits: the cells of a column that make each bit 1, and the bit of every literal.
 
-A column of two levels is one bit; other levels have a bit each; an ordered column has a bit per threshold.  Under the
-statistics of `parities` and `monomials`; knows no noise.
+A column of two levels is one bit. Other columns of labels have a bit per level, and an ordered column has a bit per
+threshold. The statistics of `parities` and `monomials` use these bits; nothing here has noise.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.conjunctions import SymmetricQuery
 
 LiteralBit: TypeAlias = tuple[int, bool]
-"""A bit and the value that makes the literal true."""
+"""The position of a bit, and the value of the bit that makes the literal true."""
 
 MAX_LEVELS = 256
-"""Most levels of a column that is given a bit each.  A safety limit."""
+"""Most levels of a column that gets a bit per level. A safety limit."""
 
 
 @file_form("Bit")
@@ -42,7 +42,7 @@ class Bit:
     Parameters
     ----------
     name
-        What a literal calls it.
+        The bit's name, which literals can use as a column.
     column
         Position of the column in the domain.
     cells
@@ -60,7 +60,7 @@ class Bit:
 @file_form("Binarized")
 @dataclass(frozen=True, slots=True, eq=False)
 class Binarized:
-    """d bits of each row.
+    """d bits of each row, and the bit that each literal stands for.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Binarized:
     bits
         The bits, with different names.
     literals
-        For every column and value, and every bit and 0 or 1: the bit and the value it must have.
+        From a column and a value, or a bit's name and 0 or 1, to the bit's position and the value it must have.
     """
 
     domain: Domain
@@ -84,17 +84,20 @@ class Binarized:
 
     @property
     def d(self) -> int:
-        """Number of bits."""
+        """Return d, the number of bits."""
         return len(self.bits)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each bit is called."""
+        """Return the names of the bits, in order."""
         return tuple(bit.name for bit in self.bits)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line for the receipt, if a value that does not fit the schema has the bits of one that does."""
+        """Return a line for the receipt that names columns whose out-of-domain values share an in-domain value's bits.
+
+        Such values are counted as that in-domain value. Empty if there is no such column.
+        """
         hidden = {j: axis.grid.hidden for j, axis in enumerate(self.domain.axes) if axis.grid.hidden is not None}
         joined = []
         for j, index in hidden.items():
@@ -109,7 +112,7 @@ class Binarized:
         )
 
     def columns(self, codes: Codes) -> list[BoolArray]:
-        """Return the d bit columns of rows given by their cells, each (n,)."""
+        """Return the d bit columns, each (n,), of rows given by their cells."""
         return [bit.cells[codes[:, bit.column]] for bit in self.bits]
 
     def matrix(self, codes: Codes) -> BoolArray:
@@ -117,14 +120,15 @@ class Binarized:
         return np.stack(self.columns(codes), axis=1)
 
     def of_column(self, column: int) -> IntArray:
-        """Return the positions of a column's bits."""
+        """Return the positions of one column's bits, (bits of the column,)."""
         return np.array([i for i, bit in enumerate(self.bits) if bit.column == column], np.int64)
 
     @property
     def flips(self) -> tuple[int, ...]:
-        """How many bits can differ between two rows, other than 0, in increasing order.
+        """Return the numbers of bits that can differ between two rows, except 0, in increasing order.
 
-        Each column contributes one of the Hamming distances between its cells, independently of the others.
+        The sensitivity for a replaced row is a maximum over them. Each column contributes a Hamming distance between
+        two of its cells, independently of other columns.
         """
         reachable = {0}
         for column in range(len(self.domain)):
@@ -133,7 +137,7 @@ class Binarized:
         return tuple(sorted(reachable - {0}))
 
     def _distances(self, column: int) -> set[int]:
-        """Return in how many bits of one column two of its values may differ."""
+        """Return the numbers of bits in which two values of one column can differ."""
         own = [bit.cells for bit in self.bits if bit.column == column]
         patterns = np.unique(np.array(own, np.int64), axis=1)
         weights = patterns.sum(axis=0)
@@ -141,7 +145,7 @@ class Binarized:
         return {int(distance) for distance in np.unique(apart)}
 
     def find(self, query: SymmetricQuery) -> tuple[IntArray, FloatArray]:
-        """Return the bits of a query's literals, (k,), and the sign of each: +1 if the bit must be 1, else -1, (k,).
+        """Return the positions of a query's bits, (k,), and the sign of each: +1 if the bit must be 1, else -1, (k,).
 
         So sign * (-1)^bit = (-1)^[the literal is true].
 
@@ -157,7 +161,7 @@ class Binarized:
         return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
 
     def _literal(self, name: str, value: Level | None) -> LiteralBit:
-        """Return the bit of "column is value"; raise ParameterError, which names what there is."""
+        """Return the bit of "column is value"; raise ParameterError, with the possible values, if there is none."""
         try:
             return self.literals[name, value]
         except (KeyError, TypeError):
@@ -175,24 +179,26 @@ def binarize(
 ) -> Binarized:
     """Return the bits of a schema's columns.
 
-    A column of two levels (Boolean, Integer(0, 1), any two labels) that cannot be missing is one bit of its own name, 1
-    at the second level; a value that the schema does not foresee counts as 0.  Any other column of labels has a bit
-    ``column=level`` per level and, if it may be missing, one for that; an unforeseen value has none of them.  A column
-    with thresholds has a bit ``column>=threshold`` per threshold; a missing value has none.
+    A column of two levels (Boolean, Integer(0, 1), any two labels) that cannot be missing is one bit of its own name.
+    The bit is 1 at the second level; an out-of-domain value counts as 0.
+
+    Any other column of labels has a bit ``column=level`` per level and, if it may be missing, a bit for missing values.
+    All bits of an out-of-domain value are 0. A column with thresholds has a bit ``column>=threshold`` per threshold;
+    all bits of a missing value are 0.
 
     Parameters
     ----------
     schema
-        The columns, declared.
+        The schema, with all columns declared.
     columns
-        Names of those to use; default: all with at most 256 levels, and all with thresholds.
+        Names of the columns to use; default: all columns with at most 256 levels, and all with thresholds.
     thresholds
-        For ordered columns.
+        Cuts of ordered columns, by column name.
 
     Raises
     ------
     ParameterError
-        If a chosen column has neither levels nor thresholds, or none is left.
+        If a chosen column has neither levels nor thresholds, or no column is left.
     """
     cuts = dict(thresholds or {})
     chosen = list(columns) if columns is not None else [name for name in schema if _levels(schema[name])]
@@ -218,11 +224,16 @@ def binarize(
 
 
 _Named: TypeAlias = list[tuple[str, AnyArray]]
+"""Bits as pairs of a name and the cells, (cells,), where the bit is 1."""
 _Known: TypeAlias = dict[tuple[str, Level | None], LiteralBit]
+"""From a column's name and a value to the bit of that literal."""
 
 
 def _levels(column: Column) -> tuple[Level, ...]:
-    """Return the levels of a column that has few, else nothing."""
+    """Return the levels of a column that has 2 to `MAX_LEVELS` levels, else an empty tuple.
+
+    An identifier column has none; a whole-number column from 0 to 1 has 0 and 1.
+    """
     if column.names_rows:
         return ()
     if has_labels(column):
@@ -234,9 +245,9 @@ def _levels(column: Column) -> tuple[Level, ...]:
 
 
 def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
-    """Return a column's axis, a bit for each level and the literals that these know.
+    """Return a column's axis, its bits by level and the literals of these bits.
 
-    One bit if there are two levels.
+    A column of two levels that cannot be missing has one bit.
     """
     levels, axis, grid = _levels(column), finest_axis(name, column), grid_of(column)
     if not levels:
@@ -254,7 +265,10 @@ def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
 
 
 def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tuple[Axis, _Named, _Known]:
-    """Return an axis with a cell between neighbouring thresholds, one per special value, and one for all the rest."""
+    """Return a column's axis, its bits by threshold and the literals of these bits.
+
+    The axis has a cell between neighbouring thresholds, then a cell for each special, missing or out-of-domain value.
+    """
     grid = grid_of(column)
     if column.quantity != "number":
         raise ParameterError(f"column {name!r} must be a column of numbers to have thresholds")
@@ -281,21 +295,21 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
 
 
 def _bit_literals(named: _Named) -> _Known:
-    """Return the literals of bits by their own labels: each is 0 or 1."""
+    """Return the literals that use bits' own names as columns: each bit is 0 or 1."""
     return {(label, value): (i, bool(value)) for i, (label, _) in enumerate(named) for value in (0, 1)}
 
 
 MOST_CELLS = 100_000
-"""Most cells of one marginal.  A safety limit."""
+"""Most cells of one marginal, whose cells are answered one by one. A safety limit of time."""
 
 
 def symmetric_query(query: object) -> SymmetricQuery:
-    """Return a query that a polynomial answers, or refuse what is none.
+    """Return the query itself if it is symmetric; raise an error otherwise.
 
     Raises
     ------
     ParameterError
-        Saying what may be asked.
+        With the queries that the release answers.
     """
     if not isinstance(query, SymmetricQuery):
         raise ParameterError(
@@ -309,23 +323,23 @@ def marginal_estimate(
 ) -> Estimate:
     """Return the counts of a marginal's cells, (cells,) in C order, each with its standard error and bias in rows.
 
-    A cell is a conjunction of one literal for each column.
+    A cell is answered as a conjunction of one literal for each column.
 
     Parameters
     ----------
     asked
         Columns of labels or truth values.
     bits
-        What was released.
+        The released bits.
     rows
         Number of rows, public or estimated.
     answer
-        What answers a conjunction as a fraction.
+        The function that answers a conjunction as a fraction of the rows.
 
     Raises
     ------
     ParameterError
-        If a column was not released, or by thresholds only.
+        If a column was not released, or has thresholds only.
     """
     if asked.bins:
         raise ParameterError("leave bins out of a marginal of this release, whose cells are fixed")
@@ -347,13 +361,16 @@ def marginal_estimate(
 
 
 def marginal_labels(asked: Marginal, bits: Binarized) -> dict[str, list[Level | None]]:
-    """Return what the cells of `marginal_estimate` are about, in their order."""
+    """Return the values of each column in the cells of `marginal_estimate`, in the order of the cells."""
     cells = itertools.product(*(_levels_of(bits, name) for name in asked.columns))
     return {name: list(values) for name, values in zip(asked.columns, zip(*cells, strict=True), strict=True)}
 
 
 def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
-    """Return the values of a column that have a literal, one for each of its cells."""
+    """Return the values of a column that have a literal, one for each cell of a marginal.
+
+    Raise ParameterError if the column was released by thresholds only, or not at all.
+    """
     found: dict[LiteralBit, Level | None] = {}
     for (column, level), literal in bits.literals.items():
         if column == name and column in bits.domain.names:
@@ -368,6 +385,6 @@ def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
 
 
 def _named(bits: Binarized) -> str:
-    """Return the names of the columns that have bits, for errors."""
+    """Return the names of the columns that have bits as a text, for error messages."""
     known = {column for column, _ in bits.literals}
     return ", ".join(name for name in bits.domain.names if name in known) or "no column"

@@ -1,6 +1,7 @@
-"""Questions about a few literals of a row: conjunctions, disjunctions, r-of-k, and any symmetric function.
+"""Queries about a few literals of a row: conjunctions, disjunctions, r-of-k, and any symmetric function.
 
-A literal is a column and the value it should have.  The rows' bits are looked up by `binarized`; a mechanism answers.
+A literal is a column and the value that it should have. `binarized` finds the bits of literals; a mechanism answers the
+queries.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from synthdp.errors import ParameterError
 from synthdp.schema.columns import Level
 
 Literals: TypeAlias = Mapping[str, Level | None]
-"""Column -> the value that makes the literal true."""
+"""Literals as a mapping from a column's name to the value that makes its literal true."""
 
 MAX_LITERALS = 1000
-"""Most literals of a conjunction.  A safety limit."""
+"""Most literals of one query. A safety limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class SymmetricQuery:
     literals
         (column, value) pairs of k different columns; a literal is true where the column has the value.
     values
-        (k + 1,) the function when 0, 1, ..., k literals are true; finite.
+        (k + 1,) finite values of the function when 0, 1, ..., k literals are true.
     """
 
     literals: tuple[tuple[str, Level | None], ...]
@@ -47,12 +48,12 @@ class SymmetricQuery:
 
     @property
     def k(self) -> int:
-        """Number of literals."""
+        """Return the number of literals."""
         return len(self.literals)
 
 
 def conjunction(literals: Literals) -> SymmetricQuery:
-    """Ask for the rows where every literal is true.
+    """Return the query for the fraction of rows where every literal is true.
 
     >>> conjunction({"smoker": 1, "male": 0}).values
     (0.0, 0.0, 1.0)
@@ -61,7 +62,7 @@ def conjunction(literals: Literals) -> SymmetricQuery:
 
 
 def disjunction(literals: Literals) -> SymmetricQuery:
-    """Ask for the rows where at least one literal is true.
+    """Return the query for the fraction of rows where at least one literal is true.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def disjunction(literals: Literals) -> SymmetricQuery:
 
 
 def r_of_k(literals: Literals, *, r: int) -> SymmetricQuery:
-    """Ask for the rows where at least ``r`` literals are true.
+    """Return the query for the fraction of rows where at least ``r`` literals are true.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def r_of_k(literals: Literals, *, r: int) -> SymmetricQuery:
 
 
 def exactly_r(literals: Literals, *, r: int) -> SymmetricQuery:
-    """Ask for the rows where exactly ``r`` literals are true.
+    """Return the query for the fraction of rows where exactly ``r`` literals are true.
 
     Raises
     ------
@@ -109,7 +110,10 @@ def exactly_r(literals: Literals, *, r: int) -> SymmetricQuery:
 
 
 def symmetric(literals: Literals, function: Callable[[int], float] | Sequence[float]) -> SymmetricQuery:
-    """Ask for the average of a function of the number of true literals, as a callable or a list of k + 1 values."""
+    """Return the query for the average of a function of the number of true literals.
+
+    The function is a callable, or a list of its k + 1 values.
+    """
     values = [function(true) for true in range(len(literals) + 1)] if callable(function) else list(function)
     return SymmetricQuery(tuple(literals.items()), tuple(values))
 

@@ -1,7 +1,7 @@
-"""Rows are decision lists, queries are inputs: how many lists say yes, by Thaler, Ullman, Vadhan (2012).
+"""Rows are decision lists, queries are inputs: the fraction of lists that say yes, by Thaler, Ullman, Vadhan (2012).
 
-Each list is replaced by the polynomial of low degree closest to it, one linear program per pattern of outputs; their
-coefficients are summed and noised once.  Asks the curator and never sees a row.
+Each list is replaced by the closest polynomial of low degree, from one linear program per pattern of outputs. The
+coefficients are summed, and noise is added once.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from synthdp.works.polynomials.polynomials import (
 )
 
 PREFIX_SCALE = 2**12
-"""The whole number that stands for 1 in the coefficients of long lists, which are sums.  A numerical tolerance."""
+"""The whole number that stands for 1 in the coefficients of long lists, which are sums. A numerical tolerance."""
 
 FINEST_SCALE = 2**20
 """The whole number that stands for 1 in the coefficients with the largest weight.  A numerical tolerance."""
 
 ROW_SHARE = 1 / 64
-"""Part of the squared sensitivity that the number of rows takes where it is private.  Tuned; not measured."""
+"""Part of the squared sensitivity for the number of rows, where it is private. Tuned; not measured."""
 
 
 class PatternTable(NamedTuple):
-    """Coefficients of all lists of r rules that ask for true."""
+    """The polynomials' coefficients for all lists of r rules of the form "if variable: output"."""
 
     values: FloatArray
-    """(2^(r+1), 2^r) by pattern of outputs and set of rules."""
+    """(2^(r+1), 2^r) coefficients by pattern of outputs and set of rules."""
     error: float
     """Largest distance of a polynomial from its list, over all patterns and inputs."""
 
@@ -70,7 +70,8 @@ class PatternTable(NamedTuple):
 def pattern_table(r: int, order: int) -> PatternTable:
     """Return the best polynomials of degree ``order`` for list(y) - 1/2, one per pattern of outputs.
 
-    Minimises the largest error over the 2^r inputs by a linear program; a pattern's complement takes the negative.
+    A linear program minimises the largest error over the 2^r inputs. A pattern's complement has the negative
+    polynomial.
     """
     targets = list_values(r) - 0.5
     masks, parities = subset_parities(r, min(order, r))
@@ -88,17 +89,17 @@ def pattern_table(r: int, order: int) -> PatternTable:
 
 
 class PrefixTable(NamedTuple):
-    """Polynomials for "none of the first i rules applies", i = 1, ..., k."""
+    """Polynomials for "none of the first i rules applies", i = 1, ..., k, which combine to a long list's polynomial."""
 
     values: FloatArray
-    """(k, t + 1) the coefficient of each order."""
+    """(k, t + 1) coefficients by prefix and degree."""
     error: float
     """Bound on the distance of a list's polynomial from the list: the sum of the prefixes' errors."""
 
 
 @lru_cache(maxsize=64)
 def prefix_table(length: int, order: int) -> PrefixTable:
-    """Return the best polynomials of degree ``order`` for all prefixes, exact where a prefix is no longer than that.
+    """Return the best polynomials of degree ``order`` for all prefixes, exact for prefixes of at most ``order`` rules.
 
     An output changes at most once after each rule, so a list is off by at most the sum of all errors.
     """
@@ -111,7 +112,7 @@ def prefix_table(length: int, order: int) -> PrefixTable:
 
 
 class ListPlan(NamedTuple):
-    """What a release measures, the bound on its bias, and the standard deviation of an answer in rows."""
+    """The statistic that a release measures, the bound on its bias, and the noise stddev of an answer in rows."""
 
     statistic: ListStatistic
     error: float
@@ -119,20 +120,20 @@ class ListPlan(NamedTuple):
 
 
 def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss) -> ListPlan:
-    """Return the plan of a degree with the least noise, among scales that suit one law of noise each.
+    """Return the plan with the least noise at one degree, for short lists, among four choices of scales.
 
-    Coefficients of high order are many but small, so they take a small share of the sensitivity: with the largest
-    squares of each order as use, `least_worst_use` divides an L2 sensitivity best.  The others are for pure losses:
-    cube roots for Laplace noise, equal largest coefficients for K-norm noise.
+    Coefficients of high degree are many but small, so they take a small share of the sensitivity. Each choice suits one
+    noise law. With the largest squares of each degree as use, `least_worst_use` divides an L2 sensitivity best. The
+    others are for pure losses: cube roots for Laplace noise, equal largest coefficients for K-norm noise.
 
     Parameters
     ----------
     variables, length
-        Of the lists.
+        Names of the inputs, and the most rules of a list.
     order
         Degree of the polynomials.
     adjacency, loss
-        What is to be promised.
+        The neighbours and the cost.
     """
     patterns = [pattern_table(r, order) for r in range(length + 1)]
     values, errors = [pattern.values for pattern in patterns], [pattern.error for pattern in patterns]
@@ -163,9 +164,10 @@ def plan_at(variables: Sequence[str], length: int, order: int, adjacency: Adjace
 def plan_prefixes(
     variables: Sequence[str], length: int, order: int, adjacency: Adjacency, loss: PrivacyLoss
 ) -> ListPlan:
-    """Return the plan of a degree for long lists, from polynomials for their prefixes; parameters as in `plan_at`.
+    """Return the plan with the least noise at one degree, for long lists, from polynomials for their prefixes.
 
-    The scales are equal, or suit the orders' largest squares, whichever has less noise.
+    The scales are equal, or suit the degrees' largest squares, whichever has less noise. Parameters are as in
+    `plan_at`.
     """
     table = prefix_table(length, order)
     count = np.array(level_sizes(len(variables), order), np.float64)
@@ -199,41 +201,42 @@ def _stacked(values: Sequence[FloatArray]) -> FloatArray:
 
 
 def _by_order(coefficients: FloatArray, order: int) -> FloatArray:
-    """Return the sums over the coefficients of each order, (patterns, order + 1)."""
+    """Return the sums over the coefficients of each degree, (patterns, order + 1)."""
     sizes = _sizes(int(math.log2(coefficients.shape[1])))
     return np.stack([coefficients[:, sizes == i].sum(axis=1) for i in range(order + 1)], axis=1)
 
 
 def _sizes(length: int) -> FloatArray:
-    """Return the number of ones of each pattern of ``length`` bits, (2^length,)."""
+    """Return the number of 1s of each pattern of ``length`` bits, (2^length,), as floats."""
     return np.bitwise_count(np.arange(2**length)).astype(np.float64)
 
 
 SHORT = 8
-"""Up to this many rules each of 2^(k + 1) patterns has a polynomial of its own, by a linear program with 2^k inputs.
-A safety limit."""
+"""Most rules of a list whose 2^(k + 1) output patterns each get a polynomial, by a linear program with 2^k inputs. A
+safety limit of time."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release.  A safety limit."""
+"""Most coefficients of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 Input: TypeAlias = Mapping[str, object]
+"""An input as a mapping from each variable's name to true or false."""
 
 
 @file_form("DecisionListSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionListSummary:
-    """Noisy coefficients of the sum of all lists.
+    """Noisy coefficients of the sum of all lists' polynomials, which answer any input.
 
     Parameters
     ----------
     variables
-        The inputs.
+        Names of the inputs.
     measured
-        Noisy answers to `ListCoefficients`.
+        Noisy answers to `ListCoefficients` or `PrefixCoefficients`.
     error
         Largest distance of a list's polynomial from the list.
     public_rows
-        The number of rows, where neighbours share it.
+        The number of rows where it is public, else ``None``.
     """
 
     variables: tuple[str, ...]
@@ -246,7 +249,7 @@ class DecisionListSummary:
 
     @property
     def statistic(self) -> ListStatistic:
-        """What was asked."""
+        """Return the measured statistic."""
         queries = self.measured.queries
         if not isinstance(queries, ListStatistic):
             raise InternalError("a decision-list summary needs coefficients of lists")
@@ -254,18 +257,18 @@ class DecisionListSummary:
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1."""
+        """Return the number of rows, public or estimated; at least 1."""
         if self.public_rows is not None:
             return max(1.0, float(self.public_rows))
         return max(1.0, float(self.measured.answers[-1]) / self.statistic.row_scale)
 
     @property
     def scales(self) -> FloatArray:
-        """(k,) the scale of each coefficient."""
+        """Return the whole number that stands for 1 in each coefficient, (k,)."""
         return np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer inputs, or how many lists there are, as every release does; see `Release.answer`."""
+        """Answer inputs, or the number of lists, in the form of every release; see `Release.answer`."""
         if isinstance(question, Count) and question.where is None and not question.by:
             noise = 0.0 if self.public_rows is not None else self.measured.stddev / self.statistic.row_scale
             return Estimate(estimate=self.rows, stderr=noise, range=(0.0, math.inf)).answers()
@@ -275,17 +278,17 @@ class DecisionListSummary:
         return found.answers(labels)
 
     def answer(self, inputs: Input | Sequence[Input]) -> Estimate:
-        """Return the fraction of the lists that say yes on an input, or on each of several.
+        """Return the fraction of the lists that say yes on an input, or on each of several inputs.
 
         Parameters
         ----------
         inputs
-            Variable -> true or false, for every variable; or a list of such.
+            A mapping from every variable to true or false, or a list of such mappings.
 
         Raises
         ------
         ParameterError
-            If a variable is missing, or it is another question: a table of lists has no marginals.
+            If a variable is missing, or the question is of another kind: a table of lists has no marginals.
         """
         several = [inputs] if isinstance(inputs, Mapping) else inputs
         if not (isinstance(several, (list, tuple)) and several and all(isinstance(one, Mapping) for one in several)):
@@ -313,7 +316,7 @@ class DecisionListSummary:
         )
 
     def _parities(self, one: Input) -> FloatArray:
-        """Return the parities of an input, up to the statistic's order.
+        """Return the parities of an input, (k,), up to the statistic's degree.
 
         Raise ParameterError if a variable is missing.
         """
@@ -327,24 +330,25 @@ class DecisionListSummary:
 
 @dataclass(frozen=True, slots=True)
 class DecisionListRelease(HasPrivacyCost):
-    """Release a table of decision lists as noisy coefficients; ask how many say yes on any input.
+    """Release a table of decision lists as noisy coefficients, which answer how many lists say yes on any input.
 
-    Lists of up to 8 rules are approximated as well as any polynomial of the degree can; longer ones by the polynomials of
-    their prefixes (Klivans, Servedio 2006; Thaler, Ullman, Vadhan 2012), of degree about sqrt(k) log(k).
+    Lists of up to 8 rules are approximated by the best polynomials of the degree. Longer lists are approximated through
+    the polynomials of their prefixes, of degree about sqrt(k) log(k) (Klivans, Servedio 2006; Thaler, Ullman, Vadhan
+    2012).
 
-    Costs ``spend``, for the curator's neighbours.  The curator's schema comes from `decision_list_schema`.
+    Costs ``spend``, for the curator's neighbours. The curator's schema comes from `decision_list_schema`.
 
     Parameters
     ----------
     length
-        k: the most rules of a list, up to 16.
+        k, the most rules of a list, up to 16.
     order
-        t: degree of the polynomials; default: the one with the least bias plus two stddevs of noise.
+        t, the degree of the polynomials; default: the degree with the least bias plus two stddevs of noise.
     rows
         A public guess of the number of rows, used in that choice only; default: the number itself where it is public,
         else 10 000.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -365,7 +369,7 @@ class DecisionListRelease(HasPrivacyCost):
             check_whole("rows", self.rows)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[DecisionListSummary]:  # noqa: ARG002
-        """Measure the coefficients.
+        """Measure the sums of coefficients and return them as a summary.
 
         Costs ``spend``, for the curator's neighbours.
 
@@ -390,7 +394,7 @@ class DecisionListRelease(HasPrivacyCost):
     def plan(
         self, variables: Sequence[str], adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None
     ) -> ListPlan:
-        """Return what is measured: the degree and the scales with the least bias plus two stddevs of noise.
+        """Return the statistic, degree and scales with the least bias plus two stddevs of noise.
 
         Raises
         ------

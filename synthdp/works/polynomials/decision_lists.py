@@ -1,7 +1,7 @@
-"""Decision lists as rows of a table: a small type, a parser, and the columns that hold them.
+"""Decision lists as rows of a table: a class, a parser, and the columns that hold the lists.
 
-"if rural: no; elif top10: yes; else no".  A list of k rules is k columns whose levels are the possible rules, and a
-column for the last word.  Under `list_coefficients`; knows no noise.
+An example is "if rural: no; elif top10: yes; else no". A list of k rules takes k columns, whose levels are the possible
+rules, and a column for the default answer. `list_coefficients` computes statistics from these columns.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from synthdp.schema.columns import Categorical
 from synthdp.schema.schema import Schema
 
 ELSE = "else"
-"""Name of the column with the last word."""
+"""Name of the column with a list's default answer."""
 
 _RULE = re.compile(r"(?P<word>if|elif)\s+(?P<negated>not\s+)?(?P<variable>[^:;]+?)\s*:\s*(?P<output>yes|no)")
-"""One line of a decision list."""
+"""Pattern of one rule in the text of a decision list."""
 
 _LAST = re.compile(r"(?:else\s*:?\s*)?(?P<output>yes|no)")
-"""The last line of a decision list."""
+"""Pattern of the last part, the default answer, in the text of a decision list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """If ``variable`` is ``value``, the answer is ``output``."""
+    """One rule of a decision list: if ``variable`` is ``value``, the answer is ``output``."""
 
     variable: str
     value: bool
@@ -39,14 +39,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class DecisionList:
-    """Rules tried in turn; the first that applies gives the answer, else ``default`` does.
+    """Rules that are tried in turn; the first rule that applies gives the answer, else ``default`` does.
 
     Parameters
     ----------
     rules
-        In order.
+        The rules in order.
     default
-        The answer when none applies.
+        The answer when no rule applies.
 
     Examples
     --------
@@ -76,12 +76,12 @@ class DecisionList:
 
     @classmethod
     def parse(cls, text: str) -> DecisionList:
-        """Read a list such as ``"if rural: no; elif not top10: yes; else no"``.
+        """Return the decision list of a text such as ``"if rural: no; elif not top10: yes; else no"``.
 
         Raises
         ------
         ParameterError
-            If a part is not a rule, or the last one is not an answer.
+            If a part is not a rule, or the last part is not an answer.
         """
         *parts, last = [part.strip() for part in text.split(";")]
         ending = _LAST.fullmatch(last)
@@ -102,19 +102,19 @@ class DecisionList:
 def decision_list_schema(variables: Sequence[str], *, length: int) -> Schema:
     """Return the schema of a table whose rows are decision lists of at most ``length`` rules.
 
-    Columns ``"rule 1"``, ... with a level per possible rule, and ``"else"``.
+    The columns are ``"rule 1"``, ..., with a level per possible rule, and ``"else"``.
 
     Parameters
     ----------
     variables
         Names of the Boolean inputs.
     length
-        k.
+        k, the most rules of a list.
 
     Raises
     ------
     ParameterError
-        If there is no variable, one occurs twice or cannot be written in a rule, or ``length`` is below 1.
+        If there is no variable, a variable occurs twice or cannot be written in a rule, or ``length`` is below 1.
     """
     rules = [str(rule) for rule in possible_rules(variables)]
     check_whole("length", length)
@@ -123,7 +123,10 @@ def decision_list_schema(variables: Sequence[str], *, length: int) -> Schema:
 
 
 def possible_rules(variables: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the four rules of each variable, in the order of the schema's levels."""
+    """Return the four rules of each variable, (4 m,), in the order of the schema's levels.
+
+    Raises ParameterError for repeated names, or names that cannot be written in a rule.
+    """
     names = list(variables)
     if not names or len(set(names)) < len(names):
         raise ParameterError("variables must be one or more different names")
@@ -136,12 +139,12 @@ def possible_rules(variables: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def variables_of(schema: Schema, *, length: int) -> tuple[str, ...]:
-    """Return the variables of a schema made by `decision_list_schema`.
+    """Return the variables' names of a schema that `decision_list_schema` made.
 
     Raises
     ------
     ParameterError
-        If its columns are not decision lists of ``length`` rules.
+        If the schema's columns are not decision lists of ``length`` rules.
     """
     column = schema.get("rule 1")
     levels = column.levels or () if isinstance(column, Categorical) else ()
@@ -155,10 +158,10 @@ def variables_of(schema: Schema, *, length: int) -> tuple[str, ...]:
 
 
 def decision_list_columns(lists: Iterable[DecisionList | str], *, length: int) -> dict[str, list[str]]:
-    """Return the columns of a table of decision lists, ready for a dataframe.
+    """Return the columns of a table of decision lists by name, ready for a dataframe.
 
-    A shorter list is filled up with rules that repeat what it would do anyway: its last rule, or, for a list without
-    rules, nothing but a missing rule, which never applies.
+    A shorter list repeats its last rule, which changes no answer. A list without rules has missing rules, which never
+    apply.
 
     Raises
     ------

@@ -45,8 +45,8 @@ from synthdp.schema.schema import Schema
 from synthdp.works.polynomials.parities import walsh_hadamard
 
 MAX_TABLE_BITS = 20
-"""Up to this many bits all parities are computed from a histogram by one transform, and the swap bound is exact.
-A safety limit of memory: 2^20 cells."""
+"""Most bits at which one transform of a histogram computes all parities and the exact swap bound. A safety limit of
+memory: 2^20 cells."""
 
 
 @file_form("CellParities")
@@ -54,14 +54,15 @@ A safety limit of memory: 2^20 cells."""
 class CellParities(LinearFamily):
     """Sums over rows of (-1)^(number of 1s of the row's bits within a mask).
 
-    A row in a cell that is never released, a misfit, has no bits in that column: it counts 0 in every parity of them.
+    A cell's number is written in bits. An out-of-domain row has no bits in that column: it counts 0 in every parity
+    that uses them.
 
     Parameters
     ----------
     domain
-        The axes; axis j takes the next ceil(log2(number of cells that may be released)) bits, axis 0 the highest.
+        The axes. Axis j takes the next ceil(log2(number of releasable cells)) bits, and axis 0 the highest.
     masks
-        (k,) different sets of bits as whole numbers; 0 counts the rows.
+        (k,) different sets of bits as whole numbers; mask 0 counts the rows.
     """
 
     domain: Domain
@@ -79,21 +80,24 @@ class CellParities(LinearFamily):
 
     @property
     def bits(self) -> int:
-        """Number of bits of all axes."""
+        """Return the number of bits of all axes together."""
         return sum(widths(self.domain))
 
     @property
     def k(self) -> int:
-        """Number of parities."""
+        """Return the number of parities."""
         return len(self.masks)
 
     @property
     def bounds(self) -> RecordBounds:
-        """Every parity of one record is +1, -1 or 0; a replaced record changes those odd on the bits that differ, by 2.
+        """Return the sensitivity: exact up to `MAX_TABLE_BITS` bits, else an upper bound for a replaced record.
 
-        The number of masks that are odd on f is (k - sum over masks of (-1)^|mask & f|) / 2: a transform of their
-        indicator gives it for every f, and its maximum the exact bound.  A misfit changes no more: a mask that touches its
-        columns moves by 1, and is odd, which moves it by 2, on half of all f there.
+        Every parity of one record is +1, -1 or 0. Replacing a record changes by 2 the parities that are odd on the set
+        f of bits that differ. The number of masks that are odd on f is (k - sum over masks of (-1)^|mask & f|) / 2. A
+        transform of the masks' indicator gives this number for every f, and its maximum the exact bound.
+
+        An out-of-domain record changes no more. A mask that uses its columns moves by 1, and is odd, which moves it by
+        2, on half of all f there.
         """
         k, odd = self.k, self.k
         if self.bits <= MAX_TABLE_BITS:
@@ -103,13 +107,13 @@ class CellParities(LinearFamily):
         return RecordBounds(Norms(k, k, 1), Norms(2 * odd, 4 * odd, 2 if odd else 0))
 
     def features(self, codes: Codes) -> Features:
-        """Return the parities of each row, (n, k), +1 or -1, and 0 where the row is a misfit."""
+        """Return the parities of each row, (n, k): +1 or -1, and 0 where the row is out of domain."""
         odd = np.bitwise_count(self.words(codes)[:, None] & self.masks) & 1
         fits = (self._missing(codes)[:, None] & self.masks) == 0
         return np.asarray((1 - 2 * odd.astype(np.int64)) * fits, np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the exact sums, (k,)."""
+        """Return the exact sums over rows, (k,)."""
         if self.bits > MAX_TABLE_BITS:
             return sum_features(self, codes)
         fits = self._missing(codes) == 0
@@ -118,7 +122,7 @@ class CellParities(LinearFamily):
         return found if fits.all() else found + sum_features(self, codes[~fits])
 
     def words(self, codes: Codes) -> IntArray:
-        """Return the bits of each row as one whole number, (n,)."""
+        """Return the bits of each row as one whole number, (n,); bits of an out-of-domain column are 0."""
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -128,7 +132,10 @@ class CellParities(LinearFamily):
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return what noisy answers say of the table of some columns; see `TellsTables`."""
+        """Return the products of some columns' characters from noisy answers; see `TellsTables`.
+
+        Return ``None`` if a parity of these columns is not measured.
+        """
         if not set(names) <= set(self.domain.names):
             return None
         columns = self.domain.index(*names)
@@ -150,7 +157,7 @@ class CellParities(LinearFamily):
         )
 
     def _missing(self, codes: Codes) -> IntArray:
-        """Return the bits that each row does not have, as one whole number, (n,)."""
+        """Return the bits that each row lacks because it is out of domain there, as one whole number, (n,)."""
         words = np.zeros(len(codes), np.int64)
         for j, (axis, width) in enumerate(zip(self.domain.axes, widths(self.domain), strict=True)):
             words <<= width
@@ -159,7 +166,7 @@ class CellParities(LinearFamily):
 
 
 def _signs(axis: Axis) -> FloatArray:
-    """Return the characters of one axis, (2^bits, cells): mask m, +1 or -1, and 0 in cells that are never released."""
+    """Return the characters of one axis by mask and cell, (2^bits, cells): +1 or -1, and 0 in out-of-domain cells."""
     codes = np.maximum(np.cumsum(axis.releasable) - 1, 0)
     masks = np.arange(1 << int(axis.releasable.sum() - 1).bit_length())
     odd = np.bitwise_count(masks[:, None] & codes) & 1
@@ -167,12 +174,15 @@ def _signs(axis: Axis) -> FloatArray:
 
 
 def widths(domain: Domain) -> tuple[int, ...]:
-    """Return the number of bits of each axis, which number the cells that may be released: 0 for one cell."""
+    """Return the number of bits of each axis, which number its releasable cells; 0 for one cell."""
     return tuple((int(axis.releasable.sum()) - 1).bit_length() for axis in domain.axes)
 
 
 def masks_below(domain: Domain, clique: Clique) -> IntArray:
-    """Return all sets of bits of some columns, (2^bits,): mask i holds the bits of i, in the columns' own order."""
+    """Return all sets of bits of some columns, (2^bits,); mask i contains the bits of i, in the columns' own order.
+
+    These are the parities that determine the columns' table.
+    """
     width = widths(domain)
     ends = np.cumsum(width[::-1])[::-1]  # axis j occupies the bits from ends[j] - width[j] up to ends[j]
     places: list[int] = []  # from the highest bit to the lowest
@@ -186,14 +196,14 @@ def masks_below(domain: Domain, clique: Clique) -> IntArray:
 
 
 def closure(domain: Domain, cliques: Iterable[Clique]) -> IntArray:
-    """Return the masks that all tables of some cliques are made of, sorted; the first is 0."""
+    """Return the masks of all parities that determine the tables of some cliques, sorted; the first is 0."""
     return np.unique(np.concatenate([masks_below(domain, clique) for clique in cliques]))
 
 
 def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray:
     """Return the counts of a table, flat in C order, from its parities in the order of `masks_below`.
 
-    Its cells may all be released.  The transform inverts itself up to the factor 2^bits.
+    All cells of the domain must be releasable. The transform inverts itself up to the factor 2^bits.
     """
     counts = walsh_hadamard(np.asarray(parities, np.float64)) / len(parities)
     width = widths(domain)
@@ -204,19 +214,21 @@ def table_of(domain: Domain, clique: Clique, parities: FloatArray) -> FloatArray
 
 
 LEAST_MARGIN = 1e-6
-"""Least share of a value of a column in the weights that the fit starts from.  Tolerance: a weight of 0 could not grow."""
+"""Least weight of a column's value in the weights that the fit starts from, because a weight of 0 could not grow. A
+numerical tolerance."""
 
 MISFIT_SHARE = 0.05
-"""Share of the spend for the number of rows that fit the schema, where columns are named.  Tuned; not measured."""
+"""Share of the spend for counting the in-domain rows, where columns can be out of domain. Tuned; not measured."""
 
 MAX_ENTRIES = 2**26
-"""Most entries (parities times cells) of the linear program's matrix.  A safety limit."""
+"""Most entries (parities times cells) of the linear program's matrix. A safety limit of memory: 512 MiB of 64-bit
+numbers."""
 
 
 @file_form("FourierTable")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FourierTable:
-    """A consistent table, and the noisy parities that it was fitted to.
+    """A consistent table as weights on cells, and the noisy parities that it was fitted to.
 
     Parameters
     ----------
@@ -225,9 +237,9 @@ class FourierTable:
     parities
         The noisy parities.
     answers
-        (k,) what they would be without misfits.
+        (k,) the noisy parities, scaled up to all rows for rows that are out of domain.
     fit
-        How the fit ended.
+        The outcome of the fit.
     """
 
     table: CellModel
@@ -237,25 +249,30 @@ class FourierTable:
 
     @property
     def model(self) -> SyntheticModel:
-        """What draws the rows."""
+        """Return the model that draws rows of the table."""
         return self.table.model
 
     def sample(
         self, rows: int | None = None, *, random_state: RandomState = None, given: Mapping[str, Any] | None = None
     ) -> Any:
-        """Draw rows of the table."""
+        """Draw rows of the table; see `SyntheticModel.sample`."""
         return self.table.sample(rows, random_state=random_state, given=given)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:
-        """Answer a question as every release does: from the noisy parities where they tell; see `Release.answer`."""
+        """Answer a question in the form of every release; see `Release.answer`.
+
+        Noisy parities answer it where they determine the answer, and the fitted table elsewhere.
+        """
         return self.table.answered(question, measurements)
 
     def answer(self, queries: LinearQueries | WorkloadSpec) -> Answers:
-        """Return the (k,) sums of queries, or of marginals by name, over the consistent table; see `CellModel.answer`."""
+        """Return the (k,) sums of queries, or of marginals by name, over the fitted table; see `CellModel.answer`."""
         return self.table.answer(queries)
 
     def unbiased(self, workload: Marginals | WorkloadSpec) -> Answers:
-        """Return the unbiased counts of tables, inconsistent and perhaps negative, straight from the noisy parities.
+        """Return the unbiased counts of tables, (cells,), straight from the noisy parities.
+
+        The counts of different tables are inconsistent, and may be negative.
 
         Raises
         ------
@@ -274,7 +291,11 @@ class FourierTable:
         return np.concatenate(tables)
 
     def stddev(self, workload: Marginals | WorkloadSpec) -> FloatArray:
-        """Return the standard deviation of each count of `unbiased`: sd / sqrt(number of parities of the table)."""
+        """Return the noise stddev of each count of `unbiased`, (cells,), in rows.
+
+        It is sd sqrt(p) / P for a table with P parities, p of them noisy: all but the public number of rows. It leaves
+        out the factor by which `unbiased` scales parities for out-of-domain rows.
+        """
         workload = marginals_on(workload, self.model.schema, self.table.domain)
         exact = 0 if 0 in self._measured_masks() else 1
         spreads = []
@@ -284,24 +305,24 @@ class FourierTable:
         return np.concatenate(spreads)
 
     def _measured_masks(self) -> IntArray:
-        """Return the masks of the measured parities; raise ParameterError for other measurements."""
+        """Return the masks of the measured parities, (k,); raise ParameterError for other measurements."""
         queries = self.parities.queries
         if not isinstance(queries, CellParities):
             raise ParameterError("the measurements must hold parities only")
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
-        """Return the noisy parities by their masks; the mask of no bit has the number of rows."""
+        """Return the scaled noisy parities by their masks; mask 0 has the number of rows."""
         values = dict(zip(self._measured_masks().tolist(), self.answers.tolist(), strict=True))
         return {0: self.table.total} | values
 
 
 @dataclass(frozen=True, slots=True)
 class FourierMarginals(HasPrivacyCost):
-    """Release all tables of a workload through their parities, as one consistent table.
+    """Release all tables of a workload through their noisy parities, as one consistent table.
 
-    Costs ``spend``, for the curator's neighbours.  Where columns are named, `MISFIT_SHARE` of it goes to the number of rows
-    that fit the schema in them, since no parity tells.
+    Costs ``spend``, for the curator's neighbours. Where columns can be out of domain, `MISFIT_SHARE` of it counts the
+    in-domain rows, since no parity determines their number.
 
     Parameters
     ----------
@@ -311,9 +332,10 @@ class FourierMarginals(HasPrivacyCost):
     law
         Law of the noise on the parities; default: the least for the loss.  The paper's is `NoiseLaw.LAPLACE`.
     solver
-        What finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare program.
+        Name of the solver that finds the table: ``"lp"``, ``"mw"``, ``"auto"``, or ``"sifting"`` for the paper's bare
+        program.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -336,7 +358,7 @@ class FourierMarginals(HasPrivacyCost):
         solver_named(self.solver)
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns of the workload.
+        """Return the schema of the workload's columns, which are the columns of the released table.
 
         Raises
         ------
@@ -346,7 +368,7 @@ class FourierMarginals(HasPrivacyCost):
         return self._listed(schema)[1]
 
     def _listed(self, schema: Schema) -> tuple[Marginals, Schema]:
-        """Return the tables to release and the output's schema; raise ParameterError if they are too large."""
+        """Return the tables to release, and the schema of the output; raise ParameterError if they are too large."""
         workload = tables_of(self.workload, schema)
         if not isinstance(workload, Marginals):
             raise ParameterError("workload must be Marginals, because other queries need too many parities")
@@ -356,7 +378,7 @@ class FourierMarginals(HasPrivacyCost):
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[FourierTable]:  # noqa: ARG002
-        """Measure the parities and fit a table.
+        """Measure the parities, fit a table to them, and return both.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -394,7 +416,7 @@ class FourierMarginals(HasPrivacyCost):
         )
 
     def _rows_that_fit(self, account: Curator, workload: Marginals) -> tuple[Measurements, ...]:
-        """Count for the columns of each table which of them fit; nothing where misfits have no cells of their own.
+        """Return noisy counts of in-domain rows for the columns of each table; empty if no column can be out of domain.
 
         Costs `MISFIT_SHARE` of the account's budget, for the curator's neighbours, or nothing.
         """
@@ -411,7 +433,7 @@ class FourierMarginals(HasPrivacyCost):
         return (account.measure(tables, spend=share, step="values that fit the schema"),)
 
     def _fit(self, queries: CellParities, measured: Measurements, scale: FloatArray, total: float) -> FitResult:
-        """Return weights of all cells fitted to the noisy parities, by the program of least absolute residuals."""
+        """Return weights of all cells fitted to the noisy parities, by the chosen solver of the L1 program."""
         cells, scale = universe(queries.domain), scale[-queries.k :]
         averages = measured.answers[-queries.k :] / total * scale
         problem = FitProblem.of_noisy(
@@ -424,7 +446,10 @@ class FourierMarginals(HasPrivacyCost):
 
 
 def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weights:
-    """Return the weights of cells if columns were independent, from the noisy parities of single columns."""
+    """Return the weights of cells, (cells,) with sum 1, if columns were independent; the fit starts from them.
+
+    They are products of the noisy margins of single columns.
+    """
     known = {0: 1.0} | dict(zip(queries.masks.tolist(), averages.tolist(), strict=True))
     weights = np.ones(len(cells))
     for j in range(len(queries.domain)):
@@ -436,7 +461,7 @@ def _independent(queries: CellParities, averages: Answers, cells: Codes) -> Weig
 
 
 def _fits(axis: Axis) -> Axis:
-    """Return the axis with one cell for all values that fit and, if there are others, one for those."""
+    """Return the axis with one cell for all in-domain values and, if a value can be out of domain, a second cell."""
     hidden = axis.grid.hidden
     starts = np.array([0] if hidden is None else [0, hidden])
     return Axis(axis.name, axis.column, starts, np.arange(len(starts)))
@@ -445,7 +470,10 @@ def _fits(axis: Axis) -> Axis:
 def _scales(
     queries: CellParities, found: Sequence[NoisyTable], releasable: Sequence[BoolArray], total: float
 ) -> FloatArray:
-    """Return how many times as large each parity would be if misfits were spread like the values that fit, (k,)."""
+    """Return the factor from each parity to its value if all rows were in domain, (k,).
+
+    Out-of-domain rows are assumed to be distributed like the others.
+    """
     outside = OutOfDomain.estimated(found, releasable, total=total)
     rows: dict[Clique, float] = {}
     for table in found:
@@ -463,7 +491,7 @@ def _scales(
 
 
 def _check_size(workload: Marginals) -> None:
-    """Raise ParameterError unless there is a parity to measure, and the program's matrix is not too large."""
+    """Raise ParameterError unless there is a parity to measure, and the linear program's matrix is not too large."""
     cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
     if parities < 2:
         raise ParameterError("workload must have a marginal of two or more cells: there is nothing to measure")
@@ -475,12 +503,14 @@ def _check_size(workload: Marginals) -> None:
 
 
 def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
-    """Return how far each count of the paper's mechanism is off, at most, with probability 1 - beta; (k,), in rows.
+    """Return a bound on the error of each count of the paper's mechanism with probability 1 - beta; (k,), in rows.
 
-    For Laplace noise on the R parities and the table whose largest parity error is least.  The noise stays below
-    t = (s / epsilon) ln(R / beta) with s its L1 sensitivity; so does the error of the best table's parities against the
-    noisy ones, hence its parities are within 2t of the truth, and so is a count, an average of them with signs.  (Barak
-    et al., Theorem 7, sum it over the 2^|a| cells of a table and add |B| for rounding to whole counts.)
+    The bound is for Laplace noise on the R parities and the table whose largest parity error is least. The noise stays
+    below t = (s / epsilon) ln(R / beta), with s its L1 sensitivity. So does the distance of the best table's parities
+    from the noisy ones, hence its parities are within 2t of the truth. A count is an average of parities with signs, so
+    it is within 2t too.
+
+    (Barak et al., Theorem 7, sum the error over the 2^|a| cells of a table and add |B| for rounding to whole counts.)
 
     Parameters
     ----------
@@ -498,12 +528,12 @@ def fourier_bound(workload: Marginals, *, epsilon: float, beta: float, public_ro
 
 
 def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool = True) -> FloatArray:
-    """Return how far each count of `FourierMarginals` is off, at most, with probability 1 - beta; (k,), in rows.
+    """Return a bound on the error of each count of `FourierMarginals` with probability 1 - beta; (k,), in rows.
 
-    For Laplace noise and ``solver="sifting"``, the paper's bare program.  That program makes the *sum* of parity errors
-    least, at most the S = sum |z| of the true table, so a count of a table with 2^b parities is off by at most 2^-b (S + S),
-    and S is gamma distributed.  Where the number of rows is itself parity 0, with noise z_0, the true table is off by |z_0|
-    more in each parity.
+    The bound is for Laplace noise and ``solver="sifting"``, the paper's bare program. That program minimises the *sum*
+    of parity errors, which is at most the S = sum |z| of the true table. So a count of a table with 2^b parities is off
+    by at most 2^-b (S + S), and S is gamma distributed. Where the number of rows is itself parity 0, with noise z_0,
+    the true table is off by |z_0| more in each parity.
 
     Parameters as in `fourier_bound`.
     """
@@ -518,7 +548,7 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
 
 
 def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
-    """Return the parities of some tables and the scale of the paper's Laplace noise."""
+    """Return the parities of some tables, and the scale of the paper's Laplace noise on them."""
     if not (epsilon > 0 and 0 < beta < 1):
         raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
     masks = closure(workload.domain, workload.cliques)

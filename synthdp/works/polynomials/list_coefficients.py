@@ -1,7 +1,7 @@
 """The Fourier coefficients of decision lists, as a statistic: one sparse vector per row, summed.
 
-A list on at most k of m inputs has at most 2^k coefficients of order at most t, the same for all lists with the same
-outputs up to signs.  The coefficients come from outside; here they are looked up and added, in whole numbers.
+A list on at most k of m inputs has at most 2^k coefficients of degree at most t. Lists with equal outputs have equal
+coefficients up to signs. This module looks up given coefficients and adds them, in whole numbers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from synthdp.works.polynomials.polynomials import level_sizes, ranks
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CanonicalLists:
-    """Lists brought to a form without idle rules: n lists, each of ``length`` rules on different variables.
+    """n decision lists without idle rules, each of ``length`` rules on different variables.
 
     Parameters
     ----------
     length
-        (n,) number of rules that can decide.
+        (n,) numbers of rules that can decide.
     variables, signs
-        (n, k) variable of each rule, and -1 where the rule asks for false, +1 for true; beyond ``length``: anything.
+        (n, k) variable of each rule; and -1 where the rule asks for false, +1 for true. Entries beyond ``length`` are
+        undefined.
     pattern
-        (n,) outputs of the rules and the last word as binary digits, the first rule the lowest.
+        (n,) outputs of the rules and the default answer as binary digits, the first rule the lowest.
     """
 
     length: IntArray
@@ -47,7 +48,10 @@ class CanonicalLists:
 
 
 class ListStatistic(LinearFamily):
-    """Sums of coefficients of decision lists: what is the same however a family finds the coefficients of a list."""
+    """Sums over rows of the Fourier coefficients of decision lists; a base class.
+
+    Subclasses supply the coefficients of a list and the sensitivity.
+    """
 
     __slots__ = ()
 
@@ -59,30 +63,33 @@ class ListStatistic(LinearFamily):
 
     @property
     def length(self) -> int:
-        """k: the most rules of a list."""
+        """Return k, the most rules of a list."""
         return len(self.domain) - 1
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """(t + 1,) number of coefficients of each order."""
+        """Return the number of coefficients of each degree, (t + 1,)."""
         return level_sizes(self.m, self.order)
 
     @property
     def k(self) -> int:
-        """Number of coefficients, and 1 for the number of rows if it is measured."""
+        """Return the number of coefficients, plus 1 if the number of rows is measured."""
         return sum(self.sizes) + (self.row_scale > 0)
 
     @property
     @abstractmethod
     def bounds(self) -> RecordBounds:
-        """Exact maxima over the patterns of lists on at most m variables; a replaced row changes by at most twice that."""
+        """Return the sensitivity, an exact maximum over the output patterns of lists on at most m variables.
+
+        A replaced row changes at most twice as much as an added row.
+        """
 
     def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k)."""
+        """Return the coefficients of every row, (n, k), in whole numbers."""
         return np.array([self.sums(codes[i : i + 1]) for i in range(len(codes))], np.int64).reshape(-1, self.k)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums, (k,), by one pass per set of rules."""
+        """Return the sums over rows, (k,), with one pass per set of rules."""
         total = np.zeros(sum(self.sizes), np.int64)
         rows = max(1, CHUNK_CELLS // ((self.length + 1) * (self.order + 1)))
         for start in range(0, len(codes), rows):
@@ -90,7 +97,7 @@ class ListStatistic(LinearFamily):
         return np.append(total, len(codes) * self.row_scale) if self.row_scale else total
 
     def _add(self, lists: CanonicalLists, total: Totals) -> None:
-        """Add each set of rules' coefficients, of all lists that have it, to the total of its variables."""
+        """Add the coefficients of some lists to ``total``, (coefficients,), in place."""
         offsets = np.concatenate([[0], np.cumsum(self.sizes)])
         for r in range(self.length + 1):
             chosen = np.flatnonzero(lists.length == r)
@@ -103,28 +110,34 @@ class ListStatistic(LinearFamily):
 
     @abstractmethod
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return, for lists of r rules that ask for true, the (n,) coefficients of a set of rules."""
+        """Return a function from a set of rules to its coefficients, (n,), in lists of rules "if variable: output".
+
+        All n lists have r rules; ``pattern``, (n,), gives their outputs.
+        """
 
 
 @file_form("ListCoefficients")
 @dataclass(frozen=True, slots=True, eq=False)
 class ListCoefficients(ListStatistic):
-    """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
+    """Sums over rows of the Fourier coefficients of c(y) = list(y) - 1/2, and the number of rows; for short lists.
+
+    Each pattern of outputs has coefficients of its own.
 
     Parameters
     ----------
     domain
-        The rule columns in order, each with the cells of `possible_rules` first, then the last word (cell 1 is yes).
+        The rule columns in order, each with the cells of `possible_rules` first; then the default answer (cell 1 is
+        yes).
     m
         Number of variables.
     order
-        t: largest order of a coefficient.
+        t, the largest degree of a coefficient.
     scales
-        (t + 1,) the whole number that stands for 1 in coefficients of each order.
+        (t + 1,) the whole number that stands for 1 in coefficients of each degree.
     tables
-        For r = 0, ..., k rules a (2^(r+1), 2^r) table: per output pattern (as in `CanonicalLists`) the coefficient of
-        each set of rules (bit j: rule j), for rules that ask for true; 0 on sets of more than t.  Brought to ``scales``
-        and rounded, they are ``whole``.
+        For r = 0, ..., k rules a (2^(r+1), 2^r) array. Per output pattern (as in `CanonicalLists`) it has the
+        coefficient of each set of rules (bit j: rule j), for rules that ask for true; 0 on sets of more than t. Times
+        ``scales`` and rounded, the arrays are ``whole``.
     row_scale
         The whole number that stands for 1 in the number of rows; 0 leaves it out.
     """
@@ -158,21 +171,22 @@ class ListCoefficients(ListStatistic):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The largest of all patterns."""
+        """Return the sensitivity: the largest norms of any output pattern, and twice these for a replaced row."""
         largest = reduce(Norms.either, (column_norms(table.T) for table in self.whole[: self.m + 1]))
         rows = Norms.within(1, self.row_scale)
         return RecordBounds(largest.plus(rows), largest.times(2))
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function of a set of inputs that gives its coefficient in each pattern's polynomial."""
+        """Return a function from a set of rules to its coefficient in each list's output pattern, (n,)."""
         return lambda subset: self.whole[r][pattern, sum(1 << j for j in subset)]
 
 
 def canonical(codes: Codes, m: int) -> CanonicalLists:
-    """Return lists without idle rules, from the cells of their rules and last words.
+    """Return lists without idle rules, from the cells of their rules and default answers, (n, k + 1).
 
-    A rule on a variable that an earlier rule has asked for the same value never applies and is dropped; for the opposite
-    value it always applies and becomes the last word.  A cell that is no rule never applies; no word at all is "no".
+    A rule never applies if an earlier rule asks its variable for an equal value; it is dropped. A rule that asks for
+    the opposite value always applies; its output becomes the default answer. A cell that is no rule never applies. A
+    missing default answer is "no".
     """
     n, k = codes.shape[0], codes.shape[1] - 1
     rule = codes[:, :k].astype(np.int64)
@@ -191,7 +205,7 @@ def canonical(codes: Codes, m: int) -> CanonicalLists:
 
 
 def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntArray, word: IntArray) -> CanonicalLists:
-    """Move the rules that are kept to the front, in their order."""
+    """Return the lists with their non-idle rules moved to the front, in order."""
     front = np.argsort(~kept, axis=1, kind="stable")
     length = kept.sum(axis=1).astype(np.int64)
     outputs = np.take_along_axis(np.where(kept, output, 0), front, axis=1)
@@ -205,7 +219,10 @@ def _compact(kept: BoolArray, variable: IntArray, value: IntArray, output: IntAr
 
 
 def list_values(r: int) -> IntArray:
-    """Return what lists of r rules that ask for true answer; (2^(r+1) patterns, 2^r inputs), input bit j is variable j."""
+    """Return the answers of all lists of r rules "if variable: output", (2^(r+1) patterns, 2^r inputs) of 0 and 1.
+
+    Bit j of an input is variable j, which rule j tests.
+    """
     inputs = np.arange(2**r)
     answers = np.empty((2 ** (r + 1), 2**r), np.int64)
     for pattern in range(2 ** (r + 1)):
@@ -217,32 +234,34 @@ def list_values(r: int) -> IntArray:
 
 
 def subset_parities(r: int, order: int) -> tuple[IntArray, IntArray]:
-    """Return the sets of at most ``order`` of r variables as masks (p,), and their parities on all inputs (2^r, p)."""
+    """Return the sets of at most ``order`` of r variables as masks, (p,), and their parities, (2^r inputs, p)."""
     masks = np.array([mask for mask in range(2**r) if mask.bit_count() <= order], np.int64)
     odd = np.bitwise_count(np.arange(2**r)[:, None] & masks) & 1
     return masks, 1 - 2 * odd.astype(np.int64)
 
 
 MAX_RULES = 16
-"""Most rules of a list: the sensitivity is the maximum over its 2^k patterns of outputs.  A safety limit."""
+"""Most rules of a list. A safety limit: the sensitivity is a maximum over 2^k patterns of outputs."""
 
 _PATTERNS = 2**12
-"""Patterns handled at once.  A safety limit of memory."""
+"""Output patterns that are handled at once. A safety limit of memory."""
 
 
 @file_form("PrefixCoefficients")
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixCoefficients(ListStatistic):
-    """Sums over rows of the coefficients of c(y) = (list(y) - 1/2), and the number of rows.
+    """Sums over rows of the Fourier coefficients of c(y) = list(y) - 1/2, and the number of rows; for long lists.
+
+    A list's coefficients are combined from polynomials for "none of the first i rules applies".
 
     Parameters
     ----------
     domain, m, order, row_scale
         As in `ListCoefficients`.
     scales
-        (t + 1,) the whole number that stands for 1 in coefficients of each order; the first is even.
+        (t + 1,) the whole number that stands for 1 in coefficients of each degree; the first is even.
     prefixes
-        (k, t + 1) for i = 1, ..., k the coefficient of each order of the polynomial for "none of i rules applies".
+        (k, t + 1) for i = 1, ..., k the coefficient of each degree in the polynomial for "none of i rules applies".
     """
 
     domain: Domain
@@ -275,13 +294,13 @@ class PrefixCoefficients(ListStatistic):
 
     @property
     def bounds(self) -> RecordBounds:
-        """The largest of all patterns, found once."""
+        """Return the sensitivity: the largest norms of any output pattern, computed once."""
         return self._bounds
 
     def of_patterns(self, pattern: IntArray, r: int) -> tuple[IntArray, IntArray]:
-        """Return the coefficients of lists of r rules that ask for true.
+        """Return the coefficients of lists of r rules of the form "if variable: output".
 
-        Of a set of rules it depends on the size of the set and on its last rule alone.
+        The coefficient of a set of rules depends on the set's size and last rule only.
 
         Parameters
         ----------
@@ -293,9 +312,9 @@ class PrefixCoefficients(ListStatistic):
         Returns
         -------
         constant
-            (n,) the coefficient of no rule.
+            (n,) the coefficient of the empty set.
         last
-            (n, t + 1, r) by order and last rule.
+            (n, t + 1, r) coefficients by size and last rule of a set.
         """
         outputs = pattern[:, None] >> np.arange(r + 1) & 1
         changes = np.diff(outputs, axis=1)
@@ -304,12 +323,12 @@ class PrefixCoefficients(ListStatistic):
         return (2 * outputs[:, 0] - 1) * (self.scales[0] // 2) + parts[:, 0].sum(axis=1), last
 
     def _coefficients(self, pattern: IntArray, r: int) -> Callable[[tuple[int, ...]], IntArray]:
-        """Return a function of a set of inputs that gives its coefficient in each pattern's polynomial."""
+        """Return a function from a set of rules to its coefficient in each list's output pattern, (n,)."""
         constant, last = self.of_patterns(pattern, r)
         return lambda subset: last[:, len(subset), subset[-1]] if subset else constant
 
     def _exact_bounds(self) -> RecordBounds:
-        """Return the largest norms over all patterns of outputs."""
+        """Return the largest norms over all output patterns; a replaced row changes twice as much."""
         one = Norms(0, 0, 0)
         for r in range(min(self.length, self.m) + 1):
             sets = np.array(

@@ -1,7 +1,7 @@
 """The mechanism of Thaler, Ullman, Vadhan (2012) as published, with the scale corrected: for comparison and teaching.
 
-Noisy counts of conjunctions of at most t bits; a query is answered through Chebyshev's polynomial.  `parity_release` is
-the practical form.
+It releases noisy counts of conjunctions of at most t bits, and answers a query through Chebyshev's polynomial.
+`parity_release` is the practical form.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from synthdp.works.polynomials.polynomials import (
 @file_form("Monomials")
 @dataclass(frozen=True, slots=True, eq=False)
 class Monomials(LinearFamily):
-    """For every set S of at most t bits, the number of rows where all of them are 0.
+    """For every set S of at most t bits, the number of rows where all bits of S are 0.
 
-    A row with z zeros adds 1 to sum_i C(z, i) counts, at most all M of them.  Replacing a row x by y changes
-    N(x) + N(y) - 2 N(x and y) counts, largest for all zeros against none (N is superadditive): M - 1, the empty set
-    stays.
+    A row with z zeros adds 1 to N = sum_i C(z, i) counts, at most to all M counts. Replacing a row x by y changes N(x)
+    + N(y) - 2 N(x and y) counts. That is largest for all zeros against none (N is superadditive): M - 1, since the
+    count of the empty set stays.
 
     Parameters
     ----------
     bits
         The d bits.
     order
-        t.
+        t, the largest size of S.
     """
 
     bits: Binarized
@@ -74,45 +74,45 @@ class Monomials(LinearFamily):
 
     @property
     def domain(self) -> Domain:
-        """The columns that are read."""
+        """Return the columns that are read, and their cells."""
         return self.bits.domain
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """(t + 1,) number of sets of each size."""
+        """Return the number of sets of each size, (t + 1,)."""
         return level_sizes(self.bits.d, self.order)
 
     @property
     def k(self) -> int:
-        """Number of counts: M = sum_i C(d, i)."""
+        """Return the number of counts, M = sum_i C(d, i)."""
         return sum(self.sizes)
 
     @property
     def bounds(self) -> RecordBounds:
-        """Exact where every combination of bits can occur, else upper bounds."""
+        """Return the sensitivity: exact if every combination of bits can occur, else an upper bound."""
         m = self.k
         return RecordBounds(Norms(m, m, 1), Norms(m - 1, m - 1, 1))
 
     def features(self, codes: Codes) -> Features:
-        """Return the indicators of every row, (n, k)."""
+        """Return the indicators of every row, (n, k): 1 where all bits of S are 0."""
         zero = ~self.bits.matrix(codes)
         levels = [zero[:, subsets_of(self.bits.d, level)].all(axis=2) for level in range(self.order + 1)]
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the counts by popcounts of bit-packed columns, (k,)."""
+        """Return the counts over rows, (k,), by popcounts of bit-packed columns."""
         return np.concatenate(all_ones_counts([~column for column in self.bits.columns(codes)], order=self.order))
 
     def split(self, values: AnyArray) -> list[AnyArray]:
-        """Cut a vector of all counts into one per size."""
+        """Return a vector of all counts cut into one array per size of S."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return what noisy answers say of the table of some columns; see `TellsTables`.
+        """Return the products of some columns' bits from noisy answers, or ``None``; see `TellsTables`.
 
-        A number of rows that is known better than its noisy count stands in its place.
+        If the given number of rows has less noise than its noisy count, it replaces the count.
         """
         levels, variances = self.split(answers), [stddev**2] * (self.order + 1)
         if rows[1] < stddev:
@@ -121,20 +121,20 @@ class Monomials(LinearFamily):
 
 
 MAX_MONOMIALS = 5_000_000
-"""Most counts of one release.  A safety limit."""
+"""Most counts of one release. A safety limit of memory: 40 MB of 64-bit counts."""
 
 
 @file_form("MonomialSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonomialSummary:
-    """Noisy counts of "all bits of S are 0" for every S of at most ``order`` bits.
+    """Noisy counts of rows in which all bits of S are 0, for every S of at most ``order`` bits.
 
     Parameters
     ----------
     measured
         Noisy answers to `Monomials`.
     public_rows
-        The number of rows, where neighbours share it.
+        The number of rows where it is public, else ``None``.
     """
 
     measured: Measurements
@@ -145,7 +145,7 @@ class MonomialSummary:
 
     @property
     def monomials(self) -> Monomials:
-        """What was asked."""
+        """Return the measured statistic."""
         queries = self.measured.queries
         if not isinstance(queries, Monomials):
             raise InternalError("a monomial summary needs monomials")
@@ -153,21 +153,21 @@ class MonomialSummary:
 
     @property
     def bits(self) -> Binarized:
-        """The bits and what they mean."""
+        """Return the bits of the columns, with their literals."""
         return self.monomials.bits
 
     @property
     def order(self) -> int:
-        """Most bits in a monomial."""
+        """Return the largest number of bits in a monomial."""
         return self.monomials.order
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1."""
+        """Return the number of rows, public or estimated; at least 1."""
         return float(self.public_rows) if self.public_rows else max(1.0, float(self.measured.answers[0]))
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer a question as every release does; see `Release.answer` and `ParitySummary.answered`."""
+        """Answer a question in the form of every release; see `Release.answer` and `ParitySummary.answered`."""
         question = asked_of_names(question)
         if isinstance(question, SymmetricQuery):
             return self.answer(question).answers()
@@ -178,10 +178,10 @@ class MonomialSummary:
         return answered(NoisySums(schema, (self.measured,), (self.rows, spread)), question)
 
     def answer(self, query: SymmetricQuery | Marginal) -> Estimate:
-        """Answer a query as a fraction of the rows, with the noise that its coefficients gather; see `ParitySummary.answer`.
+        """Return the answer to a query as a fraction of the rows, with its noise and bias; see `ParitySummary.answer`.
 
-        A false literal is z or 1 - z, where z says that its bit is 0; products of them are expanded into monomials in
-        z.  So literals "bit = 0" cost noise that the paper, which has monotone conjunctions, does not speak of.
+        A false literal is z or 1 - z, where z is 1 if its bit is 0. Products of literals are expanded into monomials in
+        z. So literals "bit = 0" raise the noise, which the paper's monotone conjunctions avoid.
         """
         if isinstance(query, Marginal):
             return marginal_estimate(query, self.bits, rows=self.rows, answer=self.answer)
@@ -221,9 +221,10 @@ class MonomialSummary:
 
 
 def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
-    """Return a polynomial of a degree near a symmetric query, by the number of true literals; (k + 1,).
+    """Return the values of a polynomial of a degree near a symmetric query, by the number of true literals, (k + 1,).
 
-    Chebyshev's for a conjunction or a disjunction; for any other query the one with the least largest error.
+    It is Chebyshev's for a conjunction or a disjunction, and the polynomial with the least largest error for other
+    queries.
     """
     k = len(values) - 1
     if degree >= k:
@@ -237,9 +238,9 @@ def approximation(values: tuple[float, ...], degree: int) -> FloatArray:
 
 
 def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
-    """Return the coefficient of a monomial of ``level`` bits by how many u of them stem from negative literals.
+    """Return the coefficient of a monomial of ``level`` bits, by the number u of its bits from negative literals.
 
-    Sum over j of C(negative - u, j) a_{level + j} (-1)^u: the sets that add j more negative literals, each as a 1.
+    It is the sum over j of C(negative - u, j) a_{level + j} (-1)^u: sets with j more negative literals, each as a 1.
     """
     most = min(level, negative)
     return np.array(
@@ -253,10 +254,13 @@ def _expanded(a: FloatArray, level: int, negative: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class MonomialRelease(HasPrivacyCost):
-    """Release noisy counts of all conjunctions of at most ``order`` zero bits (Thaler, Ullman, Vadhan 2012, theorem 1.2).
+    """Release noisy counts of all conjunctions of at most ``order`` zero bits, as published.
 
-    Costs ``spend``, for the curator's neighbours.  The paper's scale 2 T / (epsilon n) per coefficient leaves out the
-    number of coefficients and is not private; here the noise is calibrated to the exact sensitivity of the whole vector.
+    The algorithm is that of Thaler, Ullman, Vadhan 2012, theorem 1.2. The paper's scale 2 T / (epsilon n) per
+    coefficient leaves out the number of coefficients and is not private. Here the noise follows the exact sensitivity
+    of the whole vector.
+
+    Costs ``spend``, for the curator's neighbours.
 
     Parameters
     ----------
@@ -267,7 +271,7 @@ class MonomialRelease(HasPrivacyCost):
     columns, thresholds
         As in `ParityRelease`.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
     """
 
     order: int
@@ -280,7 +284,7 @@ class MonomialRelease(HasPrivacyCost):
         check_whole("order", self.order)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[MonomialSummary]:  # noqa: ARG002
-        """Measure the counts.
+        """Measure the counts and return them as a summary.
 
         Costs ``spend``, for the curator's neighbours.
 

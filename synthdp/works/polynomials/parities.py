@@ -1,7 +1,7 @@
 """Parities (Fourier characters) of few bits, as a statistic: the sum over rows of (-1)^{sum of the bits of S}.
 
-Each level |S| has a whole-number scale, so that noise can be shared unequally while sums and sensitivities stay exact
-integers.  The polynomials that turn them into answers are chosen after the noise.
+Each degree |S| has a whole-number scale. Noise can thus be divided unequally while sums and sensitivities stay exact
+integers. The polynomials that turn parities into answers are chosen after the noise.
 """
 
 from __future__ import annotations
@@ -38,20 +38,22 @@ def column_sums(
     *,
     of_bit: Callable[[BoolArray], FloatArray],
 ) -> ProductSums | None:
-    """Return what is known of the table of some columns, in this order; ``None`` if the sets of bits are too small.
+    """Return the noisy products of some columns' bits, from which their contingency table can be answered.
+
+    Return ``None`` if a column has no bits, or the measured sets of bits are smaller than the number of columns.
 
     Parameters
     ----------
     bits
         The bits of all columns.
     names
-        The columns.
+        The columns, in the order of the result's axes.
     levels
         For each size of sets, from 0: the noisy sums of all sets of this size, in lexicographic order.
     variances
-        Of the noise of each size; infinite where a size was left out.
+        Variance of the noise at each size; infinite where a size was left out.
     of_bit
-        What a bit contributes to a product, by its value in each cell.
+        From a bit's values in the cells of a column, (cells,), to its factors in a product, (cells,).
     """
     if not set(names) <= set(bits.domain.names) or len(names) >= len(levels):
         return None
@@ -76,26 +78,27 @@ def column_sums(
 
 
 Words: TypeAlias = NDArray[np.uint64]
-"""(d, words) bit columns, 64 rows a word, padded with 0."""
+"""Bit columns, (d, words), with 64 rows a word, padded with 0."""
 
 Combine: TypeAlias = Callable[..., AnyArray]
+"""A numpy function that merges two arrays of words bit by bit, such as ``bitwise_xor``."""
 
 CHUNK_WORDS = 2048
-"""Words of a column handled at once: a whole level of children stays in a core's cache, lane sums stay below 2^16.
-Derived: 16 x 2048 < 2^16."""
+"""Words of a column that are handled at once, so that all children of a prefix stay in a core's cache. Derived: sums of
+16-bit lanes stay below 16 x 2048 < 2^16."""
 
 CELL_BITS = 20
-"""Up to this many bits a table of all cells and one fast transform may be cheaper than popcounts.
-A safety limit of memory: 2^20 cells."""
+"""Most bits at which a table of all cells and one fast transform may replace popcounts. A safety limit of memory: 2^20
+cells."""
 
 _LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
-"""Every second byte of a word: the lower one of each 16 bits.  Derived."""
+"""Mask of the lower byte of each 16 bits in a word. Derived."""
 _BYTE = np.uint64(8)
-"""Bits by which the other bytes are moved there.  Derived."""
+"""Bits by which a word is shifted so that the upper bytes of each 16 bits meet the mask `_LOW_BYTES`. Derived."""
 
 
 def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
-    """Count, for every subset of at most ``order`` columns, the rows where an odd number of its bits is 1.
+    """Return the number of rows in which an odd number of a subset's bits is 1, for all small subsets of columns.
 
     Parameters
     ----------
@@ -118,9 +121,9 @@ def odd_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
 
 
 def all_ones_counts(columns: Iterable[AnyArray], *, order: int) -> list[IntArray]:
-    """Count, for every subset of at most ``order`` columns, the rows where all its bits are 1.
+    """Return the number of rows in which all bits of a subset are 1, for every subset of at most ``order`` columns.
 
-    Parameters and layout as in `odd_counts`; level 0 counts all rows.
+    Parameters and layout are as in `odd_counts`; level 0 counts all rows.
     """
     listed = list(columns)
     rows = np.array([len(listed[0])], np.int64)
@@ -151,16 +154,16 @@ def walsh_hadamard(cells: AnyArray) -> AnyArray:
 
 
 def _cells_are_cheaper(bits: Words, order: int) -> bool:
-    """Say whether one transform of all cells takes fewer steps than counts of ones."""
+    """Return whether one transform of all cells takes fewer steps than popcounts of all subsets."""
     d, words = bits.shape[0], bits.shape[1]
     transform, popcounts = 2**d * (d + 1) + 64 * words * d, sum(level_sizes(d, order)[1:]) * words
     return bool(d <= CELL_BITS and transform < popcounts)
 
 
 def _cells(bits: Words) -> IntArray:
-    """Count the rows in each cell; padding rows lie in cell 0 and are as many as the padding, so they are counted too.
+    """Return the number of rows in each cell, (2^d,), padding rows included.
 
-    A padding row has parity +1 everywhere: it cancels in total - signed.
+    Padding rows lie in cell 0 and have parity +1 everywhere, so they cancel in total - signed.
     """
     cell = np.zeros(bits.shape[1] * 64, np.int64)
     for j, column in enumerate(bits):
@@ -169,12 +172,15 @@ def _cells(bits: Words) -> IntArray:
 
 
 def _masks(d: int, level: int) -> IntArray:
-    """Return the masks of all sets of ``level`` of d bits."""
+    """Return the masks of all sets of ``level`` of d bits, in lexicographic order of the sets."""
     return np.asarray((np.int64(1) << subsets_of(d, level)).sum(axis=1), np.int64)
 
 
 def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
-    """Return the levels from 1 to ``order``, chunks of words shared among the machine's cores."""
+    """Return the counts of each size from 1 to ``order``, computed over chunks of words on all cores.
+
+    ``combine`` merges two columns' words: ``bitwise_xor`` for odd counts, ``bitwise_and`` for counts of all ones.
+    """
     starts = range(0, bits.shape[1], CHUNK_WORDS)
     totals = [np.zeros(size, np.int64) for size in level_sizes(len(bits), order)[1:]]
     with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, len(starts)))) as pool:
@@ -185,7 +191,10 @@ def _popcounts(bits: Words, order: int, combine: Combine) -> list[IntArray]:
 
 
 def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
-    """Walk the tree of prefixes depth first: siblings are contiguous in lexicographic order."""
+    """Return the counts of each size from 1 to ``order`` over one chunk of words.
+
+    A depth-first walk over prefixes makes siblings contiguous in lexicographic order.
+    """
     d = len(chunk)
     counts = [np.zeros(math.comb(d, level), np.int64) for level in range(1, order + 1)]
     filled = [0] * order
@@ -209,7 +218,7 @@ def _count(chunk: Words, order: int, combine: Combine) -> Sequence[IntArray]:
 
 
 def _padded(chunk: Words) -> Words:
-    """Return the chunk in words that are a multiple of 8, contiguous."""
+    """Return the chunk as a contiguous array whose number of words is a multiple of 8, filled up with 0."""
     width = -(-chunk.shape[1] // 8) * 8
     padded = np.zeros((len(chunk), width), np.uint64)
     padded[:, : chunk.shape[1]] = chunk
@@ -217,7 +226,10 @@ def _padded(chunk: Words) -> Words:
 
 
 def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
-    """Return the number of 1s in each row: per word in bytes, then in 16-bit lanes of 64-bit words."""
+    """Return the number of 1s in each row of words, (rows,).
+
+    Bits are counted per byte, then added in the 16-bit lanes of 64-bit words.
+    """
     np.bitwise_count(block, out=ones)
     bytes_ = ones.view(np.uint64)
     lanes = bytes_ & _LOW_BYTES
@@ -231,16 +243,16 @@ def _row_popcounts(block: Words, ones: NDArray[np.uint8]) -> IntArray:
 class Parities(LinearFamily):
     """For every set S of at most t bits, ``scales[|S|]`` times the sum over rows of chi_S = (-1)^{sum of bits in S}.
 
-    Adding a row changes every sum by its scale exactly: l1 = sum_i s_i C(d, i).  Replacing one whose f bits differ
-    changes, by twice the scale, the parities that meet these bits in an odd number: l2^2 = max over the f that two rows
-    can differ by of 4 sum_i s_i^2 odd(i, f) (docs/proofs/parities.md).
+    Adding a row changes every sum by exactly its scale: l1 = sum_i s_i C(d, i). Replacing a row by another with f
+    different bits changes the parities that contain an odd number of these bits, by twice the scale. So l2^2 = max over
+    possible f of 4 sum_i s_i^2 odd(i, f) (docs/proofs/parities.md).
 
     Parameters
     ----------
     bits
         The d bits.
     scales
-        (t + 1,) a whole number per level, from 0 (the empty set: the number of rows) to t; 0 leaves a level out.
+        (t + 1,) a whole number per size of S, from 0 (the empty set: the number of rows) to t; 0 leaves a size out.
     """
 
     bits: Binarized
@@ -255,42 +267,42 @@ class Parities(LinearFamily):
 
     @property
     def order(self) -> int:
-        """Largest number of bits in a parity."""
+        """Return the largest number of bits in a parity."""
         return len(self.scales) - 1
 
     @property
     def domain(self) -> Domain:
-        """The columns that are read."""
+        """Return the columns that are read, and their cells."""
         return self.bits.domain
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """(t + 1,) number of parities of each level; 0 where it is left out."""
+        """Return the number of parities of each size, (t + 1,); 0 where a size is left out."""
         sizes = level_sizes(self.bits.d, self.order)
         return tuple(size if scale else 0 for size, scale in zip(sizes, self.scales, strict=True))
 
     @property
     def k(self) -> int:
-        """Number of parities in all."""
+        """Return the number of all parities."""
         return sum(self.sizes)
 
     @property
     def ones(self) -> tuple[int, ...]:
-        """The scales of the levels that are asked: a row adds one of them, or takes it away."""
+        """Return the scales of the sizes that are measured; a row adds its scale to a parity's sum, or subtracts it."""
         return tuple(scale for scale in self.scales if scale)
 
     @property
     def bounds(self) -> RecordBounds:
-        """Exact for both neighbours."""
+        """Return the sensitivity, exact for an added and for a replaced row."""
         return RecordBounds(self._one(), self._swap())
 
     def _one(self) -> Norms:
-        """Return the norms of one row's scaled parities."""
+        """Return the norms of one row's scaled parities, for an added row."""
         pairs = list(zip(self.scales, self.sizes, strict=True))
         return Norms(sum(s * c for s, c in pairs), sum(s * s * c for s, c in pairs), max(self.scales))
 
     def _swap(self) -> Norms:
-        """Return bounds of the norms of how the scaled parities change if one row is replaced."""
+        """Return the largest norms of the change of the scaled parities if one row is replaced."""
         changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)
         rows = [[(2 * s, odd) for s, odd in zip(self.scales, row, strict=True)] for row in changed]
         l1 = max((sum(s * odd for s, odd in row) for row in rows), default=0)
@@ -299,7 +311,7 @@ class Parities(LinearFamily):
         return Norms(l1, l2_squared, linf)
 
     def features(self, codes: Codes) -> Features:
-        """Return the scaled parities of every row, (n, k): for few rows or few bits."""
+        """Return the scaled parities of every row, (n, k); memory allows few rows or few bits only."""
         signs = 1 - 2 * self.bits.matrix(codes).astype(np.int64)
         levels = [
             scale * signs[:, subsets_of(self.bits.d, level)].prod(axis=2)
@@ -309,19 +321,19 @@ class Parities(LinearFamily):
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums by popcounts of bit-packed columns, (k,)."""
+        """Return the sums over rows, (k,), by popcounts of bit-packed columns."""
         odd = odd_counts(self.bits.columns(codes), order=self.order)
         levels = [scale * (len(codes) - 2 * count) for scale, count in zip(self.scales, odd, strict=True) if scale]
         return np.concatenate(levels).astype(np.int64)
 
     def split(self, values: AnyArray | IntArray) -> list[AnyArray]:
-        """Cut a vector of all parities into one per level, empty where a level is left out."""
+        """Return a vector of all parities cut into one array per size, empty where a size is left out."""
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def sums_of(
         self, names: Sequence[str], answers: Answers, stddev: float, *, rows: tuple[float, float]
     ) -> ProductSums | None:
-        """Return what noisy answers say of the table of some columns; see `TellsTables`."""
+        """Return the products of some columns' bits from noisy answers, or ``None``; see `TellsTables`."""
         levels = [part / max(scale, 1) for part, scale in zip(self.split(answers), self.scales, strict=True)]
         variances = [(stddev / scale) ** 2 if scale else math.inf for scale in self.scales]
         if not self.scales[0]:

@@ -1,7 +1,7 @@
-"""Marginals, r-of-k and every symmetric query by noisy parities of few bits (Thaler, Ullman, Vadhan 2012, made practical).
+"""Symmetric queries, such as marginals and r-of-k, by noisy parities of few bits (Thaler, Ullman, Vadhan 2012).
 
-One measurement of all parities of at most t bits; the polynomial that answers a query is chosen afterwards.  Asks the
-curator and never sees a row.
+A practical form of the paper's algorithm: the mechanism measures all parities of at most t bits once. The polynomial
+that answers a query is chosen afterwards.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from synthdp.works.polynomials.parity_summary import ParitySummary
 from synthdp.works.polynomials.polynomials import least_worst_use, level_sizes, odd_overlaps, optimal_coefficients
 
 MAX_PARITIES = 5_000_000
-"""Most parities of one release.  A safety limit."""
+"""Most parities of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 FINEST_SCALE = 2**12
-"""Scale of the level with the largest weight: weights are exact to 1 in 4096 of it.  A numerical tolerance."""
+"""Scale of the degree with the largest weight: weights are rounded to 1 in 4096 of the largest weight. A numerical
+tolerance."""
 
 _ONE = 2**20
-"""Integer unit at which trial noise is computed.  A numerical tolerance."""
+"""Whole number that stands for 1 where trial noise is computed. A numerical tolerance."""
 _LEAST_USE = 0.05
-"""A level that the planned query hardly needs still gets this share of what the most expensive level gets, for other
-queries.
+"""Least weight of a degree, as a fraction of the weight that the most expensive degree gets.
 
-The noise of the planned query grows by at most this share per such level; the small low levels gain a lot.
-  Tuned; not measured."""
+Without it a degree that the planned query hardly needs would have too much noise for other queries. The noise of the
+planned query grows by at most this fraction per degree. Tuned; not measured.
+"""
 
 
 class LevelPlan(NamedTuple):
-    """The scale of each level (t + 1,), and a law of noise to insist on or ``None`` for the least."""
+    """The scale of each parity degree, (t + 1,), and the noise law; ``None`` stands for the least noisy law."""
 
     scales: tuple[int, ...]
     law: NoiseLaw | None
@@ -56,9 +57,9 @@ class LevelPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParityRelease(HasPrivacyCost):
-    """Release all parities of at most ``order`` bits; answer any symmetric query on their columns.
+    """Release noisy sums of all parities of at most ``order`` bits, which answer any symmetric query on their columns.
 
-    Costs ``spend``, for the curator's neighbours.  The number of rows is measured along with the parities where it is
+    Costs ``spend``, for the curator's neighbours. The number of rows is measured along with the parities where it is
     private.
 
     Parameters
@@ -66,16 +67,17 @@ class ParityRelease(HasPrivacyCost):
     order
         t: most bits in a parity.  Queries on up to t literals are unbiased; wider ones have a stated bias.
     weights
-        ``"optimal"`` shares the noise among the levels for conjunctions of ``width`` literals, ``"uniform"`` equally.
+        ``"optimal"`` divides the noise among the parities' degrees for conjunctions of ``width`` literals,
+        ``"uniform"`` equally.
     width
         Number of literals to plan for; default: ``order``.
     columns, thresholds
-        Which columns, and cuts of the ordered ones: see `synthdp.works.polynomials.binarized.binarize`.
+        The columns that are used, and cuts of ordered columns: see `synthdp.works.polynomials.binarized.binarize`.
     rows
         A public guess of the number of rows, used in planning only; default: the number itself where it is public, else
         10 000.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -112,12 +114,12 @@ class ParityRelease(HasPrivacyCost):
         check_one_of("weights", self.weights, ("optimal", "uniform"))
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns whose bits are released.
+        """Return the schema of the columns that have bits.
 
         Raises
         ------
         ParameterError
-            If a column is open, there are fewer bits than ``order``, or too many parities.
+            If a column is undeclared, there are fewer bits than ``order``, or too many parities.
         """
         check_declared(schema, why="its bits are made of them")
         bits = binarize(schema, columns=self.columns, thresholds=self.thresholds)
@@ -125,7 +127,7 @@ class ParityRelease(HasPrivacyCost):
         return part_of(schema, bits.domain.names)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ParitySummary]:  # noqa: ARG002
-        """Measure the parities.
+        """Measure the parities in one step and return them as a summary.
 
         Costs ``spend``, for the curator's neighbours.
 
@@ -148,12 +150,12 @@ class ParityRelease(HasPrivacyCost):
         )
 
     def plan(self, bits: Binarized, adjacency: Adjacency, loss: PrivacyLoss, *, rows: int | None = None) -> LevelPlan:
-        """Return the scale of each level.
+        """Return the scale of each parity degree, and the noise law.
 
         Parameters
         ----------
         bits, adjacency, loss
-            What is measured, for which neighbours, at which cost.
+            The bits, the neighbours and the cost of the measurement.
         rows
             The number of rows, if it is public.
         """
@@ -175,7 +177,10 @@ class ParityRelease(HasPrivacyCost):
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """Weights for conjunctions of ``width`` literals.  Level 0 (the number of rows) counts like any other."""
+    """The search for scales of the parity degrees at which a conjunction of ``width`` literals has the least noise.
+
+    Degree 0, the number of rows, is a degree like any other.
+    """
 
     bits: Binarized
     adjacency: Adjacency
@@ -185,7 +190,11 @@ class _Planner:
     rows: int
 
     def best(self, uniform: LevelPlan) -> LevelPlan:
-        """Return the plan whose answers have the least noise: the uniform one, or one by what answers use."""
+        """Return the plan with the least noise for the planned conjunction.
+
+        A loss with delta takes the optimal weights for Gaussian noise. A pure loss takes the uniform plan or Laplace
+        noise with cube-root weights.
+        """
         if not self._pure:
             return self._of_weights(np.sqrt(least_worst_use(self._costs(), self._squared_use())), None)
         sizes = np.array(self._sizes, np.float64)
@@ -194,12 +203,12 @@ class _Planner:
 
     @property
     def _pure(self) -> bool:
-        """Say whether the loss has no delta."""
+        """Return whether the loss has no delta."""
         return isinstance(self.loss, PureDP) or (isinstance(self.loss, ApproxDP) and self.loss.delta == 0)
 
     @property
     def _first(self) -> int:
-        """The lowest level that is measured."""
+        """Return the lowest degree that is measured: 0 if the number of rows is private, else 1."""
         return 1 if self.adjacency.rows_are_public else 0
 
     @property
@@ -208,11 +217,14 @@ class _Planner:
         return level_sizes(self.bits.d, self.order)[self._first :]
 
     def _within(self) -> FloatArray:
-        """Return the number of parities of each level that a query uses, (order + 1,)."""
+        """Return the number of parities of each degree that the planned conjunction uses, (order + 1,)."""
         return np.array([float(math.comb(self.width, i)) for i in range(self.order + 1)])
 
     def _costs(self) -> FloatArray:
-        """Return the variance of an answer per variance of one parity, for each measured level."""
+        """Return the variance of the planned answer per variance of one parity, for each measured degree.
+
+        Degrees that the conjunction hardly uses get the floor that `_LEAST_USE` sets.
+        """
         b = optimal_coefficients((0.0,) * self.width + (1.0,), self.order, self._prices()).values
         if not b[self._first :].any():  # the noise is above any signal, so that a constant would be the best answer
             b = np.ones_like(b)
@@ -220,10 +232,11 @@ class _Planner:
         return np.asarray(np.maximum(costs, _LEAST_USE**2 * (costs * sizes).max() / sizes), np.float64)
 
     def _prices(self) -> tuple[float, ...]:
-        """Return two stddevs of an answer for a coefficient of 1, when noise is shared in the best way.
+        """Return two noise stddevs of an answer per coefficient of 1 at each degree, (order + 1,).
 
-        With L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i)) under add-or-remove, and about
-        sqrt(2) times that under replace-one: linear in |b|.  K-norm noise is the same on every parity.
+        The unit is the fraction of the rows. At L2 sensitivity 1 the least stddev is sum_i |b_i| sqrt(C(k, i) C(d, i))
+        under add-or-remove, and about sqrt(2) times that under replace-one. It is linear in |b|. K-norm noise, for a
+        pure loss, is equal on every parity.
         """
         sizes = level_sizes(self.bits.d, self.order)
         within, all_sizes = self._within(), np.array(sizes, np.float64)
@@ -240,19 +253,22 @@ class _Planner:
         return tuple(float(price) for price in 2 * self.adjacency.rows * prices / self.rows)
 
     def _squared_use(self) -> FloatArray:
-        """Return the squared L2 sensitivity per squared weight of each level, (r, levels): a row per number of flips."""
+        """Return the squared L2 sensitivity per squared weight of each degree, (r, degrees).
+
+        There is a row per number of flipped bits under replace-one, and one row under add-or-remove.
+        """
         if self.adjacency.rows_are_public:
             changed = odd_overlaps(self.bits.d, self.order, self.bits.flips)
             return 4.0 * np.array(changed, np.float64)[:, 1:]
         return np.array([self._sizes], np.float64)
 
     def _of_weights(self, weights: FloatArray, law: NoiseLaw | None) -> LevelPlan:
-        """Return a plan whose whole-number scales are in proportion to weights."""
+        """Return a plan with whole-number scales in proportion to weights, and at least 1."""
         scales = np.maximum(1, np.rint(FINEST_SCALE * weights / weights.max())).astype(int)
         return LevelPlan((0,) * self._first + tuple(scales.tolist()), law)
 
     def _stddev(self, plan: LevelPlan) -> float:
-        """Return the stddev of the planned conjunction, up to a factor."""
+        """Return the noise stddev of the planned conjunction, up to a factor that is equal for all plans."""
         parities = Parities(self.bits, plan.scales)
         noise = calibrate(self.adjacency.sensitivity(parities), self.loss, k=parities.k, law=plan.law).noise
         scales = np.array(plan.scales[self._first :], np.float64)

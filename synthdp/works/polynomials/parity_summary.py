@@ -1,6 +1,6 @@
-"""Noisy parities as a summary: three ways to answer a symmetric query, and the way to a synthetic table.
+"""Noisy parities as a summary: three ways to answer a symmetric query, and a fit of a synthetic table.
 
-Everything here is post-processing of noisy answers; it costs nothing.
+Everything here is post-processing of noisy answers, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from synthdp.works.polynomials.polynomials import krawtchouk, optimal_coefficien
 from synthdp.works.polynomials.submodular import SubmodularQuery, submodular_average
 
 MAX_ENTRIES = 30_000_000
-"""Most entries (parities times candidates) of the fit: the lowest levels in full, then a random part of the next.
-A safety limit."""
+"""Most entries (parities times candidates) of the fit; parities of low degree come first, then a random part of the
+next degree. A safety limit of memory: 240 MB of 64-bit numbers."""
 
 _LEAST_STDDEV = 1e-3
-"""Floor of a table's noise.  A numerical tolerance."""
+"""Least noise stddev of a table, in rows, so that precisions stay finite. A numerical tolerance."""
 
 
 def fit_parities(
@@ -60,24 +60,26 @@ def fit_parities(
     candidates: int = 10_000,
     random_state: RandomState = None,
 ) -> CellModel:
-    """Return weights on candidate rows that explain noisy parities.
+    """Return weights on candidate rows that match noisy parities, as a model that draws rows.
+
+    The candidates are drawn from a maximum-entropy model of one- and two-column tables. The L1 program weighs them.
 
     Parameters
     ----------
     schema
-        The columns.
+        The schema of the table.
     parities
-        What was measured.
+        The measured parities.
     levels
-        Per level, the noisy sums.
+        The noisy sums of parities of each degree.
     stddevs
-        (order + 1,) of their noise.
+        (order + 1,) standard deviations of their noise, in rows.
     rows
-        Number of rows, known or estimated.
+        Number of rows, public or estimated.
     candidates
-        How many rows to draw as a support.
+        Number of rows that are drawn as support points.
     random_state
-        Of the candidates.
+        Seed of the candidates.
     """
     bits, rng = parities.bits, generator(random_state)
     view = _Tables(bits, levels, stddevs, rows)
@@ -92,15 +94,15 @@ def fit_parities(
 
 
 class _ColumnMap(NamedTuple):
-    """The indicators of a column's cells as combinations of 1 and its bits' signs."""
+    """The indicators of a column's cells as linear combinations of 1 and the signs of its bits."""
 
     bits: IntArray
     table: FloatArray
-    """(cells, 1 + bits)."""
+    """(cells, 1 + bits) coefficients."""
 
 
 class _Tables:
-    """Contingency tables of one and two columns, linear in the noisy parities."""
+    """Noisy contingency tables of one and two columns, as linear functions of the noisy parities."""
 
     def __init__(self, bits: Binarized, levels: tuple[FloatArray, ...], stddevs: FloatArray, rows: float) -> None:
         self.d, self.levels, self.stddevs, self.rows = bits.d, levels, stddevs, rows
@@ -114,7 +116,7 @@ class _Tables:
         return _noisy((j,), column.table @ sums, (column.table**2) @ spread**2)
 
     def pair(self, a: int, b: int) -> NoisyTable:
-        """Return the table of columns a < b."""
+        """Return the noisy counts of two columns' cells, a < b."""
         first, second = self.columns[a], self.columns[b]
         sums = np.empty((len(first.bits) + 1, len(second.bits) + 1))
         variance = np.empty_like(sums)
@@ -128,7 +130,10 @@ class _Tables:
         return _noisy((a, b), counts.ravel(), (first.table**2 @ variance @ (second.table**2).T).ravel())
 
     def forest(self) -> list[NoisyTable]:
-        """Return all one-ways and the pairs of a maximum spanning forest by dependence beyond noise (Chow, Liu 1968)."""
+        """Return all one-column tables, and the pair tables of a maximum spanning forest (Chow, Liu 1968).
+
+        Pairs are ordered by their dependence beyond noise, and pairs without any are left out.
+        """
         singles = [self.one_way(j) for j in range(len(self.columns))]
         margins = [np.maximum(table.counts, 0.0) / max(np.maximum(table.counts, 0.0).sum(), 1.0) for table in singles]
         pairs = [self.pair(a, b) for a, b in itertools.combinations(range(len(self.columns)), 2)]
@@ -146,7 +151,7 @@ class _Tables:
 
 
 def _dependence(table: NoisyTable, margins: list[FloatArray], rows: float) -> float:
-    """L1 distance of a pair table from independence, beyond what noise explains, in rows."""
+    """Return the L1 distance of a pair table from independence, in rows, minus the distance that noise explains."""
     a, b = table.clique
     apart = np.abs(table.counts - rows * np.outer(margins[a], margins[b]).ravel()).sum()
     return float(apart - np.sqrt(2 / np.pi) * table.stddev * len(table.counts))
@@ -160,7 +165,7 @@ def _root(tree: list[int], j: int) -> int:
 
 
 def _column_map(bits: Binarized, j: int) -> _ColumnMap:
-    """Return the matrix that turns a column's bit sums into counts of its cells."""
+    """Return the map from sums of a column's bits to counts of its cells."""
     own = bits.of_column(j)
     releasable = bits.domain.axes[j].releasable
     signs = np.array([1.0 - 2.0 * bits.bits[i].cells for i in own])
@@ -171,16 +176,16 @@ def _column_map(bits: Binarized, j: int) -> _ColumnMap:
 
 
 def _noisy(clique: Clique, counts: FloatArray, variance: FloatArray) -> NoisyTable:
-    """Return counts with the root of their mean variance as stddev."""
+    """Return counts as a noisy table with one stddev, the root of the counts' mean variance."""
     return NoisyTable(clique=clique, counts=counts, stddev=max(float(np.sqrt(variance.mean())), _LEAST_STDDEV))
 
 
 def _problem(
     bits: Binarized, codes: Codes, levels: tuple[FloatArray, ...], stddevs: FloatArray, rows: float, rng: Generator
 ) -> FitProblem:
-    """Return the fit of the lowest levels, as many as memory allows, and of some parities of the next.
+    """Return the fit problem of all parities of low degree, as many as memory allows, and of some of the next degree.
 
-    Chosen at random: the largest ones would be those with the largest noise.
+    These are drawn at random, since the largest noisy parities would have the largest noise.
     """
     signs = 1 - 2 * bits.matrix(codes).astype(np.int8)
     left = max(MAX_ENTRIES // len(codes), bits.d)
@@ -203,41 +208,41 @@ def _problem(
 
 
 def _some(size: int, count: int, rng: Generator) -> IntArray:
-    """Return at most ``count`` of the first numbers, drawn at random if there are more, in increasing order."""
+    """Return at most ``count`` of the numbers below ``size``, in increasing order: all of them, or a random choice."""
     return np.arange(size) if size <= count else np.sort(rng.choice(size, count, replace=False))
 
 
 MAX_TABLE_LITERALS = 10
-"""Most literals of a query whose 2^k truth assignments are listed.  A safety limit."""
+"""Most literals of a query whose 2^k truth assignments are listed. A safety limit."""
 
 NOISE_WEIGHT = 2.0
-"""How many stddevs of noise weigh as much as the same bias when a polynomial is chosen.  Tuned; not measured."""
+"""Price of one stddev of noise, in units of bias, when a polynomial is chosen. Tuned; not measured."""
 
 
 class ParityMoments(NamedTuple):
-    """The parities of a query's literals, from level 0 on, as sums over rows."""
+    """The noisy parities of a query's literals, from the empty set on, as sums over rows."""
 
     sets: tuple[tuple[int, ...], ...]
-    """Positions of the literals of each."""
+    """The literals' positions in each of the p sets."""
     values: FloatArray
     """(p,) the noisy sums of (-1)^(number of true literals in the set)."""
     stddev: FloatArray
-    """(p,) of their noise; 0 for a public number of rows."""
+    """(p,) standard deviations of their noise; 0 for a public number of rows."""
 
 
 @file_form("ParitySummary")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParitySummary:
-    """Noisy sums of all parities of at most ``order`` bits.
+    """Noisy sums of all parities of at most ``order`` bits, which answer symmetric queries; a table can fit them.
 
     Parameters
     ----------
     schema
-        The columns.
+        The schema of the private table.
     measured
         Noisy answers to `Parities`.
     public_rows
-        The number of rows, where neighbours share it.
+        The number of rows where it is public, else ``None``.
     """
 
     schema: Schema
@@ -262,24 +267,24 @@ class ParitySummary:
 
     @property
     def bits(self) -> Binarized:
-        """The bits and what they mean."""
+        """Return the bits of the columns, with their literals."""
         return self.parities.bits
 
     @property
     def order(self) -> int:
-        """Most bits in a parity."""
+        """Return the largest number of bits in a parity."""
         return self.parities.order
 
     @property
     def rows(self) -> float:
-        """Number of rows, public or estimated; at least 1."""
+        """Return the number of rows, public or estimated; at least 1."""
         return max(1.0, float(self.levels[0][0]))
 
     @property
     def stddevs(self) -> FloatArray:
-        """(order + 1,) standard deviation of each level's sums, in rows.
+        """Return the noise stddev of each degree's sums, (order + 1,), in rows.
 
-        Infinite where a level was left out, 0 for a public number of rows.
+        It is infinite where a degree was left out, and 0 for a public number of rows.
         """
         scales = np.array(self.parities.scales, np.float64)
         spread = np.divide(self.measured.stddev, scales, out=np.full(len(scales), np.inf), where=scales > 0)
@@ -294,22 +299,23 @@ class ParitySummary:
         evaluator: str = "polynomial",
         confidence: float = 0.95,
     ) -> Estimate | MomentRange:
-        """Answer a query as a fraction of the rows, or count the rows in each cell of a marginal.
+        """Return the answer to a query as a fraction of the rows, or the number of rows in each cell of a marginal.
 
         Parameters
         ----------
         query
-            A conjunction, disjunction, r-of-k or other symmetric query on the released columns; or a marginal of columns of
-            labels or truth values, whose cells are conjunctions; or a submodular query, such as `synthdp.coverage` makes.
+            A conjunction, disjunction, r-of-k or other symmetric query on the released columns; or a submodular query,
+            such as `synthdp.coverage` makes. Or a marginal of columns of labels or truth values, whose cells are
+            conjunctions.
         evaluator
             ``"polynomial"`` for `by_polynomial`, ``"max_entropy"`` for `by_max_entropy`, ``"interval"`` for `bracket`.
         confidence
-            Of the interval.
+            Probability that the interval contains the true answer.
 
         Raises
         ------
         ParameterError
-            If it is another query, or about columns that were not released.
+            If the query is of another kind, or about columns that were not released.
         """
         if isinstance(query, Marginal):
             return self._marginal(query, evaluator)
@@ -333,10 +339,10 @@ class ParitySummary:
         measurements: Sequence[Measurements] = (),  # noqa: ARG002
         **options: Any,
     ) -> Answered:
-        """Answer a question as every release does; see `Release.answer`, and `answer` for the options.
+        """Answer a question in the form of every release; see `Release.answer`, and `answer` for the options.
 
-        Counts, shares, sums, means and marginals of at most ``order`` columns are unbiased; cells of wider marginals are
-        conjunctions with a bias.  Conjunctions and their like are fractions of the rows.
+        Counts, shares, sums, means and marginals of at most ``order`` columns are unbiased. Cells of wider marginals
+        are conjunctions with a bias. Symmetric and submodular queries are fractions of the rows.
         """
         question = asked_of_names(question)
         if isinstance(question, SymmetricQuery | SubmodularQuery):
@@ -348,16 +354,17 @@ class ParitySummary:
         return answered(NoisySums(self.schema, (self.measured,), (self.rows, float(self.stddevs[0]))), question)
 
     def _marginal(self, query: Marginal, evaluator: str) -> Estimate:
-        """Return an estimate of a marginal by one of two evaluators."""
+        """Return the counts of a marginal's cells, by polynomials or by maximum entropy."""
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
             raise ParameterError(f"evaluator ({evaluator!r}) of a marginal must be 'polynomial' or 'max_entropy'")
         return marginal_estimate(query, self.bits, rows=self.rows, answer=ways[evaluator])
 
     def by_polynomial(self, query: SymmetricQuery) -> Estimate:
-        """Answer by the polynomial with the least bias plus noise, with its standard error and the bound on its bias.
+        """Return the answer by the polynomial with the least bias plus noise.
 
-        Unbiased for at most ``order`` literals unless a lower degree has less error.
+        It has a standard error and a bound on its bias. It is unbiased for at most ``order`` literals, unless a lower
+        degree has less error.
         """
         order = min(self.order, query.k)
         sizes = np.array([math.comb(query.k, i) for i in range(order + 1)], np.float64)
@@ -382,11 +389,11 @@ class ParitySummary:
         )
 
     def by_max_entropy(self, query: SymmetricQuery) -> Estimate:
-        """Answer from the distribution of maximum entropy on the literals' 2^k truth assignments.
+        """Return the answer from the maximum-entropy distribution on the literals' 2^k truth assignments.
 
-        Uses every parity of the literals, not only the sums of each level.  Often far better than a polynomial where the
-        query is wider than ``order``.  ``truncation`` is the farthest answer of any distribution with the same sums of
-        parities per level.
+        It uses every parity of the literals, not only the sums of each degree. It is often far better than a polynomial
+        where the query is wider than ``order``. ``truncation`` is the distance to the farthest answer of any
+        distribution with equal sums of parities per degree.
 
         Raises
         ------
@@ -410,10 +417,11 @@ class ParitySummary:
         )
 
     def bracket(self, query: SymmetricQuery, *, confidence: float = 0.95) -> MomentRange:
-        """Return an interval that contains the true answer with at least the given probability, over the noise.
+        """Return an interval that contains the true answer with at least the given probability over the noise.
 
-        The least and the largest answer over all measures on the literals' truth assignments whose parities are all
-        within the noise's simultaneous bound of the noisy ones: a certified bracket, whatever the data.
+        Its ends are the least and the largest answer over all measures on the literals' truth assignments. The parities
+        of these measures must all be within the noise's simultaneous bound of the noisy parities. The interval holds
+        for any data.
 
         Raises
         ------
@@ -431,7 +439,7 @@ class ParitySummary:
         return average_range(f, table.parities, lower=moments.values - half, upper=moments.values + half)
 
     def moments(self, query: SymmetricQuery, *, order: int) -> ParityMoments:
-        """Return the noisy parities of a query's literals, each literal counted as -1 where it is true."""
+        """Return the noisy parities of a query's literals up to ``order``; a true literal counts as -1."""
         bits, signs = self.bits.find(query)
         sets: list[tuple[int, ...]] = []
         values: list[FloatArray] = []
@@ -446,7 +454,7 @@ class ParitySummary:
         return ParityMoments(tuple(sets), np.concatenate(values), self.stddevs[size])
 
     def fit(self, *, candidates: int = 10_000, random_state: RandomState = None) -> CellModel:
-        """Fit a synthetic table to the noisy parities; see `parity_synthesis.fit_parities`."""
+        """Return a synthetic table fitted to the noisy parities; see `fit_parities`."""
         return fit_parities(
             self.schema,
             self.parities,
@@ -459,25 +467,25 @@ class ParitySummary:
 
     @property
     def model(self) -> SyntheticModel:
-        """What draws the rows of a fit, always the same one."""
+        """Return the model that draws rows of a fit with seed 0, so that it is always the same."""
         return self._fitted.model
 
     @cached_property
     def _fitted(self) -> CellModel:
-        """Return the model of maximum entropy; fitted once."""
+        """Return the table of weights on candidate rows with seed 0, fitted once."""
         return self.fit(random_state=0)
 
     def sample(self, rows: int | None = None, **options: Any) -> Any:
-        """Draw rows from a fit; see `SyntheticModel.sample`."""
+        """Draw rows from the fit with seed 0; see `SyntheticModel.sample`."""
         return self.model.sample(rows, **options)
 
     def sample_to(self, path: str | PathLike[str] | RowSink, **options: Any) -> None:
-        """Draw rows of a fit into a file; see `SyntheticModel.sample_to`."""
+        """Draw rows of the fit with seed 0 into a file; see `SyntheticModel.sample_to`."""
         self.model.sample_to(path, **options)
 
 
 class _TruthTable(NamedTuple):
-    """The 2^k truth assignments of k literals: how many are true, and all their parities of at most some order."""
+    """The 2^k truth assignments of k literals: their numbers of true literals, (2^k,), and their parities, (p, 2^k)."""
 
     true: IntArray
     parities: FloatArray
@@ -485,7 +493,10 @@ class _TruthTable(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _truth_table(k: int, order: int) -> _TruthTable:
-    """Return for all assignments of k literals the number of true ones, and the parities up to an order."""
+    """Return all truth assignments of k literals, with their parities up to ``order``.
+
+    Raise ParameterError if there are more than `MAX_TABLE_LITERALS` literals.
+    """
     if k > MAX_TABLE_LITERALS:
         raise ParameterError(
             f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for evaluator 'polynomial'"

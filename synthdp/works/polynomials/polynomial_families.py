@@ -1,8 +1,8 @@
-"""Families of functions with polynomials of low degree: what the general algorithm takes (Thaler, Ullman, Vadhan 2012).
+"""Families of functions with polynomials of low degree, for the general algorithm (Thaler, Ullman, Vadhan 2012).
 
-In a family F_Q each row x is a function f_x of the query, near a polynomial in it.  The rows' coefficients are one
-statistic; a query is answered by its monomials.  Marginals, r-of-k and decision lists are families of this kind, and so is
-any table of functions.  Public arithmetic.
+In a family F_Q each row x is a function f_x of the query, near a polynomial in the query. The rows' coefficients are
+one statistic, and a query is answered by its monomials. Marginals, r-of-k and decision lists are such families, and so
+is any table of functions. Public arithmetic only.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ from synthdp.works.polynomials.polynomials import (
 class AverageConjunctions(LinearFamily):
     """Sums over rows of the coefficients of f_x on the p-biased characters of at most t bits.
 
-    With phi(y_j) = (y_j - p) / sqrt(p (1 - p)) the coefficient of a set S of zeros of a row with z zeros is
-    (1 - p)^(z - |S|) (-sqrt(p (1 - p)))^|S|, and 0 for other sets.  The squares of all coefficients sum to (1 - p)^z.
+    The function f_x(y) is 1 if row x has every bit of the query y, and 0 otherwise. With phi(y_j) = (y_j - p) / sqrt(p
+    (1 - p)), a set S of zeros of a row with z zeros has the coefficient (1 - p)^(z - |S|) (-sqrt(p (1 - p)))^|S|; other
+    sets have 0. The squares of all coefficients sum to (1 - p)^z.
 
     Parameters
     ----------
     bits
         The d bits.
     order
-        t.
+        t, the largest size of a set.
     chance
-        0 < p < 1.
+        p, the probability that a random query contains a bit; 0 < p < 1.
     denominator
         The whole number that stands for 1.
     """
@@ -74,19 +75,20 @@ class AverageConjunctions(LinearFamily):
 
     @property
     def domain(self) -> Domain:
-        """The columns that are read."""
+        """Return the columns that are read, and their cells."""
         return self.bits.domain
 
     @property
     def k(self) -> int:
-        """Number of coefficients."""
+        """Return the number of coefficients."""
         return sum(level_sizes(self.bits.d, self.order))
 
     @property
     def bounds(self) -> RecordBounds:
-        """Exact maxima over the numbers of zeros for one row; coefficients of a set have one sign, so two rows' differ less.
+        """Return the sensitivity: exact maxima over the number of zeros for one row, and bounds for a replaced row.
 
-        A difference of two numbers of one sign is no larger than the larger, and its square than the sum of both squares.
+        All coefficients of a set have one sign. So a difference of two rows' coefficients is no larger than the larger
+        one, and its square no larger than the sum of both squares.
         """
         norms = [self._norms(zeros) for zeros in range(self.bits.d + 1)]
         l1, l2_squared = max(one.l1 for one in norms), max(one.l2_squared for one in norms)
@@ -95,7 +97,7 @@ class AverageConjunctions(LinearFamily):
         return RecordBounds(single, Norms.within(self.k, linf, l1=2 * l1, l2_squared=2 * l2_squared))
 
     def features(self, codes: Codes) -> Features:
-        """Return the coefficients of every row, (n, k)."""
+        """Return the coefficients of every row, (n, k), in whole numbers."""
         zero = ~self.bits.matrix(codes)
         zeros = zero.sum(axis=1)
         levels = [
@@ -105,7 +107,7 @@ class AverageConjunctions(LinearFamily):
         return np.concatenate(levels, axis=1).astype(np.int64)
 
     def sums(self, codes: Codes) -> Totals:
-        """Return the sums, (k,), by counts among the rows with each number of zeros."""
+        """Return the sums over rows, (k,), by counts among the rows with each number of zeros."""
         columns = [~column for column in self.bits.columns(codes)]
         zeros = np.sum(columns, axis=0)
         total = np.zeros(self.k, np.int64)
@@ -116,12 +118,12 @@ class AverageConjunctions(LinearFamily):
         return total
 
     def missing(self, zeros: int) -> float:
-        """Return E_y (f_x - p_x)^2, the part of f_x beyond order t, for a row x with ``zeros`` zeros."""
+        """Return E_y (f_x - p_x)^2 for a row x with ``zeros`` zeros: the mean squared part of f_x beyond degree t."""
         p, high = self.chance, range(self.order + 1, zeros + 1)
         return float(sum(math.comb(zeros, i) * (1 - p) ** (2 * zeros - i) * p**i for i in high))
 
     def _norms(self, zeros: int) -> Norms:
-        """Return the norms of the coefficients of a row with a number of false literals."""
+        """Return the norms of the coefficients of a row with a number of zeros."""
         sizes = [math.comb(zeros, i) for i in range(self.order + 1)]
         value = [abs(int(one)) for one in self.whole[zeros]]
         return Norms(
@@ -132,37 +134,37 @@ class AverageConjunctions(LinearFamily):
 
 
 MAX_INPUTS = 12
-"""Most inputs of tabulated functions, whose values on all 2^m inputs are listed.  A safety limit."""
+"""Most inputs of tabulated functions, whose 2^m values are listed and fitted by a linear program. A safety limit."""
 
 MAX_COEFFICIENTS = 5_000_000
-"""Most coefficients of one release.  A safety limit."""
+"""Most coefficients of one release. A safety limit of memory: 40 MB of 64-bit sums."""
 
 Inputs: TypeAlias = Mapping[str, object]
-"""Variable -> true or false."""
+"""An input as a mapping from each variable's name to true or false."""
 
 
 @runtime_checkable
 class PolynomialFamily(Protocol):
-    """Functions f_x of a query, one for each row x, and a polynomial near each."""
+    """Functions f_x of a query, one for each row x, and a polynomial near each function."""
 
     @property
     def statistic(self) -> LinearQueries:
-        """The coefficients of a row's polynomial, summed over rows."""
+        """Return the statistic that sums the coefficients of the rows' polynomials."""
         ...
 
     @property
     def constant(self) -> float:
-        """Return the constant that is added to every polynomial: it is public, and costs nothing."""
+        """Return the public constant that is added to every polynomial, without cost."""
         ...
 
     @property
     def error(self) -> float:
-        """gamma: how far a polynomial may be from its function."""
+        """Return gamma, the largest distance of a polynomial from its function; see `proven`."""
         ...
 
     @property
     def proven(self) -> bool:
-        """Whether ``error`` bounds every query; else it is a root mean square over queries."""
+        """Return whether ``error`` bounds every query; otherwise it is a root mean square over queries."""
         ...
 
     def monomials(self, query: Any) -> FloatArray:
@@ -177,18 +179,18 @@ class PolynomialFamily(Protocol):
 
 
 class _Family:
-    """What most families have: polynomials of the functions themselves, whose error is proven."""
+    """Defaults of most families: no constant, and an ``error`` that is declared as a bound for every query."""
 
     __slots__ = ()
 
     @property
     def constant(self) -> float:
-        """Return 0: nothing is added."""
+        """Return 0: the polynomials approximate the functions themselves."""
         return 0.0
 
     @property
     def proven(self) -> bool:
-        """For every row and query."""
+        """Return true: ``error`` is declared as a bound for every row and query."""
         return True
 
 
@@ -197,18 +199,18 @@ class _Family:
 class TabulatedFamily(_Family):
     """Any functions of m yes-no inputs, one for each cell of a small domain.
 
-    Each gets its best polynomial of degree t on the 2^m inputs, by a linear program.
+    A linear program finds the best polynomial of degree t on the 2^m inputs for each function.
 
     Parameters
     ----------
     domain
         The cells, in C order.
     variables
-        The m inputs.
+        Names of the m inputs.
     functions
         (cells, 2^m) values in [0, 1]; bit j of an input's number is variable j.
     order
-        t.
+        t, the degree of the polynomials.
     denominator
         The whole number that stands for 1 in a coefficient.
 
@@ -255,7 +257,7 @@ class TabulatedFamily(_Family):
         object.__setattr__(self, "error", float(off))
 
     def monomials(self, query: Inputs) -> FloatArray:
-        """Return the parities of an input, (k,)."""
+        """Return the parities of at most t inputs at a query, (k,)."""
         return input_parities(query, self.variables, self.order)
 
 
@@ -269,7 +271,7 @@ class SymmetricFamily(_Family):
     bits
         The d bits of a row.
     order
-        t.
+        t, the largest number of bits in a parity.
     width
         Most literals of a query.
     """
@@ -285,7 +287,10 @@ class SymmetricFamily(_Family):
 
     @property
     def error(self) -> float:
-        """Of the widest r-of-k: the largest over r."""
+        """Return the largest error, over r, of the best polynomials for r-of-k queries with ``width`` literals.
+
+        Other symmetric queries, such as `exactly_r`, can have a larger error.
+        """
         values = [(0.0,) * r + (1.0,) * (self.width + 1 - r) for r in range(1, self.width + 1)]
         return max(self._polynomial(one)[1] for one in values)
 
@@ -314,16 +319,16 @@ class SymmetricFamily(_Family):
 @file_form("ListFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class ListFamily(_Family):
-    """Decision lists as rows, inputs as queries.
+    """Decision lists as rows, and inputs as queries: the fraction of lists that say yes.
 
     Parameters
     ----------
     variables
-        The inputs.
+        Names of the inputs.
     statistic
         The coefficients, as `DecisionListRelease` plans them, without the number of rows.
     error
-        Bound on the distance of a list's polynomial.
+        Bound on the distance of a list's polynomial from the list.
     """
 
     variables: tuple[str, ...]
@@ -339,11 +344,11 @@ class ListFamily(_Family):
 
     @property
     def constant(self) -> float:
-        """Return 1/2: the polynomials approximate list(y) - 1/2."""
+        """Return 1/2, because the polynomials approximate list(y) - 1/2."""
         return 0.5
 
     def monomials(self, query: Inputs) -> FloatArray:
-        """Return the parities of an input, each over the scale of its coefficient, (k,)."""
+        """Return the parities of an input, (k,), each divided by the scale of its coefficient."""
         scales = np.repeat(np.array(self.statistic.scales, np.float64), self.statistic.sizes)
         return input_parities(query, self.variables, self.statistic.order) / scales
 
@@ -351,16 +356,17 @@ class ListFamily(_Family):
 @file_form("AverageFamily")
 @dataclass(frozen=True, slots=True, eq=False)
 class AverageFamily(_Family):
-    """Monotone conjunctions "all bits of S are 1", right on average over S: the learners' approach, as a baseline.
+    """Monotone conjunctions "all bits of S are 1", accurate on average over S; the learners' approach, as a baseline.
 
     Parameters
     ----------
     bits
         The d bits of a row.
     order
-        t.
+        t, the largest size of a set.
     width
-        The average number of bits of a query; each is in it with probability width / d, independently.
+        The average number of bits of a query. A random query contains each bit with probability width / d,
+        independently.
     """
 
     bits: Binarized
@@ -374,16 +380,16 @@ class AverageFamily(_Family):
 
     @property
     def error(self) -> float:
-        """The largest root mean square over queries of what a row's polynomial leaves out."""
+        """Return the largest root mean square error over queries, of any row's polynomial."""
         return max(math.sqrt(self.statistic.missing(zeros)) for zeros in range(self.bits.d + 1))
 
     @property
     def proven(self) -> bool:
-        """A single query may be further off."""
+        """Return false: the error of a single query may exceed the root mean square."""
         return False
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
-        """Return the p-biased characters of the set of bits that a query asks to be 1, (k,)."""
+        """Return the p-biased characters at a query, (k,): its set of bits that must be 1."""
         query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
@@ -395,12 +401,12 @@ class AverageFamily(_Family):
 
 
 def input_parities(query: Inputs, variables: Sequence[str], order: int) -> FloatArray:
-    """Return all parities of at most ``order`` inputs, by size and then in lexicographic order.
+    """Return all parities of at most ``order`` inputs, (k,), by size and then in lexicographic order.
 
     Raises
     ------
     ParameterError
-        If it is no mapping, or a variable is missing.
+        If the query is no mapping, or a variable is missing.
     """
     if not isinstance(query, Mapping):
         raise ParameterError(f"this release answers inputs: a value for every variable, not {type(query).__name__}")
@@ -411,13 +417,13 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
 
 
 def _products(values: FloatArray, order: int) -> FloatArray:
-    """Return the products over all sets of at most ``order`` of d numbers."""
+    """Return the products over all sets of at most ``order`` of d numbers, by size and then in lexicographic order."""
     levels = [values[subsets_of(len(values), size)].prod(axis=1) for size in range(order + 1)]
     return np.concatenate(levels)
 
 
 def _all_parities(m: int, order: int) -> FloatArray:
-    """Return the parities of all 2^m inputs, (2^m, k)."""
+    """Return the parities of at most ``order`` inputs on all 2^m inputs, (2^m, k)."""
     signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
     return np.array([_products(one, order) for one in signs])
 
@@ -430,7 +436,7 @@ def symmetric_degree(values: tuple[float, ...], *, error: float) -> int:
     values
         (k + 1,) the function by the number of true bits.
     error
-        gamma, above 0.
+        gamma, the largest error of the polynomial, above 0.
     """
     check_number("error", error, above=0)
     k = len(values) - 1

@@ -1,7 +1,7 @@
-"""The general algorithm of Thaler, Ullman, Vadhan (2012, theorem 9): one noisy polynomial for a whole family of queries.
+"""The general algorithm of Thaler, Ullman, Vadhan (2012, theorem 9): one noisy polynomial for a family of queries.
 
-The coefficients of the rows' polynomials are summed and noised once, by the exact sensitivity of the whole vector; every
-query is then an inner product.  Asks the curator and never sees a row.
+The coefficients of the rows' polynomials are summed, and noise is added once, by the exact sensitivity of the whole
+vector. Every query is then an inner product.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from synthdp.works.polynomials.polynomial_families import MAX_COEFFICIENTS, Poly
 @file_form("PolynomialSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PolynomialSummary:
-    """Noisy sums of the coefficients of a family.
+    """Noisy sums over rows of the coefficients of a family's polynomials, which answer any query of the family.
 
     Parameters
     ----------
     family
-        What they are coefficients of.
+        The polynomial family.
     measured
-        Noisy answers to its statistic.
+        Noisy answers to the family's statistic.
     rows
         Number of rows, public or estimated.
     rows_stddev
-        Of that number; 0 where it is public.
+        Standard deviation of that number; 0 where it is public.
     """
 
     family: PolynomialFamily
@@ -56,7 +56,7 @@ class PolynomialSummary:
         return f"PolynomialSummary({len(self.measured.values)} coefficients of a {type(self.family).__name__})"
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer the family's queries, or how many rows there are, as every release does; see `Release.answer`."""
+        """Answer the family's queries, or the number of rows, in the form of every release; see `Release.answer`."""
         if isinstance(question, Count) and question.where is None and not question.by:
             return Estimate(estimate=self.rows, stderr=self.rows_stddev, range=(0.0, math.inf)).answers()
         if isinstance(question, Question):
@@ -72,7 +72,7 @@ class PolynomialSummary:
     def answer(self, query: Any) -> Estimate:
         """Return the average over rows of their functions at a query, or at each of a list of queries.
 
-        The bound on its bias is the family's ``error``, where that is proven for every query.
+        The truncation bound is the family's ``error``, if the family declares it as proven.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class PolynomialSummary:
 
 @dataclass(frozen=True, slots=True)
 class PolynomialRelease(HasPrivacyCost):
-    """Release the noisy sum of all rows' polynomials; any query of the family can then be asked.
+    """Release the noisy sum of all rows' polynomials, which answers any query of the family.
 
     Costs ``spend``, for the curator's neighbours.
 
@@ -114,7 +114,7 @@ class PolynomialRelease(HasPrivacyCost):
     total_share
         Share of the spend for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -135,7 +135,7 @@ class PolynomialRelease(HasPrivacyCost):
             raise ParameterError(f"the family has more than {MAX_COEFFICIENTS} coefficients: lower its order")
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[PolynomialSummary]:  # noqa: ARG002
-        """Measure the coefficients.
+        """Measure the sums of coefficients and return them as a summary with the number of rows.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -161,17 +161,18 @@ def provable_rows(
 ) -> float:
     """Return the rows at which every answer is within ``error``: 2 T C^2 ln(C/beta) / (epsilon (alpha - gamma)).
 
-    For C coefficients of at most T in size each, so that a replaced row moves their vector by at most 2 T C in L1; noise
-    of that over epsilon exceeds its scale times ln(C / beta) nowhere with probability 1 - beta; an answer gathers all C.
+    There are C coefficients of at most T in size each, so a replaced row moves their vector by at most 2 T C in L1.
+    Laplace noise of scale 2 T C / epsilon exceeds its scale times ln(C / beta) nowhere with probability 1 - beta. An
+    answer adds up all C.
 
     Parameters
     ----------
     terms
-        C, C(m + t, t) or fewer.
+        C, the number of coefficients: C(m + t, t) or fewer.
     largest
-        T.
+        T, the largest size of a coefficient.
     error, bias
-        alpha and gamma.
+        alpha, the largest error of an average, and gamma, its part that is bias.
     epsilon
         A pure epsilon.
     beta
@@ -192,7 +193,7 @@ def provable_rows(
 def paper_rows(terms: int, largest: float, *, error: float, epsilon: float, beta: float = 0.05) -> float:
     """Return the paper's number of rows, 4 T C^2 ln(C/beta) / (epsilon alpha), for a bias of half of the error.
 
-    It is `provable_rows` at gamma = alpha / 2.  What the paper prints for its noise, 2 T / (epsilon n) on each coefficient,
+    It is `provable_rows` at gamma = alpha / 2. The noise that the paper prints, 2 T / (epsilon n) on each coefficient,
     leaves out a factor C and is not private (docs/proofs/parities.md).
     """
     return provable_rows(terms, largest, error=error, bias=error / 2, epsilon=epsilon, beta=beta)

@@ -1,7 +1,7 @@
-"""Polynomials for symmetric queries: Chebyshev's construction, the optimal one, and how to share noise among levels.
+"""Polynomials for symmetric queries: Chebyshev's construction, the optimal one, and how to divide noise among degrees.
 
-Thaler, Ullman, Vadhan (2012) approximate a conjunction by a low-degree polynomial in the number of false literals; in the
-basis of parities a linear program finds the best one for the noise at hand.  Public arithmetic only.
+Thaler, Ullman, Vadhan (2012) approximate a conjunction by a low-degree polynomial in the number of false literals. In
+the basis of parities a linear program finds the best polynomial for a given noise. Public arithmetic only.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from synthdp.errors import SolverFailedError
 from synthdp.fit.explicit.linear_program import optimum
 
 _NEGLIGIBLE = 1e-9
-"""Prices below it are taken as 0: they are beyond a solver's tolerance, and only upset it."""
+"""Prices below this value are taken as 0, since they are beyond a solver's precision. A numerical tolerance."""
 
 
 class Coefficients(NamedTuple):
-    """Coefficients b (p,) of a function, and its largest error max |K b - f| on the points."""
+    """Coefficients b, (p,), of a function f in a basis K, and their largest error max |K b - f| on the points."""
 
     values: FloatArray
     error: float
 
 
 def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None = None) -> Coefficients:
-    """Return b that minimises max |K b - f| + sum_i noise_i |b_i|.
+    """Return b that minimises max |K b - f| + sum_i noise_i |b_i|, with its largest error, by a linear program.
 
-    The program is solved for b_i times the root of the largest |K_i|: then columns of sizes from 1 to 1e15 (levels of
-    parities are) stay within what a solver in double precision can tell apart.
+    The program is solved for b_i times the root of the largest |K_i|. Columns with sizes from 1 to 1e15, as parities'
+    sums have, then stay within double precision.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
 
 @cache
 def krawtchouk_sums(k: int, order: int) -> tuple[tuple[int, ...], ...]:
-    """Return the sums of all parities of each level, by the number of true bits: exact, (k + 1) rows of order + 1.
+    """Return the sums of all parities of each degree, by the number of true bits: exact, (k + 1) rows of order + 1.
 
     Entry (m, i) is the sum over subsets S of k bits with |S| = i of prod_{j in S} (-1)^{bit j}, where m bits are 1:
-    K_i(m) = sum_j (-1)^j C(m, j) C(k - m, i - j).  So a symmetric f with f(m) = sum_i b_i K_i(m) has the Fourier
-    coefficient b_i on every parity of order i.
+    K_i(m) = sum_j (-1)^j C(m, j) C(k - m, i - j). So a symmetric f with f(m) = sum_i b_i K_i(m) has the Fourier
+    coefficient b_i on every parity of degree i.
 
     Notes
     -----
@@ -97,12 +97,12 @@ def krawtchouk_sums(k: int, order: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def krawtchouk(k: int, order: int) -> FloatArray:
-    """Return `krawtchouk_sums` in floating point, (k + 1, order + 1)."""
+    """Return `krawtchouk_sums` as floats, (k + 1, order + 1)."""
     return frozen(np.array(krawtchouk_sums(k, order), np.float64))
 
 
 def fourier_coefficients(values: Sequence[float]) -> FloatArray:
-    """Return the Fourier coefficient of a symmetric function on each level, (k + 1,), each to the last digit.
+    """Return the Fourier coefficient of a symmetric function at each degree, (k + 1,), from exact arithmetic.
 
     Parameters
     ----------
@@ -120,15 +120,15 @@ def fourier_coefficients(values: Sequence[float]) -> FloatArray:
 
 
 def level_sizes(d: int, order: int) -> tuple[int, ...]:
-    """Return how many subsets of d bits each level from 0 to ``order`` has."""
+    """Return the number of subsets of d bits of each size from 0 to ``order``."""
     return tuple(math.comb(d, i) for i in range(order + 1))
 
 
 def odd_overlaps(d: int, order: int, flips: Iterable[int]) -> list[list[int]]:
-    """Return how many subsets of each level change their parity when some bits are flipped.
+    """Return how many subsets of each size change their parity when some bits are flipped.
 
-    Row per number f of flipped bits, column per level i from 0 to ``order``: the number of i-subsets that meet the f
-    flipped bits in an odd number, sum over odd j of C(f, j) C(d - f, i - j).
+    There is a row per number f of flipped bits and a column per size i from 0 to ``order``. An entry counts the
+    i-subsets that contain an odd number of the f flipped bits: sum over odd j of C(f, j) C(d - f, i - j).
     """
     return [
         [sum(math.comb(f, j) * math.comb(d - f, i - j) for j in range(1, i + 1, 2)) for i in range(order + 1)]
@@ -137,7 +137,7 @@ def odd_overlaps(d: int, order: int, flips: Iterable[int]) -> list[list[int]]:
 
 
 def ranks(subsets: IntArray, d: int) -> IntArray:
-    """Return the place of subsets among all of their size in lexicographic order; (n, i) sorted rows -> (n,)."""
+    """Return each subset's position among all of its size in lexicographic order, (n,), from (n, i) sorted rows."""
     n, size = subsets.shape
     place = np.zeros(n, np.int64)
     before = np.full(n, -1, np.int64)
@@ -163,16 +163,18 @@ def _binomials(d: int, size: int) -> IntArray:
 
 
 _SWEEPS = 2000
-"""Iterations of the least-worst-use solver.  A numerical tolerance."""
+"""Number of multiplicative updates in `least_worst_use`. A numerical tolerance."""
 _ROUNDING = 1e-6
-"""Relative slack when a linear program's error is re-checked.  A numerical tolerance."""
+"""Excess of an exact error over the linear program's error, relative to |f|, beyond which its solution is rejected. A
+numerical tolerance."""
 
 
 def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
     """Return the paper's polynomial for a conjunction of k literals, by the number of true ones; (k + 1,).
 
-    q(s) = T_t(x(s)) / T_t(x(0)) where s literals are false and x maps [1, k] to [1, -1] (x(0) = (k + 1) / (k - 1)): it is
-    1 at s = 0, and at most 1 / T_t(x(0)) elsewhere (Thaler, Ullman, Vadhan 2012, section 4; Nisan, Szegedy 1994).
+    Where s literals are false, it is q(s) = T_t(x(s)) / T_t(x(0)); x maps [1, k] to [1, -1], and x(0) = (k + 1) /
+    (k - 1). It is 1 at s = 0, and at most 1 / T_t(x(0)) elsewhere (Thaler, Ullman, Vadhan 2012, section 4; Nisan,
+    Szegedy 1994).
 
     Raises
     ------
@@ -188,7 +190,7 @@ def chebyshev_conjunction(k: int, degree: int) -> FloatArray:
 
 
 def chebyshev_degree(k: int, error: float) -> int:
-    """Return the least degree at which `chebyshev_conjunction` is within ``error`` of the conjunction."""
+    """Return the least degree, at most k, at which `chebyshev_conjunction` is within ``error`` of the conjunction."""
     for degree in range(1, k):
         if math.cosh(degree * math.acosh((k + 1) / (k - 1))) * error >= 1:
             return degree
@@ -198,7 +200,7 @@ def chebyshev_degree(k: int, error: float) -> int:
 def newton_coefficients(values: FloatArray) -> FloatArray:
     """Return a with f = sum_i a_i C(s, i), where s literals are false: the differences of f at s = 0; (k + 1,).
 
-    On multilinear monomials, a_|S| is the coefficient of "all literals of S are false".
+    In multilinear monomials, a_|S| is the coefficient of "all literals of S are false".
 
     Parameters
     ----------
@@ -213,18 +215,18 @@ def newton_coefficients(values: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[float, ...]) -> Coefficients:
-    """Return the Fourier coefficients (order + 1,) of the best polynomial for a symmetric query.
+    """Return the Fourier coefficients, (order + 1,), of the best polynomial for a symmetric query, and its error.
 
-    Minimises its largest error plus sum_i noise_i |b_i|; at order >= k the exact polynomial is taken unless another one
-    is better by more than the rounding of the linear program.  Where double precision does not suffice for a degree
-    (about 100), a lower one is taken.  The error that is returned is the true one, of the rounded coefficients.
+    The best polynomial minimises its largest error plus sum_i noise_i |b_i|. At order >= k the exact polynomial is
+    taken, unless another is better by more than the linear program's rounding. Where double precision does not suffice
+    for a degree (about 100), a lower degree is taken. The returned error is exact for the rounded coefficients.
 
     Parameters
     ----------
     values
         (k + 1,) the query by the number of true literals.
     order
-        Largest level.
+        Largest degree of the polynomial.
     noise
         (order + 1,) price of each coefficient.
     """
@@ -239,9 +241,10 @@ def optimal_coefficients(values: tuple[float, ...], order: int, noise: tuple[flo
 
 
 def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coefficients:
-    """Return the best coefficients of the largest degree, at most ``order``, that the linear program can solve.
+    """Return the best coefficients, (order + 1,), of the largest degree up to ``order`` that can be solved.
 
-    They are never worse than the best constant, of which the program may fall short by its tolerance.
+    The degree is halved until the linear program succeeds in double precision. The best constant is returned where it
+    is better, since the program may fall short of it by its tolerance.
     """
     k, f = len(values) - 1, np.array(values)
     middle = (float(f.max()) + float(f.min())) / 2
@@ -258,7 +261,7 @@ def _of_degree(values: tuple[float, ...], order: int, price: FloatArray) -> Coef
 
 
 def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
-    """Return coefficients with their largest error, summed without rounding."""
+    """Return coefficients with their largest error, computed in exact arithmetic."""
     exact = [Fraction(float(one)) for one in b]
     errors = [
         abs(sum((one * size for one, size in zip(exact, row, strict=True)), Fraction(0)) - Fraction(float(value)))
@@ -268,18 +271,19 @@ def _checked(values: tuple[float, ...], b: FloatArray) -> Coefficients:
 
 
 def least_worst_use(costs: FloatArray, use: FloatArray) -> FloatArray:
-    """Return v > 0 that minimises sum_i costs_i / v_i subject to use @ v <= 1 in every row.
+    """Return v > 0 that minimises sum_i costs_i / v_i subject to use @ v <= 1 in every row, (p,).
 
-    The levels' squared weights that give an answer the least variance at a given L2 sensitivity.  Solved on its dual, the
-    maximum over the simplex of (sum_i sqrt(costs_i (use'lambda)_i))^2, by multiplicative updates that never decrease it
-    (Silvey, Titterington, Torsney 1978); the result is feasible whatever their number.
+    The v are squared weights of the parities' degrees that give an answer the least variance at a given L2 sensitivity.
+    The dual, the maximum over the simplex of (sum_i sqrt(costs_i (use'lambda)_i))^2, is solved by multiplicative
+    updates that never decrease it (Silvey, Titterington, Torsney 1978). The result is feasible after any number of
+    updates.
 
     Parameters
     ----------
     costs
-        (p,) > 0.
+        (p,) numbers above 0.
     use
-        (r, p) >= 0, no column all 0.
+        (r, p) numbers of at least 0, no column all 0.
     """
     share = np.full(len(use), 1 / len(use))
     for _ in range(_SWEEPS):

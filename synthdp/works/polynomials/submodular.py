@@ -1,7 +1,7 @@
-"""Submodular queries: weighted sums of concave functions of how many of some literals are true.
+"""Submodular queries: weighted sums of concave functions of the number of true literals in a block.
 
-Coverage ("does the row have any of these?"), caps ("how many of these, at most three"), and sums of them: functions with
-diminishing returns.  A mechanism that releases parities answers them, block by block.
+Examples are coverage ("does the row have any of these?"), caps ("how many of these, at most three"), and sums of them:
+functions with diminishing returns. A mechanism that releases parities answers them, block by block.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 _SLACK = 1e-12
-"""How far rounding may bend a straight line.  A numerical tolerance."""
+"""Rounding error, as a fraction of the largest step, by which values may fail to be concave. A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmodularQuery:
     """The average over rows of sum_u weights[u] g_u(number of true literals of block u), every g_u concave.
 
-    A function of the set of true literals: submodular, since concave functions of a set's size are, and so are their sums
-    with weights that are not negative (Lovász 1983).
+    As a function of the set of true literals it is submodular. Concave functions of a set's size are submodular, and so
+    are their sums with non-negative weights (Lovász 1983).
 
     Parameters
     ----------
     blocks
         Symmetric queries with concave values.  A column has the same wanted value in all of them.
     weights
-        One number for each, >= 0.
+        A number for each block, >= 0.
 
     Raises
     ------
@@ -72,19 +72,19 @@ class SubmodularQuery:
 
     @property
     def width(self) -> int:
-        """Most literals of a block."""
+        """Return the number of literals of the largest block."""
         return max(block.k for block in self.blocks)
 
 
 def coverage(sets: Sequence[Literals], weights: Sequence[float] | None = None) -> SubmodularQuery:
-    """Ask for the weight of the sets with at least one true literal.
+    """Return the query for the average weight of the sets with at least one true literal.
 
     Parameters
     ----------
     sets
         The literals of each set.
     weights
-        One for each, >= 0; default: equal, with sum 1.
+        A number for each set, >= 0; default: equal, with sum 1.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def coverage(sets: Sequence[Literals], weights: Sequence[float] | None = None) -
 
 
 def capped(literals: Literals, *, cap: int) -> SubmodularQuery:
-    """Ask for min(number of true literals, cap) / cap.
+    """Return the query for the average of min(number of true literals, cap) / cap.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def capped(literals: Literals, *, cap: int) -> SubmodularQuery:
 def concave_sum(
     sets: Sequence[Literals], function: Callable[[int], float], weights: Sequence[float] | None = None
 ) -> SubmodularQuery:
-    """Ask for a weighted sum of one concave function of the number of true literals of each set.
+    """Return the query for the average of a weighted sum of one concave function of each set's number of true literals.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def concave_sum(
     function
         From the number of true literals to a value.
     weights
-        One for each set, >= 0; default: equal, with sum 1.
+        A number for each set, >= 0; default: equal, with sum 1.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def concave_sum(
 
 
 def _check_concave(values: Sequence[float]) -> None:
-    """Raise ParameterError unless values rise by less and less, up to rounding."""
+    """Raise ParameterError unless each step between values is at most the step before, up to rounding."""
     steps = [b - a for a, b in pairwise(values)]
     if any(after > before + _SLACK * max(map(abs, steps)) for before, after in pairwise(steps)):
         raise ParameterError(
@@ -148,14 +148,14 @@ def _check_concave(values: Sequence[float]) -> None:
 
 
 NOISE_WEIGHT = 2.0
-"""How many stddevs of noise weigh as much as the same bias when a block's polynomial is chosen.  Tuned; not measured."""
+"""Price of one stddev of noise, in units of bias, when a block's polynomial is chosen. Tuned; not measured."""
 
 
 def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estimate:
-    """Answer a submodular query as an average over rows, with its standard error and a proven bound on its bias.
+    """Return a submodular query's average over rows, with its standard error and a proven bound on its bias.
 
-    The bias of a sum is at most the weighted sum of its blocks'; a parity that several blocks use has one noise, so that
-    coefficients are added before they are squared.
+    The bias of a sum is at most the weighted sum of its blocks' biases. A parity that several blocks use has one noise,
+    so its coefficients are added before they are squared.
     """
     coefficients: defaultdict[tuple[int, ...], float] = defaultdict(float)
     constant = value = bias = low = high = 0.0
@@ -192,11 +192,11 @@ def submodular_average(summary: ParitySummary, query: SubmodularQuery) -> Estima
 
 @lru_cache(maxsize=1024)
 def submodular_error(k: int, order: int) -> float:
-    """Return the largest bias, at parities of at most ``order`` bits, of a whole class of submodular queries.
+    """Return the largest bias, at parities of at most ``order`` bits, over a class of submodular queries.
 
-    The class: sums of weights at most 1 of g(number of true literals among at most k), g concave, not decreasing, from 0
-    to at most 1.  Such a g is a mixture of the caps min(s, c) / c, c = 1 ... k, and 0, and the distance from the
-    polynomials of a degree is convex, so the worst is a cap; on fewer literals it is no worse.
+    The class contains sums, with total weight at most 1, of concave non-decreasing functions g from 0 to at most 1 of
+    at most k literals. Such a g is a mixture of 0 and the caps min(s, c) / c, c = 1 ... k. The distance from the
+    polynomials of a degree is convex, so the worst g is a cap; on fewer literals it is no worse.
     """
     check_whole("k", k)
     check_whole("order", order)

@@ -1,4 +1,4 @@
-"""Smooth queries: summary and synthetic table."""
+"""Smooth queries: a noisy summary that answers them, and a synthetic table."""
 
 from synthdp.registered import NamedPlace, Work
 
@@ -15,4 +15,4 @@ WORK = Work(
         "chebyshev": "chebyshev",
     },
 )
-"""What this work registers."""
+"""The mechanisms and saved classes of this work, as `synthdp.registered` reads them."""

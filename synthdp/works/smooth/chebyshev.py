@@ -1,7 +1,7 @@
-"""The full tensor of Chebyshev polynomials over ordered axes.
+"""Statistics of Chebyshev polynomials over ordered columns: the full tensor, and averages over columns.
 
-What the smooth-query mechanisms ask.  Features come from the cells' points row by row, so axes may be fine.  The proofs
-of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
+The smooth-query mechanisms measure them. Features come from the cells' points row by row, so axes may be fine. The
+proofs of the swap bounds are in ``docs/proofs/chebyshev-sensitivity.md``.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ _ROUNDING = 1 + 1e-9
 """Factor above 1 that covers the rounding of floating-point bounds and features.  A numerical tolerance."""
 
 _FEW_DEGREES = 32
-"""Degrees up to which the grids are fine.  A safety limit of time."""
+"""Degrees up to which the grids of kernel maxima are fine; more degrees have coarser grids. A safety limit of time."""
 _STEPS_OF_FEW, _STEPS_OF_MANY = 1024, 64
-"""Points per degree of the grids on [0, π] on which kernels are looked at.  A numerical tolerance."""
+"""Points per degree of the grids on [0, π] on which kernel maxima are searched. A numerical tolerance."""
 
 _AT_ONCE = 2**20
-"""Points of a grid that are held at once.  A safety limit of memory."""
+"""Most points of such a grid that are held in memory at once. A safety limit of memory."""
 
 
 def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = None) -> Norms:
-    """Return bounds on the change of the rounded tensor features when a record is replaced.
+    """Return bounds on the change of the rounded tensor features when a record is replaced: the swap sensitivity.
 
     Parameters
     ----------
     t, d
-        Degrees and columns.
+        Numbers of degrees and of columns.
     denominator
-        What stands for 1.
+        The whole number that stands for 1.
     scales
-        (t,) what stands for 1 by the largest degree of a term, if not the denominator for all; see `degree_scales`.
+        (t,) the whole number that stands for 1 by the largest degree of a term; see `degree_scales`.  ``None`` stands for
+        the denominator throughout.
     """
     sizes = (np.full(t, denominator) if scales is None else scales) / denominator
     l1, l2_squared = swap_by_degree(sizes, d, tensor_swap_l1, power=1), swap_by_degree(sizes, d)
@@ -53,16 +54,17 @@ def tensor_swap(t: int, d: int, *, denominator: int, scales: IntArray | None = N
 
 
 def degree_scales(t: int, growth: float, *, denominator: int) -> IntArray:
-    """Return what stands for 1 by the largest degree q of a term, (t,): denominator / q^growth, at least `LEAST_SCALE`.
+    """Return the whole number that stands for 1 by the largest degree q of a term, (t,).
 
-    The noise of every sum is the same, so that the noise of an average grows as q^growth.
+    It is denominator / q^growth, rounded, and at least `LEAST_SCALE`. All sums get equal noise, so the noise of an
+    average grows as q^growth.
     """
     falling = np.rint(denominator * np.maximum(np.arange(t), 1.0) ** -growth)
     return np.maximum(falling, min(LEAST_SCALE, denominator)).astype(np.int64)
 
 
 def terms_by_degree(t: int, d: int) -> FloatArray:
-    """Return how many of the t^d - 1 terms have each largest degree, (t,); none has 0."""
+    """Return how many of the t^d - 1 terms have each largest degree, (t,); no term has degree 0."""
     boxes = np.arange(t + 1, dtype=np.float64) ** d
     return np.append(0.0, np.diff(boxes)[1:])
 
@@ -70,15 +72,16 @@ def terms_by_degree(t: int, d: int) -> FloatArray:
 def moments_swap(p: int, d: int, *, denominator: int) -> Norms:
     """Return bounds on the change of rounded T_1 ... T_p of each of d columns when a record is replaced.
 
-    Exact: (p + 1 + κ) d in L1, and d times the largest squared change of one column; for p = 2, 25/8 d and 5.1446 d.
-    They also hold with one more indicator per cell without a point, in whose place all T are 0 (docs/proofs).
+    The real L1 bound is (p + 1 + κ) d, and the squared L2 bound is d times the largest squared change of one column.
+    Both are exact up to the grids of `least_kernel` and `largest_square`; for p = 2 they are 25/8 d and 5.1446 d. The
+    bounds also hold with one more indicator per cell without a point, where all T are 0 (docs/proofs).
     """
     l1, l2_squared = tensor_swap_l1(p + 1, 1) * d, tensor_swap_l2_squared(p + 1, 1) * d
     return rounded_swap(l1, l2_squared, k=p * d, denominator=denominator)
 
 
 def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> Norms:
-    """Return whole-number bounds from real ones: rounding moves each of k differences by at most 1."""
+    """Return whole-number bounds from real bounds, since rounding moves each of k differences by at most 1."""
     return Norms.within(
         k,
         2 * denominator,
@@ -88,9 +91,10 @@ def rounded_swap(l1: float, l2_squared: float, *, k: int, denominator: int) -> N
 
 
 def tensor_swap_l1(t: int, d: int) -> float:
-    """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t), exact.
+    """Return the largest L1 change of the real tensor features when a record is replaced: t^(d-1) (t + κ_t).
 
-    The paper prints t^d, which is right at t = 2 only, where κ is 0.
+    The value is too large by at most 1e-4 t^d, from the grid of `least_kernel`. The paper prints t^d, which is right
+    only at t = 2, where κ is 0.
     """
     return float(t ** (d - 1) * (t + least_kernel(t)))
 
@@ -98,8 +102,8 @@ def tensor_swap_l1(t: int, d: int) -> float:
 def tensor_swap_l2_squared(t: int, d: int) -> float:
     """Return a bound on the squared Euclidean change of the real tensor features when a record is replaced.
 
-    t^(d-1) times one column's, at least 2 t^d if d > 1; exact if t is even or d is 1, else above the truth by
-    less than a factor 1 / (1 - t^-d).
+    The bound is t^(d-1) times one column's bound, and at least 2 t^d if d > 1. If t is even or d is 1 it is exact, up
+    to the grid of `largest_square`. Otherwise it is too large by less than a factor 1 / (1 - t^-d).
     """
     one = largest_square(t)
     return one if d == 1 else float(t ** (d - 1) * max(2.0 * t, one))
@@ -108,10 +112,11 @@ def tensor_swap_l2_squared(t: int, d: int) -> float:
 def swap_by_degree(
     scales: FloatArray, d: int, bound_of: Callable[[int, int], float] = tensor_swap_l2_squared, *, power: int = 2
 ) -> float:
-    """Return a bound on the change of tensor features that are scaled by their largest degree.
+    """Return a bound on the change of degree-scaled tensor features when a record is replaced.
 
-    Powers of scales that fall are mixtures of tensors of ever more degrees, each with its own bound; the bound of a
-    tensor of many degrees is taken from one of a few more (docs/proofs/smooth-class.md).
+    Each feature is scaled by its largest degree. Powers of falling scales are mixtures of tensors of more and more
+    degrees, each with its own bound. A tensor of many degrees takes the bound of one with a few more degrees
+    (docs/proofs/smooth-class.md).
 
     Parameters
     ----------
@@ -120,7 +125,7 @@ def swap_by_degree(
     d
         Number of columns.
     bound_of, power
-        What is added up: squares, or with `tensor_swap_l1` absolute values, and the power of the scales in it.
+        The bound of an unscaled tensor, and the power of the scales: squares, or absolute values with `tensor_swap_l1`.
     """
     t = len(scales)
     falls = scales**power - np.append(scales[1:] ** power, 0.0)
@@ -132,7 +137,7 @@ def swap_by_degree(
 
 
 def _coarse(t: int) -> int:
-    """Return t, or from 64 on the next number of six leading bits."""
+    """Return t, from 64 on rounded up to a number with six leading bits, so that few bounds need computing."""
     unit: int = 2 ** max(0, t.bit_length() - 6)
     return -(-t // unit) * unit
 
@@ -141,7 +146,7 @@ def _coarse(t: int) -> int:
 def least_kernel(t: int) -> float:
     """Return κ_t, an upper bound on −min of D(u) = 1 + cos u + ... + cos (t-1)u, too large by at most 1e-4 t.
 
-    Between the points of a grid of step h, D falls below their least value by at most h^2/8 max|D''|.
+    Between the points of a grid of step h, D is at most h^2/8 max|D''| below its least value on the grid.
     """
     most = _most_on_grid(lambda u: -dirichlet(u, t), t)
     return max(0.0, most + _step(t) ** 2 / 8 * _curvature(t))
@@ -151,14 +156,14 @@ def least_kernel(t: int) -> float:
 def largest_square(t: int) -> float:
     """Return an upper bound, too large by at most 4e-4 t, on max over x, y of sum_{m<t} (T_m(x) - T_m(y))^2.
 
-    It is attained at x = 1, where it is max over w of (3t - 4 D(w) + D(2w)) / 2.
+    The maximum is attained at x = 1, where it is the maximum over w of (3t - 4 D(w) + D(2w)) / 2.
     """
     most = _most_on_grid(lambda w: (3 * t - 4 * dirichlet(w, t) + dirichlet(2 * w, t)) / 2, t)
     return min(4.0 * (t - 1), most + _step(t) ** 2 / 2 * _curvature(t))
 
 
 def dirichlet(u: FloatArray, t: int) -> FloatArray:
-    """Return D(u) = 1 + cos u + ... + cos (t-1)u."""
+    """Return the Dirichlet kernel D(u) = 1 + cos u + ... + cos (t-1)u, in the shape of ``u``."""
     half = np.sin(u / 2)
     flat = np.abs(half) < 1e-9
     values = 0.5 + np.sin((t - 0.5) * u) / (2 * np.where(flat, 1.0, half))
@@ -166,7 +171,7 @@ def dirichlet(u: FloatArray, t: int) -> FloatArray:
 
 
 def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float:
-    """Return the largest value on a grid of [0, π]; the functions are even and 2π-periodic."""
+    """Return a function's largest value on a grid of [0, π], which covers even, 2π-periodic functions."""
     count = round(math.pi / _step(t))
     starts = range(0, count + 1, _AT_ONCE)
     grids = (np.arange(a, min(a + _AT_ONCE, count + 1), dtype=np.float64) * (math.pi / count) for a in starts)
@@ -174,23 +179,24 @@ def _most_on_grid(function: Callable[[FloatArray], FloatArray], t: int) -> float
 
 
 def _step(t: int) -> float:
-    """Return the distance of a grid's points on [0, π] for t degrees."""
+    """Return the distance between neighbouring points of the grid on [0, π] for t degrees."""
     return math.pi / (t * (_STEPS_OF_FEW if t <= _FEW_DEGREES else _STEPS_OF_MANY))
 
 
 def _curvature(t: int) -> float:
-    """Return max|D''| = 1 + 4 + ... + (t-1)^2."""
+    """Return max|D''| = 1 + 4 + ... + (t-1)^2 of the Dirichlet kernel D."""
     return (t - 1) * t * (2 * t - 1) / 6
 
 
 LEAST_SCALE = 2**10
-"""The least whole number that stands for 1 in an average of much noise.  Tolerance: rounding moves it by at most 2^-11."""
+"""Least whole number that stands for 1 in an average with much noise: rounding then moves the average by at most 2^-11.
+A numerical tolerance."""
 
 DENOMINATOR = 2**24
-"""The whole number that stands for 1: rounding moves an average by at most 2^-25.  A numerical tolerance."""
+"""The whole number that stands for 1: rounding moves an average by at most 2^-25. A numerical tolerance."""
 
 MAX_TERMS = 10**6
-"""Most terms of a tensor.  A safety limit."""
+"""Most terms of a tensor of averages. A safety limit."""
 
 
 @file_form("ChebyshevTensor")
@@ -198,8 +204,8 @@ MAX_TERMS = 10**6
 class ChebyshevTensor(LinearFamily):
     """Sums over rows of T_{m1}(x_1) ... T_{md}(x_d) for all degrees m below t, without the constant: t^d - 1 sums.
 
-    A cell without a point (missing, special, other) has T_0 = 1 and T_m = 0 beyond, as if the value were spread over
-    (-1, 1) by the arcsine law, whose Chebyshev averages these are.
+    A cell without a point (missing, special, other) has T_0 = 1 and all other T_m = 0. These are the Chebyshev averages
+    of the arcsine law on (-1, 1), so such a value counts as spread by that law.
 
     Parameters
     ----------
@@ -210,8 +216,8 @@ class ChebyshevTensor(LinearFamily):
     denominator
         The whole number that stands for 1.
     points
-        Where the cells of each axis lie on [-1, 1]; default: the middles of equal cells.  What lies beyond counts as an
-        end, so that no choice of points moves the sensitivity.
+        Position of each cell of each axis on [-1, 1]; default: the middles of equal cells. Points outside count as the
+        nearer end, so no choice of points changes the sensitivity.
     growth
         Power of a term's largest degree that the noise in its average grows with: each term is multiplied by a whole
         number of its own (`degree_scales`).
@@ -246,12 +252,12 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def k(self) -> int:
-        """Number of terms, t^d - 1."""
+        """Return the number of terms, t^d - 1."""
         return int(self.t ** len(self.domain)) - 1
 
     @property
     def bounds(self) -> RecordBounds:
-        """One record adds at most what stands for 1 to every sum (x = 1 does); for a swap see `tensor_swap`."""
+        """Return the sensitivity: one record adds at most its scale to every sum; for a swap see `tensor_swap`."""
         scales, d = self.by_degree, len(self.domain)
         numbers = [int(number) for number in terms_by_degree(self.t, d)]
         one = Norms(
@@ -263,17 +269,17 @@ class ChebyshevTensor(LinearFamily):
 
     @property
     def by_degree(self) -> IntArray:
-        """What stands for 1 by the largest degree of a term, (t,)."""
+        """Return the whole number that stands for 1 by the largest degree of a term, (t,)."""
         return degree_scales(self.t, self.growth, denominator=self.denominator)
 
     @property
     def ones(self) -> IntArray:
-        """What stands for 1 in each term, (k,)."""
+        """Return the whole number that stands for 1 in each term, (k,)."""
         ones: IntArray = self.by_degree[np.indices((self.t,) * len(self.domain)).max(axis=0).ravel()[1:]]
         return ones
 
     def real_features(self, codes: Codes) -> FloatArray:
-        """Return the unrounded terms, (n, k), in C order of the degrees."""
+        """Return the unrounded terms of each row, (n, k), in C order of the degrees."""
         product = np.ones((len(codes), 1))
         for j, points in enumerate(self._points):
             factor = chebyshev_table(points[codes[:, j]], self.t)
@@ -281,66 +287,68 @@ class ChebyshevTensor(LinearFamily):
         return product[:, 1:]
 
     def features(self, codes: Codes) -> Features:
-        """Return the terms times what stands for 1 in each, rounded, (n, k)."""
+        """Return the rounded terms of each row, (n, k), each times the whole number that stands for 1."""
         return np.rint(self.real_features(codes) * self.ones).astype(np.int64)
 
 
 @file_form("chebyshev")
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorWithMisfits(LinearFamily):
-    """A Chebyshev tensor, and then for each column how many rows lie in its cell of values that do not fit the schema.
+    """A Chebyshev tensor, followed by a count per column of the rows that are out of domain there.
 
-    In place of a misfit's count all terms of its column are 0, so that a record adds no more than without these counts.
+    The counts let a mechanism correct averages for out-of-domain rows. Where a count of a column is 1, all terms of
+    that column are 0, so one record adds no more than without counts.
 
     Parameters
     ----------
     tensor
-        The tensor.
+        The tensor, to which counts are appended.
     """
 
     tensor: ChebyshevTensor
 
     @property
     def domain(self) -> Domain:
-        """The tensor's axes."""
+        """Return the tensor's axes."""
         return self.tensor.domain
 
     @property
     def cells(self) -> dict[int, int]:
-        """The cell of misfits of each column that has one."""
+        """Return the out-of-domain cell of each column that has one, by the column's position."""
         found = {j: np.flatnonzero(~axis.releasable) for j, axis in enumerate(self.domain.axes)}
         return {j: int(cells[0]) for j, cells in found.items() if len(cells)}
 
     def to_saved(self, store: Store) -> dict[str, Any]:
-        """Return what its tensor is made of."""
+        """Return the tensor's domain, t and denominator as a document for a file."""
         return {"domain": store.write(self.domain), "t": self.tensor.t, "unit": self.tensor.denominator}
 
     @classmethod
     def of_saved(cls, document: Mapping[str, Any], source: DocumentSource) -> TensorWithMisfits:
-        """Return the tensor and the counts again."""
+        """Return the statistic from a document that `to_saved` wrote."""
         t, unit = (source.read(document[name], int) for name in ("t", "unit"))
         return cls(ChebyshevTensor(source.read(document["domain"], Domain), t, unit))
 
     def place_of(self, column: int, cell: int) -> int | None:
-        """Return which answer counts the rows in one cell of one column; ``None`` if none does."""
+        """Return the position of the answer that counts a column's out-of-domain cell; ``None`` for any other cell."""
         return self.tensor.k + list(self.cells).index(column) if self.cells.get(column) == cell else None
 
     @property
     def k(self) -> int:
-        """Number of terms and of counts."""
+        """Return the number of terms plus the number of counts."""
         return self.tensor.k + len(self.cells)
 
     @property
     def denominator(self) -> int:
-        """The tensor's denominator."""
+        """Return the whole number that stands for 1 in every sum."""
         return self.tensor.denominator
 
     @property
     def bounds(self) -> RecordBounds:
-        """Those of the tensor; a replaced record moves the sum of all by a little more where t^d is small.
+        """Return the tensor's sensitivity, with a slightly larger L1 norm of a replaced record where t^d is small.
 
-        A misfit in m columns has t^(d-m) - 1 terms and m counts that are not 0, and any other record all t^d - 1 terms;
-        their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) kappa, below the tensor's bound.
+        A record that is out of domain in m columns has t^(d-m) - 1 terms and m counts that are not 0; any other record
+        has all t^d - 1 terms. Their squared distance is at most t^d + t^(d-m) + m + 2 t^(d-m-1) kappa, below the
+        tensor's bound.
         """
         t, d, denominator = self.tensor.t, len(self.domain), self.denominator
         bounds = self.tensor.bounds
@@ -350,7 +358,7 @@ class TensorWithMisfits(LinearFamily):
         return RecordBounds(bounds.one, Norms(l1, bounds.swap.l2_squared, bounds.swap.linf))
 
     def features(self, codes: Codes) -> Features:
-        """Return the rounded terms, and 1 where a row is a misfit, (n, k)."""
+        """Return the rounded terms of each row, then 1 for each column where the row is out of domain, (n, k)."""
         counts = [(codes[:, j] == cell).astype(np.int64) * self.denominator for j, cell in self.cells.items()]
         return np.column_stack([self.tensor.features(codes), *counts])
 
@@ -360,12 +368,14 @@ class TensorWithMisfits(LinearFamily):
 class AverageMoment(LinearFamily):
     """The sum over rows of the mean over columns of T_degree(x_j): one number for all columns together.
 
+    It is measured where the noise is too large for a moment per column.
+
     Parameters
     ----------
     domain
         The axes, all ordered; a cell without a point counts 0.
     degree
-        At least 1.
+        Degree of the Chebyshev polynomial, at least 1.
     denominator
         The whole number that stands for 1.
     """
@@ -385,16 +395,16 @@ class AverageMoment(LinearFamily):
 
     @property
     def k(self) -> int:
-        """One answer."""
+        """Return the number of answers, 1."""
         return 1
 
     @property
     def bounds(self) -> RecordBounds:
-        """The mean of values in [-1, 1] lies in [-1, 1]."""
+        """Return the sensitivity: a mean of values in [-1, 1] lies in [-1, 1]."""
         return RecordBounds.of(Norms.within(1, self.denominator))
 
     def features(self, codes: Codes) -> Features:
-        """Return the rounded means, (n, 1)."""
+        """Return the rounded mean of each row, (n, 1)."""
         mean = np.zeros(len(codes))
         for j, axis in enumerate(self.domain.axes):
             mean += chebyshev_table(axis.points[codes[:, j]], self.degree + 1)[:, self.degree]
@@ -402,7 +412,7 @@ class AverageMoment(LinearFamily):
 
 
 def chebyshev_table(x: FloatArray, t: int) -> FloatArray:
-    """Return T_0 ... T_{t-1} at ``x``, (n, t); where x is NaN, 1 and then 0."""
+    """Return T_0 ... T_{t-1} at points ``x``, (n, t); at a NaN, T_0 is 1 and the others are 0."""
     missing = np.isnan(x)
     angles = np.arccos(np.clip(np.where(missing, 0.0, x), -1.0, 1.0))
     table: FloatArray = np.cos(angles[:, None] * np.arange(t))

@@ -1,6 +1,6 @@
 """Algorithm 1 of Wang's slides to the letter: all averages of the basis, fitted on all points of a grid.
 
-With the sensitivity that is right: replacing a row moves the t^d - 1 averages by more than the printed t^d / n in L1.
+Only the sensitivity differs: replacing a row moves the t^d - 1 averages by more than the printed t^d / n in L1.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ from synthdp.works.smooth.support import Synthesised, fit_note, fit_support, poi
 from synthdp.works.smooth.theory import exact_parameters
 
 LISTED = 20_000_000
-"""Most features (points times averages) that are listed; for more, points are generated when they are needed.
-A safety limit."""
+"""Most features (points times averages) that are held at once; beyond, column generation finds the points. A safety
+limit of memory: 160 MB of 64-bit numbers."""
 
 MAX_AVERAGES = 20_000
-"""Most averages that a grid fit takes.  A safety limit."""
+"""Most averages that a fit on the grid takes. A safety limit."""
 
 SPARE_POINTS = 5000
-"""Random grid points that are weighed where the program on all of them fails.  Tuned; not measured."""
+"""Random grid points that are weighed instead, if column generation fails after the averages were paid for. Tuned; not
+measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The settings of Algorithm 1; ``None`` for the paper's power of n.
+    """The settings of Algorithm 1; ``None`` stands for the paper's power of n.
 
     Parameters
     ----------
     smoothness
-        K.
+        K, the order of the queries' derivatives.
     degrees, grid, lattice
-        t, N and L.
+        t degrees per column, N grid points per column, and L for rounding to multiples of 1 / L.
     """
 
     smoothness: int = 2
@@ -62,11 +63,11 @@ class Sizes:
     lattice: int | None = None
 
     def lowers(self, t: int, paper: int) -> bool:
-        """Say whether t is below the paper's and not because it was set so."""
+        """Return whether t is below the paper's t although ``degrees`` was not set, which the receipt then states."""
         return self.degrees is None and t < paper
 
     def check(self, d: int) -> None:
-        """Refuse d columns if there would be too many averages.
+        """Raise an error if t degrees of d columns give too many averages.
 
         Raises
         ------
@@ -91,18 +92,18 @@ def exact_synthesis(
     law: NoiseLaw | None,
     rng: Generator,
 ) -> Synthesised:
-    """Return the distribution of Algorithm 1: t, N, L from n, K, d if not set; the L1 program on all N^d grid points.
+    """Return the distribution of Algorithm 1, fitted by the L1 program on all N^d grid points.
 
-    n may be a noisy estimate, so t is lowered, and a note says so, where t^d would exceed `MAX_AVERAGES`.  Where points
-    times averages exceed `LISTED`, the same program is solved by column generation, without rounding the features to the
-    lattice.
+    Sizes t, N and L follow from n, K and d where they are not set. If t^d would exceed `MAX_AVERAGES`, t is lowered and
+    a note says so. If points times averages exceed `LISTED`, column generation solves the same program without rounding
+    the features to the lattice.
 
     Costs all that the account has left, in one measurement.
 
     Parameters
     ----------
     account
-        Whom to ask.
+        A curator whose whole budget belongs to the caller.
     schema
         The d ordered columns.
     count
@@ -110,11 +111,11 @@ def exact_synthesis(
     sizes
         K, and t, N and L where they are set.
     solver
-        ``"auto"`` stands for ``"sifting"``, the bare program of the slides.
+        Name of the solver; ``"auto"`` stands for ``"sifting"``, the bare program of the slides.
     law
-        Law of the noise; ``None`` for the least, the paper's is Laplace.
+        Law of the noise; ``None`` for the least noise. The paper's law is Laplace.
     rng
-        Randomness of the search for points, where they are not listed.
+        Randomness of column generation.
     """
     paper = exact_parameters(count.rows, d=len(schema), smoothness=sizes.smoothness)
     t = sizes.degrees or min(paper.t, most_degrees(len(schema)))
@@ -152,7 +153,10 @@ def exact_synthesis(
 
 
 def _scales(asked: TensorWithMisfits, averages: Answers, stddev: float) -> FloatArray:
-    """Return how many times as large each average would be without misfits, in any column on its own, (t^d - 1,)."""
+    """Return the factor from each average to its value without out-of-domain rows, (t^d - 1,).
+
+    Out-of-domain values are taken as independent across columns.
+    """
     d, t = len(asked.domain), asked.tensor.t
     terms = [(Indicator(j, cell),) for j, cell in asked.cells.items()]
     misfits = out_of_domain_shares(asked.domain, terms, averages[asked.tensor.k :], stddev)
@@ -170,17 +174,20 @@ def most_degrees(d: int) -> int:
 
 
 def on_lattice(values: FloatArray, lattice: int) -> FloatArray:
-    """Round to multiples of 1 / L."""
+    """Return values rounded to multiples of 1 / L."""
     return np.asarray(np.rint(values * lattice) / lattice)
 
 
 def all_points(shape: tuple[int, ...]) -> Codes:
-    """Return all points of a grid, (N^d, d)."""
+    """Return the codes of all points of a grid, (N^d, d)."""
     return np.indices(shape).reshape(len(shape), -1).T
 
 
 def grid_basis(domain: Domain, t: int) -> ProductBasis:
-    """Return the Chebyshev tensor on the grid of a domain's points, in C order."""
+    """Return the Chebyshev tensor as a product basis on the grid of a domain's points, for column generation.
+
+    Terms are in C order of the degrees, without the constant.
+    """
     axes = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
     tables = [chebyshev_table(points, t).T for points in axes]
     degrees = np.indices((t,) * len(axes)).reshape(len(axes), -1).T[1:]
@@ -191,7 +198,11 @@ def grid_basis(domain: Domain, t: int) -> ProductBasis:
 def _generate(
     domain: Domain, basis: ChebyshevTensor, b: Answers, *, stddev: float, rng: Generator
 ) -> tuple[Explicit, str]:
-    """Return points with weights found by column generation, and what the solver says."""
+    """Return grid points with weights found by column generation, and the solver's line for the receipt.
+
+    If column generation fails, `SPARE_POINTS` random points are weighed instead, since the averages are already paid
+    for.
+    """
     grid = grid_basis(domain, basis.t)
     enumerable = math.prod(grid.shape) <= Enumeration().max_points and grid.d <= 3
     pricer: Pricer = Enumeration() if enumerable else CoordinateAscent()

@@ -1,7 +1,7 @@
-"""Gaussian kernels as smooth queries: from a width sigma to K, B and t, and how far a truncated series is off.
+"""Gaussian kernels as smooth queries: K, B and t for a width sigma, and the error of a truncated series.
 
-exp(-|x - c|^2 / 2 sigma^2) is a product of one function per column, and all its derivatives are known.  Pure functions of
-public numbers; proofs in docs/mechanisms/smooth-queries.md.
+The kernel exp(-|x - c|^2 / 2 sigma^2) is a product of one function per column, and all its derivatives have closed
+forms. All functions are pure functions of public numbers; proofs are in docs/mechanisms/smooth-queries.md.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from synthdp.works.smooth.chebyshev import MAX_TERMS, chebyshev_table
 from synthdp.works.smooth.theory import coefficient_stddev, projection_norm
 
 _BLOCK = 4_000_000
-"""Most kernel values held at once.  A safety limit."""
+"""Most kernel values held in memory at once. A safety limit of memory: 32 MB of 64-bit numbers."""
 
 
 @runtime_checkable
 class SeparableQueries(Protocol):
-    """k functions f_q(x) = sum_j weights[q, j] * prod_i g_{q,j,i}(x_i)."""
+    """k functions f_q(x) = sum_j weights[q, j] * prod_i g_{q,j,i}(x_i), which need one-dimensional transforms only."""
 
     @property
     def k(self) -> int:
-        """Number of functions."""
+        """Return the number of functions."""
         ...
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         ...
 
     @property
     def weights(self) -> FloatArray:
-        """(k, J) weights of the products."""
+        """Return the (k, J) weights of the products."""
         ...
 
     def factors(self, column: int, x: FloatArray, queries: slice) -> FloatArray:
-        """Return g of one column at N points, for some of the queries: (q, J, N)."""
+        """Return the factors g of one column at N points, for some of the queries, (q, J, N)."""
         ...
 
 
@@ -61,7 +61,7 @@ class GaussianKernels:
     centers
         (k, J, d) points.
     weights
-        (k, J) weights.
+        (k, J) weights of the kernels.
     sigma
         Width of all kernels, from 1e-100 to 1e100.
 
@@ -87,7 +87,7 @@ class GaussianKernels:
 
     @classmethod
     def random(cls, count: int, *, d: int, sigma: float, rng: Generator, terms: int = 10) -> GaussianKernels:
-        """Return the workload of the slides' table: uniform centres in [-1, 1]^d, uniform weights with sum 1."""
+        """Draw the workload of the slides' table: uniform centres in [-1, 1]^d, and uniform weights scaled to sum 1."""
         centers = rng.uniform(-1.0, 1.0, (count, terms, d))
         weights = rng.uniform(0.0, 1.0, (count, terms))
         return cls(centers=centers, weights=weights / weights.sum(axis=1, keepdims=True), sigma=sigma)
@@ -99,12 +99,12 @@ class GaussianKernels:
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return int(self.centers.shape[0])
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return int(self.centers.shape[2])
 
     def with_sigma(self, sigma: float) -> GaussianKernels:
@@ -117,14 +117,14 @@ class GaussianKernels:
         return np.exp(apart * apart * (-0.5 / self.sigma**2))
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return every query at (m, d) points, (m, k)."""
+        """Return the value of every query at (m, d) points, (m, k)."""
         found = np.empty((len(points), self.k))
         for queries, kernels in self._kernels(points):
             found[:, queries] = (kernels * self.weights[queries]).sum(axis=2)
         return found
 
     def averages(self, points: FloatArray, weights: Weights | None = None) -> FloatArray:
-        """Return every query averaged over (m, d) points, (k,).
+        """Return the average of every query over (m, d) points, (k,), such as the true answers on a table.
 
         Parameters
         ----------
@@ -160,31 +160,33 @@ class GaussianKernels:
 
 
 MAX_ORDER = 60
-"""Largest order of derivatives that is looked at.  A safety limit."""
+"""Largest order of derivatives that bounds are minimised over. A safety limit."""
 
 LEAST_WIDTH, MOST_WIDTH = 1e-3, 1e6
-"""The widths for which degrees are chosen; 60 derivatives stay within the range of floating point there.
-A safety limit."""
+"""Least and largest width of a kernel for which degrees are chosen, so that 60 derivatives stay within the range of
+floats. A safety limit."""
 
 MOST_DEGREES = 512
 """Most degrees that `kernel_degrees` tries: beyond, planning would take longer than the release.  A safety limit."""
 
 _RADII = np.concatenate([1 + np.geomspace(1e-3, 1, 120), np.geomspace(2, 1e4, 200)[1:]])
-"""Sums of the half-axes of the ellipses that bound the coefficients of a kernel.  A numerical tolerance."""
+"""Grid of r, the sum of the half-axes of an ellipse, for the least bound on a kernel's Chebyshev coefficients. A
+numerical tolerance."""
 
 _CENTRES, _NODES = 41, 512
-"""Kernel centres tried for the norm; quadrature nodes for the norm.  A numerical tolerance."""
+"""Kernel centres, and quadrature nodes, at which a kernel's norm is computed. A numerical tolerance."""
 
 
 def check_width(sigma: object) -> None:
-    """Refuse a width out of range."""
+    """Raise ParameterError unless a width is a number from `LEAST_WIDTH` to `MOST_WIDTH`."""
     check_number("sigma", sigma, least=LEAST_WIDTH, most=MOST_WIDTH)
 
 
 def kernel_smoothness(sigma: float) -> int:
-    """Return K of the rule K <= 2 sigma^2, at least 1: all derivatives of a kernel up to order K are at most 1, in any d.
+    """Return K, the largest whole number up to 2 sigma^2, at least 1 and at most `MAX_ORDER`.
 
-    At K = 1 and sigma below 1/sqrt(2) the rule gives nothing; `kernel_bound` says what B is then.
+    All derivatives of a kernel up to order K are then at most 1, in any number of columns. The rule fails for sigma
+    below 1/sqrt(2), where K is 1 nevertheless; `kernel_bound` returns B there.
     """
     check_width(sigma)
     return int(min(MAX_ORDER, max(1, math.floor(2 * sigma**2 * (1 + 1e-12)))))
@@ -201,14 +203,18 @@ def kernel_bound(smoothness: int, *, sigma: float) -> float:
 def derivative_peak(k: int) -> float:
     """Return the largest partial derivative of total order k of exp(-|x|^2/2), over all points, in k or more columns.
 
-    In one column it is max |He_k(u)| exp(-u^2/2), (k-1)!! for even k; in more columns products of such peaks.
+    In one column the peak is max |He_k(u)| exp(-u^2/2), which is (k-1)!! for even k. In more columns peaks of lower
+    orders multiply.
     """
     across = (derivative_peak(j) * derivative_peak(k - j) for j in range(1, k // 2 + 1))
     return max(_peak(k), *across, 0.0)
 
 
 def _peak(k: int) -> float:
-    """Return max |He_k(u)| exp(-u^2/2), which is attained at a root of He_{k+1}, the derivative's factor."""
+    """Return the largest k-th derivative of exp(-u^2/2) in size, max |He_k(u)| exp(-u^2/2).
+
+    The maximum is attained at a root of He_{k+1}.
+    """
     roots = np.abs(hermite_e.hermegauss(k + 1)[0])
     values = np.abs(hermite_e.hermeval(roots, [0.0] * k + [1.0])) * np.exp(-(roots**2) / 2)
     return float(values.max())
@@ -216,11 +222,12 @@ def _peak(k: int) -> float:
 
 @lru_cache(maxsize=4096)
 def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
-    """Return a bound on sup |g - Pg| for g(x) = exp(-(x - c)^2 / 2 sigma^2), |c| <= 1, P as in `truncation_bound`.
+    """Return a bound on sup |g - Pg| for a kernel g of width sigma, with projection P as in `truncation_bound`.
 
-    The least of two: Jackson's, (1 + Λ) times the best over all orders; and the bound by the Chebyshev coefficients, at most
-    2 M r^-m on the ellipse of radius r around [-1, 1], where |g| is at most M = exp((r - 1/r)^2 / 8 sigma^2).  What is
-    left out is their sum from t on, and what aliasing adds their sum from 2 N - t + 1 on.
+    The kernel is g(x) = exp(-(x - c)^2 / 2 sigma^2) with |c| <= 1. The bound is the smaller of two. The first is
+    Jackson's: (1 + Λ) times the best bound over all orders. The second uses the Chebyshev coefficients, which are at
+    most 2 M r^-m, with M = exp((r - 1/r)^2 / 8 sigma^2) the largest |g| on the ellipse of radius r around [-1, 1].
+    Truncation adds their sum from t on, and aliasing their sum from 2 N - t + 1 on.
     """
     if sigma < LEAST_WIDTH:
         return 1 + projection_norm(t, nodes)
@@ -234,7 +241,7 @@ def kernel_gap(t: int, *, nodes: int, sigma: float) -> float:
 
 
 def _tail(start: int, sigma: float) -> float:
-    """Return min over r of the sum of 2 M r^-m from m = start on."""
+    """Return the bound on the sum of Chebyshev coefficients from ``start`` on: 2 M r^-m summed over m, least over r."""
     logs = (_RADII - 1 / _RADII) ** 2 / (8 * sigma**2) + (1 - start) * np.log(_RADII) - np.log(_RADII - 1)
     return float(2 * np.exp(min(logs.min(), 700.0)))
 
@@ -242,8 +249,9 @@ def _tail(start: int, sigma: float) -> float:
 def kernel_truncation(queries: GaussianKernels, t: int, *, nodes: int, cells: int) -> FloatArray:
     """Return a proven bound on the bias of each query's answer, (k,).
 
-    sum_j |weight_j| ((1 + e)^d - 1 + d L / cells): kernels are at most 1, so that errors e of d factors add up to no more
-    than (1 + e)^d - 1; the last term covers the cells on which the table is read, L the largest slope in a column.
+    The bound is sum_j |weight_j| ((1 + e)^d - 1 + d L / cells). Kernels are at most 1, so errors e of d factors add up
+    to no more than (1 + e)^d - 1. The last term covers the cells on which the table is read; L is the largest slope in
+    a column.
     """
     gap = (1 + kernel_gap(t, nodes=nodes, sigma=queries.sigma)) ** queries.d - 1
     rounding = queries.d * _peak(1) / queries.sigma / cells
@@ -259,7 +267,10 @@ def kernel_error(
     loss: PrivacyLoss,
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
 ) -> float:
-    """Return what `kernel_degrees` minimises: the truncation of a kernel at N = 2t, and its noise for the worst centre."""
+    """Return the expected error of a kernel's answer at t degrees, which `kernel_degrees` minimises over t.
+
+    The error adds the truncation of one kernel at N = 2t and its noise for the worst centre.
+    """
     truncation = (1 + kernel_gap(t, nodes=2 * t, sigma=sigma)) ** d - 1
     noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
     return truncation + kernel_norm(sigma=sigma, d=d) * noise
@@ -268,7 +279,10 @@ def kernel_error(
 def kernel_degrees(
     rows: float, *, d: int, sigma: float, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the number t of degrees that minimises `kernel_error`; beyond 64, of those a thirty-second apart."""
+    """Return the number t of degrees with the least `kernel_error`, within the limits `MOST_DEGREES` and `MAX_TERMS`.
+
+    Beyond 64 the search tries degrees that are a thirty-second apart.
+    """
     check_number("rows", rows, least=1)
     check_whole("d", d)
     check_width(sigma)
@@ -288,7 +302,7 @@ def kernel_degrees(
 
 @lru_cache(maxsize=256)
 def kernel_norm(*, sigma: float, d: int) -> float:
-    """Return the largest Euclidean norm of a kernel's coefficients without the constant one, over centres (c, ..., c)."""
+    """Return the largest Euclidean norm of a kernel's coefficients except the constant, over centres (c, ..., c)."""
     x = np.cos((np.arange(_NODES) + 0.5) * np.pi / _NODES)
     centres = np.linspace(0.0, 1.0, _CENTRES)
     values = np.exp(-((x - centres[:, None]) ** 2) / (2 * sigma**2))

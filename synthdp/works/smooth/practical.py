@@ -1,6 +1,7 @@
 """The practical variant of Wang's slides: random grid points weighted to meet random low-degree averages.
 
-With noise for the right sensitivity: replacing a row moves R arbitrary averages by up to 2R/n in L1, not R/n.
+The noise is calibrated to the right sensitivity: replacing a row moves R arbitrary averages by up to 2R/n in L1, not
+R/n.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR
 from synthdp.works.smooth.support import Synthesised, fit_support, pointed_cells, smooth_domain
 
 CANDIDATES, GRID = 10_000, 64
-"""Default C and N.  Tuned; not measured."""
+"""Defaults of C random grid points, and of N grid points per column. Tuned; not measured."""
 
 FUNCTIONS = 100
-"""Default R of the slides' experiments, where there are this many functions.  A convention: the slides' choice."""
+"""Default of R, the number of random functions, where there are as many. A convention: the slides' choice."""
 
 
 MAX_FEATURES = 100_000_000
-"""Most values of functions at candidates, 0.8 GB.  A safety limit."""
+"""Most values of functions at candidates: 0.8 GB of floats. A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Practical:
     functions
         R, the number of random functions; ``None`` for 100, or all where there are fewer.
     candidates, grid
-        C random points of a grid with N points per column.
+        C, the number of random grid points, and N, the grid points per column.
     order
         Most columns of a function.
     degrees
@@ -59,12 +60,12 @@ class Practical:
     degrees: int = 3
 
     def functions_of(self, d: int) -> int:
-        """Return R for d columns.
+        """Return R, the number of random functions, for d columns.
 
         Raises
         ------
         ParameterError
-            If more functions are asked than there are, or candidates times functions do not fit in memory.
+            If R is above the number of functions, or candidates times functions do not fit in memory.
         """
         there = count_terms(d, order=self.order, degrees=self.degrees)
         asked = min(FUNCTIONS, there) if self.functions is None else self.functions
@@ -80,7 +81,7 @@ class Practical:
         return asked
 
     def told(self, d: int) -> str:
-        """Return a line for the receipt."""
+        """Return a line for the receipt with R, t, C and N."""
         asked, there = self.functions_of(d), count_terms(d, order=self.order, degrees=self.degrees)
         whole = ", all there are," if asked == there else ""
         return (
@@ -106,17 +107,17 @@ def practical_synthesis(
     Parameters
     ----------
     account
-        Whom to ask.
+        A curator whose whole budget belongs to the caller.
     schema
         The d ordered columns.
     count
         The number of rows n.
     sizes
-        R, C, N and which functions there are.
+        R, C, N, and the order and degrees of the functions.
     solver
-        ``"auto"`` stands for the L1 program.
+        Name of the solver; ``"auto"`` stands for the L1 program.
     law
-        Law of the noise; ``None`` for the least, the paper's is Laplace.
+        Law of the noise; ``None`` for the least noise. The paper's law is Laplace.
     rng
         Randomness of functions and candidates.
     """
@@ -140,15 +141,16 @@ def practical_synthesis(
 
 
 def random_averages(domain: Domain, random: tuple[Term, ...]) -> TensorBasis:
-    """Return averages to measure, then indicators of misfits, as many as make the sensitivity no larger."""
+    """Return the statistic of the random averages, and of out-of-domain counts that don't raise the sensitivity."""
     counted = _countable(random, out_of_domain_terms(domain, order=1))
     return TensorBasis(domain, (*random, *counted), denominator=DENOMINATOR, most=len(random))
 
 
 def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
-    """Return the indicators of misfits that come at no cost: each excludes a term of its column, no two the same one.
+    """Return the out-of-domain indicators that can be counted without more sensitivity.
 
-    A misfit in some columns then has at least as many terms that are 0 as indicators that are 1.
+    Each indicator takes one unused term of its column. A record that is out of domain in some columns then has at least
+    as many terms that are 0 as indicators that are 1.
     """
     free, found = set(range(len(random))), []
     for misfit in misfits:
@@ -160,18 +162,18 @@ def _countable(random: Sequence[Term], misfits: Sequence[Term]) -> list[Term]:
 
 
 def count_terms(d: int, *, order: int, degrees: int) -> int:
-    """Return how many products of cosines there are on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1."""
+    """Return the number of products of cosines on 1 to ``order`` of d columns, of degrees 1 to ``degrees`` - 1."""
     return sum(math.comb(d, size) * (degrees - 1) ** size for size in range(1, min(order, d) + 1))
 
 
 def random_terms(d: int, count: int, *, order: int, degrees: int, rng: Generator) -> tuple[Term, ...]:
-    """Return ``count`` different ones of these products, drawn uniformly."""
+    """Draw ``count`` different products of cosines, uniformly among the `count_terms` products."""
     chosen = rng.choice(count_terms(d, order=order, degrees=degrees), count, replace=False, shuffle=False)
     return tuple(_term(index, d, degrees=degrees) for index in np.sort(chosen).tolist())
 
 
 def _term(index: int, d: int, *, degrees: int) -> Term:
-    """Return one product by its number: fewer columns first, then by columns, then by degrees."""
+    """Return the product of cosines with a given number: fewer columns first, then by columns, then by degrees."""
     size, each = 1, degrees - 1
     while index >= math.comb(d, size) * each**size:
         index -= math.comb(d, size) * each**size

@@ -1,7 +1,7 @@
 """The product variant: one smooth density per column from its noisy moments, and pairs where the noise allows.
 
-What decides a synthetic table of many columns is where its points lie, not the program that weighs them: points drawn
-from a product of fitted densities beat a uniform grid by 5 to 100 times (docs/mechanisms/smooth-queries.md).
+In a synthetic table of many columns the positions of the points matter more than the program that weighs them. Points
+drawn from a product of fitted densities beat a uniform grid by 5 to 100 times (docs/mechanisms/smooth-queries.md).
 """
 
 from __future__ import annotations
@@ -36,45 +36,46 @@ from synthdp.works.smooth.chebyshev import DENOMINATOR, AverageMoment, moments_s
 from synthdp.works.smooth.support import CELLS, Synthesised, fit_support, smooth_domain
 
 NODES = 201
-"""Cells of a column's density, at equal angles.  Tuned; not measured."""
+"""Cells of a column's density, at equal angles, if it has more than `FEW_POINTS` grid points. Tuned; not measured."""
 
 FEW_POINTS = 512
-"""A column with no more grid points has a cell for each.  A safety limit."""
+"""Most grid points of a column at which each point has a cell of its own. A safety limit."""
 
 DEGREES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-"""Largest total degrees to choose from.  Tuned; not measured."""
+"""Total degrees of moments that a plan may choose as the largest. Tuned; not measured."""
 
 TOO_NOISY = 0.1
-"""Noise above which second moments are measured only on average over the columns."""
+"""Noise of an average, at most 1 in size, above which second moments are measured only as a mean over columns. Not
+measured."""
 
 FINE = 0.02
-"""Noise, times (2 / degree)^2, below which more moments are worth their noise: higher degrees and pairs.
-Tuned; not measured."""
+"""Limit of an average's noise, multiplied by (2 / degree)^2, up to which higher degrees and pairs are measured. Tuned;
+not measured."""
 
 MEANS_SHARE = 0.8
-"""Share of the budget for the means where second moments are measured on average."""
+"""Share of the budget for the columns' means where second moments are measured as a mean over columns. Not measured."""
 
 MISFIT_SHARE = 0.05
-"""Share of a measurement's budget for counting misfits, where counting them beside the moments costs more.
-Tuned; not measured."""
+"""Share of a measurement's budget for counting out-of-domain rows, where counting them together with the moments costs
+more. Tuned; not measured."""
 
 LEAST_CELLS = 2**12
-"""Least cells per column.  A safety limit."""
+"""Least cells per column on which the private table is read, however few the rows. A safety limit."""
 MAX_MOMENTS = 5000
-"""Cap on moments.  A safety limit."""
+"""Most moments that a plan may measure. A safety limit."""
 CANDIDATES = 4000
-"""Least support points.  Tuned; not measured."""
+"""Least number of support points that are drawn. Tuned; not measured."""
 CANDIDATES_PER_MOMENT = 10
 """Support points per moment.  Tuned; not measured."""
 MOST_CANDIDATES = 20_000
-"""Cap on support points.  A safety limit."""
+"""Most support points that are drawn. A safety limit."""
 _STEEPEST = 500.0
-"""Bound of the shared multiplier.  A numerical tolerance."""
+"""Largest absolute value of the multiplier that all columns share. A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
 class MomentOrders:
-    """Which moments are measured: all products of at most ``order`` cosines of total degree at most ``degree``."""
+    """A choice of moments: all products of at most ``order`` cosines with total degree at most ``degree``."""
 
     degree: int
     order: int
@@ -83,23 +84,23 @@ class MomentOrders:
 def product_synthesis(
     account: Curator, schema: Schema, count: RowCount, *, candidates: int | None, solver: str, rng: Generator
 ) -> Synthesised:
-    """Return a product of densities, reweighted on draws from it where pairs were measured.
+    """Return a product of the columns' densities; or weights on rows drawn from the product, where pairs were measured.
 
-    Costs all that the account has left: one measurement, or two of 80 and 20 % where the noise is large; misfits are
-    counted beside it, or for 5 % of it.
+    Costs all that the account has left, in one measurement, or in two of 80 and 20 % where the noise is large.
+    Out-of-domain rows are counted in the same measurement, or for 5 % of its cost.
 
     Parameters
     ----------
     account
-        Whom to ask.
+        A curator whose whole budget belongs to the caller.
     schema
         The d ordered columns.
     count
         The number of rows n.
     candidates
-        How many draws to weigh; ``None`` for a default.
+        Number of draws that are weighed; ``None`` for a default.
     solver
-        ``"auto"`` weighs draws by the L1 program, and only where pairs were measured.
+        The program that weighs draws, where pairs were measured; ``"auto"`` is the L1 program.
     rng
         Randomness of the draws.
     """
@@ -132,9 +133,10 @@ def product_synthesis(
 
 
 def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -> MomentOrders | None:
-    """Return the moments worth measuring, from public numbers; ``None`` for means and one average second moment.
+    """Return the moments to measure, from public numbers; ``None`` for means and one mean second moment.
 
-    Pairs first, then high degrees, where the noise is below `FINE` (2 / degree)^2; else degree 2 of single columns.
+    Pairs come first, then high degrees, as long as the noise is below `FINE` (2 / degree)^2. Otherwise degree 2 of
+    single columns is measured.
     """
     extra = len(_indicators(domain))
 
@@ -156,13 +158,11 @@ def plan(rows: float, domain: Domain, loss: PrivacyLoss, adjacency: Adjacency) -
 def _measure(
     account: Curator, domain: Domain, moments: MomentOrders, *, spend: Spend, step: str
 ) -> tuple[TensorBasis, tuple[Measurements, ...]]:
-    """Measure moments, and misfits beside them where that costs less than `MISFIT_SHARE` of the spend, else for that.
+    """Measure moments and out-of-domain rows, together if that has less noise than two measurements.
 
-    Costs ``spend``, for the curator's neighbours.
+    The second of two measurements takes `MISFIT_SHARE` of the spend. Costs ``spend``, for the curator's neighbours.
 
-    Returns
-    -------
-    All terms, and one or two measurements, whose answers in a row are the terms'.
+    Returns ------- The basis of all terms, and one or two measurements, whose answers in a row are the terms'.
     """
     together, loss = moment_basis(domain, moments), account.cost(spend)
     alone = replace(_first_terms(together, together.most or together.k), most=None)
@@ -191,13 +191,13 @@ def _most(loss: PrivacyLoss) -> PrivacyLoss:
 
 
 def _stddev(norms: Norms, loss: PrivacyLoss, adjacency: Adjacency, *, k: int) -> float:
-    """Return the noise in a sum over rows, of one of k."""
+    """Return the noise stddev of one of k sums over rows, in rows."""
     drawn = calibrate(norms.times(adjacency.rows), loss, k=k)
     return drawn.noise.stddev / (drawn.resolution * DENOMINATOR)
 
 
 def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> tuple[Norms, int]:
-    """Return the sensitivity of the rounded moments and their number, moments that count misfits aside."""
+    """Return the sensitivity of the rounded moments, and the number of moments without counts of out-of-domain rows."""
     p = moments.degree
     k = d * p + extra + (moments.order - 1) * (d * (d - 1) // 2) * (p * (p - 1) // 2)
     bounds = RecordBounds.of(Norms(k * DENOMINATOR, k * DENOMINATOR**2, DENOMINATOR), _swap(d, moments))
@@ -205,12 +205,12 @@ def _norms(d: int, moments: MomentOrders, *, extra: int, swap: bool = False) -> 
 
 
 def _swap(d: int, moments: MomentOrders) -> Norms | None:
-    """Return known norms of a replaced row, or None where the general bound serves."""
+    """Return the norms of a replaced row for single columns; ``None`` for pairs, where the general bound holds."""
     return moments_swap(moments.degree, d, denominator=DENOMINATOR) if moments.order == 1 else None
 
 
 def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
-    """Return the moments to measure, then indicators of misfits, which make the sensitivity no larger."""
+    """Return the moments to measure, then counts of out-of-domain rows, which don't raise the sensitivity."""
     terms: list[Term] = [(Cosine(j, m),) for j in range(len(domain)) for m in range(1, moments.degree + 1)]
     terms += [(indicator,) for indicator in _indicators(domain)]
     if moments.order == 2:
@@ -227,7 +227,7 @@ def moment_basis(domain: Domain, moments: MomentOrders) -> TensorBasis:
 
 
 def _indicators(domain: Domain) -> list[Indicator]:
-    """Cells that may be released and have no point, special and missing values; only the hidden cell comes after."""
+    """Return indicators of the cells with special and missing values, which are releasable and have no point."""
     indicators = []
     for j, axis in enumerate(domain.axes):
         grid, size = axis.grid, axis.size
@@ -237,7 +237,7 @@ def _indicators(domain: Domain) -> list[Indicator]:
 
 
 def _axis(name: str, column: Column) -> Axis:
-    """Return the axis of a column's density: one cell per grid point if they are few, else cells at equal angles."""
+    """Return the axis of a column's density: one cell per grid point if there are few, else cells at equal angles."""
     grid = grid_of(column)
     if grid.regular <= FEW_POINTS:
         return axis_of(name, column, bins=FEW_POINTS)
@@ -248,17 +248,17 @@ def _axis(name: str, column: Column) -> Axis:
 
 
 def _fine_cells(rows: float) -> int:
-    """Return a number of cells per column for which rounding to their points is below the noise of these rows."""
+    """Return how many cells per column the private table is read on; rounding to their points is below the noise."""
     return min(CELLS, max(LEAST_CELLS, 1 << math.ceil(math.log2(rows))))
 
 
 def _enough(moments: int) -> int:
-    """Return how many candidate points are drawn for a number of moments."""
+    """Return the default number of support points for a number of moments."""
     return min(MOST_CANDIDATES, max(CANDIDATES, CANDIDATES_PER_MOMENT * moments))
 
 
 def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: int) -> tuple[FloatArray, ...]:
-    """Return one margin per column: the density of its moments, and the shares of its cells without a point."""
+    """Return one margin per column, (cells,): the max-ent density of its moments, and its cells without a point."""
     domain, value = basis.domain, dict(zip(basis.terms, b.tolist(), strict=True))
     raw = np.array([[value[Cosine(j, m),] for m in range(1, degree + 1)] for j in range(len(domain))])
     pointless = _pointless_shares(basis, b)
@@ -268,7 +268,7 @@ def _margins(basis: TensorBasis, b: FloatArray, stddev: FloatArray, *, degree: i
 
 
 def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float]]:
-    """Return per column the share of each of its cells without a point, in all at most .99."""
+    """Return per column the fraction of rows in each of its cells without a point, in all at most 0.99."""
     shares: list[dict[int, float]] = [{} for _ in basis.domain.axes]
     releasable = [axis.releasable for axis in basis.domain.axes]
     for term, answer in zip(basis.terms, b.tolist(), strict=True):
@@ -284,7 +284,7 @@ def _pointless_shares(basis: TensorBasis, b: FloatArray) -> list[dict[int, float
 def _with_pointless(
     domain: Domain, densities: list[FloatArray], pointless: list[dict[int, float]]
 ) -> tuple[FloatArray, ...]:
-    """Return (cells,) margins that also hold the shares of cells without a point, such as missing values."""
+    """Return (cells,) margins that also hold the fractions of cells without a point, such as missing values."""
     margins = []
     for axis, density, shares in zip(domain.axes, densities, pointless, strict=True):
         margin = np.zeros(axis.size)
@@ -296,7 +296,10 @@ def _with_pointless(
 
 
 def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt: float = 0.0) -> list[FloatArray]:
-    """Return the max-ent density of each column on its points, columns with the same points together."""
+    """Return the max-ent density of each column on its points; columns with the same points are fitted together.
+
+    ``tilt`` is the multiplier of the second moment that all columns share.
+    """
     groups: dict[bytes, list[int]] = {}
     points = [axis.points[~np.isnan(axis.points)] for axis in domain.axes]
     widths = [axis.width[~np.isnan(axis.points)] for axis in domain.axes]
@@ -314,7 +317,10 @@ def _densities(domain: Domain, moments: FloatArray, stddev: FloatArray, *, tilt:
 
 
 def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount) -> Synthesised:
-    """Measure the means with 80 %, the average second moment with 20 %, and fit densities that share one multiplier."""
+    """Measure the means and one mean second moment, and return densities that share one multiplier.
+
+    Costs all that the account has left: `MEANS_SHARE` for the means, the rest for the second moment.
+    """
     share = account.cost(Remaining()).fraction(MEANS_SHARE)
     basis, means_of = _measure(account, fine, MomentOrders(1, 1), spend=share, step="means")
     second = account.measure(AverageMoment(fine), spend=Remaining(), step="average second moment")
@@ -337,7 +343,10 @@ def _from_means(account: Curator, fine: Domain, coarse: Domain, count: RowCount)
 def _tilted(
     domain: Domain, means: FloatArray, stddev: FloatArray, regular: FloatArray, second: Measurements, *, rows: float
 ) -> list[FloatArray]:
-    """Solve for the multiplier of the average second moment: its dual's derivative increases, so has one root."""
+    """Return the columns' densities at the shared multiplier that meets the mean second moment.
+
+    The derivative of the dual increases in the multiplier, so a root search finds it, within bounds.
+    """
     target, noise = float(second.answers[0]) / rows, second.stddev / rows
     d = len(domain)
     T2 = [chebyshev_moments(axis.points[~np.isnan(axis.points)], 2)[1] for axis in domain.axes]

@@ -1,6 +1,6 @@
-"""Answers from a trigonometric summary: a query's Chebyshev coefficients against the noisy averages.
+"""Answers from a trigonometric summary: a query's Chebyshev coefficients multiplied with the noisy averages.
 
-NIPS 2013, Algorithm 2.  Post-processing of public numbers; knows neither curator nor rows.
+NIPS 2013, Algorithm 2. Post-processing of public numbers, without access to curator or rows.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from synthdp.works.smooth.kernels import GaussianKernels, SeparableQueries, kern
 from synthdp.works.smooth.theory import growing, truncation_bound
 
 Query: TypeAlias = Callable[[FloatArray], FloatArray]
-"""(m, d) points of [-1, 1]^d -> (m,) values."""
+"""A smooth query as a function from (m, d) points of [-1, 1]^d to (m,) values."""
 
 MAX_NODES = 2**25
-"""Most nodes at which a query is evaluated.  A safety limit."""
+"""Most nodes at which a query is evaluated, over all columns. A safety limit of memory: 256 MiB of 64-bit numbers."""
 
 _LEAST_NODES = 4096
-"""Default number of nodes in all.  Tuned; not measured."""
+"""Default number of nodes over all columns, before the minimum of twice the degrees per column. Tuned; not measured."""
 _SEPARABLE_NODES = 128
-"""Default nodes per column for separable queries.  Tuned; not measured."""
+"""Least default number of nodes per column for separable queries. Tuned; not measured."""
 _POINTS_AT_ONCE = 2**18
-"""Memory block.  A safety limit."""
+"""Most points at which a query is evaluated in one call. A safety limit of memory."""
 _NUMBERS_AT_ONCE = 2**22
-"""Memory block.  A safety limit."""
+"""Most numbers of one block of separable queries. A safety limit of memory."""
 
 
 @file_form("TrigonometricSummary")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrigonometricSummary:
-    """Noisy averages of T_{m1}(x_1) ... T_{md}(x_d) over the rows of a table.
+    """Noisy averages of T_{m1}(x_1) ... T_{md}(x_d) over the rows of a table, from which smooth queries are answered.
 
-    A row with a missing or special value in a column counts there as spread over (-1, 1) by the arcsine law.
+    A missing or special value in a column counts as spread over (-1, 1) by the arcsine law.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class TrigonometricSummary:
     averages
         (t, ..., t) noisy averages; the one of degree 0 is exactly 1.
     stddev
-        Standard deviation of the noise of each other average, of degree 1 if it grows.
+        Standard deviation of the noise of each other average; of averages of degree 1 if ``growth`` is above 0.
     rows, rows_stddev
-        The number of rows that sums were divided by, and the standard deviation of its noise.
+        The number of rows, by which sums were divided, and the standard deviation of its noise.
     smoothness
         K of the queries that the summary was planned for.
     cells
@@ -67,7 +67,7 @@ class TrigonometricSummary:
     schema
         The columns' declarations, for means in their own units.
     growth
-        Power of an average's largest degree that its noise grows with; ``stddev`` is degree 1's.
+        Power of an average's largest degree that its noise stddev is proportional to; 0 for equal noise.
 
     Raises
     ------
@@ -98,12 +98,12 @@ class TrigonometricSummary:
 
     @property
     def d(self) -> int:
-        """Number of columns."""
+        """Return the number of columns."""
         return self.averages.ndim
 
     @property
     def degrees(self) -> int:
-        """Number t of degrees per column."""
+        """Return t, the number of degrees per column."""
         return int(self.averages.shape[0])
 
     def answer(
@@ -116,20 +116,21 @@ class TrigonometricSummary:
     ) -> Estimate:
         """Return the average of a smooth query over the rows, with its error bar.
 
-        The average of a function of points is never beyond the function's values at the nodes.
+        The answer to a function of points is clipped to the range of the function's values at the nodes.
 
         Parameters
         ----------
         query
-            A function of (m, d) points of [-1, 1]^d with (m,) values, what `synthdp.smooth` makes of one on some of the
-            columns, or separable queries such as `GaussianKernels`, which need one-dimensional transforms only.
+            A function of (m, d) points of [-1, 1]^d with (m,) values, or the result of `synthdp.smooth` for a function
+            of some columns. Or separable queries such as `GaussianKernels`, which need one-dimensional transforms only.
         degrees
-            Use fewer degrees: a number, or ``"auto"`` for the number that minimises truncation + noise of this query.
+            Number of degrees to use, at most the summary's. ``"auto"`` takes the number with the least truncation plus
+            noise for this query.
         nodes
             N, points per column at which the query is evaluated, at least twice the degrees; default: that or more.
         bound
-            B, a bound on the derivatives of the queries up to order K, if known: gives ``truncation_bound``.  Gaussian
-            kernels need none: all their derivatives are known.
+            B, a bound on the queries' derivatives up to order K, if known; it gives ``truncation_bound``. Gaussian
+            kernels need none, since their derivatives have closed forms.
 
         Raises
         ------
@@ -166,10 +167,10 @@ class TrigonometricSummary:
         measurements: Sequence[Measurements] = (),  # noqa: ARG002
         **options: Any,
     ) -> Answered:
-        """Answer a question as every release does; see `Release.answer`, and `answer` for the options.
+        """Answer a question in the form of every release; see `Release.answer`, and `answer` for the options.
 
-        Functions of points and `synthdp.smooth`; `synthdp.count` of all rows; `synthdp.mean`, `synthdp.sum` and
-        `synthdp.variance` of a column of numbers that is never missing, over all rows.
+        Questions are functions of points, `synthdp.smooth`, and `synthdp.count` of all rows. `synthdp.mean`,
+        `synthdp.sum` and `synthdp.variance` over all rows are answered for number columns without missing values.
         """
         if isinstance(question, Smooth | SeparableQueries) or not isinstance(question, Question):
             found = self.answer(question, **options)
@@ -187,7 +188,10 @@ class TrigonometricSummary:
         )
 
     def _moment(self, question: Mean | Sum | Variance) -> Estimate:
-        """Answer the mean, the sum or the variance of a column by its Chebyshev averages of degree 1 and 2."""
+        """Return the mean or the sum of a column from its degree-1 average, or its variance from a quadratic query.
+
+        ``truncation`` covers the width of the cells on which values were read.
+        """
         place, lower, upper = self._numbers(question.column)
         half = (upper - lower) / 2
         first = self.averages[tuple(int(j == place) for j in range(self.d))] if self.degrees > 1 else 0.0
@@ -207,7 +211,7 @@ class TrigonometricSummary:
         return replace(around, range=(0.0, half**2), truncation=float(around.truncation) + 2 * half * read)
 
     def _numbers(self, name: str) -> tuple[int, float, float]:
-        """Return a column's place and bounds, where it has a mean in this summary."""
+        """Return a column's position and bounds; raise ParameterError if the summary has no mean of it."""
         if name not in self.names:
             raise ParameterError(f"column {name!r} is not in this summary, which has: {', '.join(self.names)}")
         column = None if self.schema is None else self.schema[name]
@@ -223,7 +227,10 @@ class TrigonometricSummary:
         return self.names.index(name), float(lower), float(upper)
 
     def _function(self, query: object) -> Query:
-        """Return a function of points with all columns of the summary."""
+        """Return a query as a function of points with all columns of the summary.
+
+        Raise ParameterError if the query is no function, or about columns without averages.
+        """
         if isinstance(query, Smooth):
             names, function = query.columns or self.names, query.function
             missing = [name for name in names if name not in self.names]
@@ -241,17 +248,20 @@ class TrigonometricSummary:
         return query
 
     def _expected(self, coefficients: FloatArray, values: FloatArray, t: int) -> float:
-        """Return the expected error of an answer with a number of degrees: what it leaves out, and its noise."""
+        """Return the expected error of an answer with t degrees, truncation plus noise; ``"auto"`` minimises it."""
         kept = coefficients[(slice(t),) * self.d]
         return _gap(kept, values) + self._stderr(kept)
 
     def _proven(self, t: int, *, nodes: int, bound: float) -> float:
-        """Return a proven bound of what an answer with a number of degrees leaves out, rounding included."""
+        """Return a proven bound on the truncation of an answer with t degrees, plus the rounding to the cells read."""
         rounding = self.d * bound / self.cells
         return truncation_bound(t, d=self.d, smoothness=self.smoothness, bound=bound, nodes=nodes) + rounding
 
     def _stderr(self, kept: FloatArray) -> float:
-        """Noise of the coefficients, and of the number of rows by the delta method."""
+        """Return the standard error of an answer from its coefficients: noise of averages, and of the number of rows.
+
+        The number of rows enters by the delta method.
+        """
         corner = (0,) * self.d
         largest = np.indices(kept.shape).max(axis=0)
         squares = (kept * growing(len(kept), self.growth)[largest]) ** 2
@@ -260,7 +270,7 @@ class TrigonometricSummary:
         return math.sqrt(max(noisy, 0.0) * self.stddev**2 + (moved * self.rows_stddev / self.rows) ** 2)
 
     def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
-        """Answer queries that are products of functions of one column, in blocks."""
+        """Return the answers to queries that are products of functions of one column, in blocks of bounded memory."""
         if queries.d != self.d:
             raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
         terms = queries.weights.shape[1]
@@ -281,7 +291,10 @@ class TrigonometricSummary:
     def _proven_separable(
         self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None
     ) -> FloatArray | None:
-        """Return proven bounds of what those answers leave out, (k,), or None if nothing is known."""
+        """Return proven bounds on the truncation of separable queries' answers, (k,).
+
+        Return ``None`` if the queries are no Gaussian kernels and no ``bound`` is given.
+        """
         if isinstance(queries, GaussianKernels):
             known = kernel_truncation(queries, t, nodes=nodes, cells=self.cells)
             return frozen(known if bound is None else np.minimum(known, self._proven(t, nodes=nodes, bound=bound)))
@@ -320,9 +333,9 @@ class TrigonometricSummary:
         return estimate, stderr, (np.abs(weights) * (top - kept_top)).sum(axis=1), mean
 
     def _noisy_norm(self, factors: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
-        """Return the sum of the squared coefficients of separable queries, each times its noise's growth squared.
+        """Return the squared norm of each query's coefficients, (queries,), each coefficient times its noise's growth.
 
-        What grows by the largest degree is a mixture of boxes of degrees, and in each the sum is a product.
+        Growth by the largest degree is a mixture of boxes of degrees, and in each box the sum factorises over columns.
 
         Parameters
         ----------
@@ -342,7 +355,7 @@ class TrigonometricSummary:
         return norm
 
     def _checked_degrees(self, degrees: int | str | None) -> int:
-        """Return the number of degrees; raise ParameterError unless the summary has them."""
+        """Return the number of degrees to use; raise ParameterError if the summary has fewer."""
         if degrees is None or degrees == "auto":
             return self.degrees
         if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
@@ -350,7 +363,7 @@ class TrigonometricSummary:
         return degrees
 
     def _checked_nodes(self, nodes: int | None, t: int, *, columns: int) -> int:
-        """Return the number of nodes a column; raise ParameterError if it is too small or makes too many points."""
+        """Return the number of nodes per column; raise ParameterError for too few, or too many over all columns."""
         count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else whole("nodes", nodes)
         if count < 2 * t:
             raise ParameterError(f"nodes ({count}) must be at least twice the degrees ({t})")
@@ -363,7 +376,7 @@ class TrigonometricSummary:
 
 
 def chebyshev_nodes(nodes: int) -> FloatArray:
-    """Return the Gauss-Chebyshev nodes cos((k + 1/2) π / N), descending."""
+    """Return the N Gauss-Chebyshev nodes cos((k + 1/2) π / N), in descending order."""
     return np.asarray(np.cos((np.arange(nodes) + 0.5) * np.pi / nodes))
 
 
@@ -390,7 +403,7 @@ def on_nodes(query: Query, *, d: int, nodes: int) -> FloatArray:
 def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
     """Return the coefficients of degree below t of a function given on Gauss-Chebyshev nodes, (t, ..., t).
 
-    A type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every column.
+    They are a type-II cosine transform divided by N^d, with the coefficients of degree 0 halved in every column.
     """
     transformed = np.asarray(dctn(values, type=2))
     kept = transformed[(slice(t),) * values.ndim] / values.size
@@ -400,7 +413,7 @@ def chebyshev_coefficients(values: FloatArray, t: int) -> FloatArray:
 
 
 def _gap(kept: FloatArray, values: FloatArray) -> float:
-    """Largest gap on the nodes between a function and its truncated series."""
+    """Return the largest distance on the nodes between a function and its truncated series."""
     padded = np.zeros(values.shape)
     padded[tuple(slice(n) for n in kept.shape)] = kept
     for axis in range(values.ndim):
@@ -409,7 +422,7 @@ def _gap(kept: FloatArray, values: FloatArray) -> float:
 
 
 def _sizes(t: int) -> list[int]:
-    """Return the numbers of degrees to try: all up to 32, then steps of a tenth."""
+    """Return the numbers of degrees that ``"auto"`` tries, descending: steps of a tenth above 32, all below."""
     sizes = [t]
     while sizes[-1] > 1:
         sizes.append(min(sizes[-1] - 1, max(32, math.ceil(sizes[-1] * 0.9))) if sizes[-1] > 32 else sizes[-1] - 1)

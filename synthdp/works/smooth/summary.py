@@ -1,7 +1,7 @@
 """The noisy even-trigonometric summary and its release: NIPS 2013, Algorithms 1 and 2, with better degrees and noise.
 
-A program that asks the curator once (twice where the number of rows is private) and never sees a row.  What it leaves
-is a `TrigonometricSummary`, which `smooth_answers` knows how to ask.
+The mechanism measures once, or twice where the number of rows is private. `smooth_answers` answers queries from the
+resulting `TrigonometricSummary`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from synthdp.works.smooth.theory import check_law, improved_degrees, law_named, 
 from synthdp.works.smooth.whole_class import class_degrees
 
 RULES = ("least_error", "improved", "paper")
-"""How the number of degrees may be chosen from n, d, K and the loss."""
+"""Names of the rules that choose the number of degrees from n, d, K and the loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothSummary(HasPrivacyCost):
-    """Noisy averages of Chebyshev products, from which any smooth query is answered.
+    """Release noisy averages of Chebyshev products, from which any smooth query is answered.
 
     Wang, Fan, Zhang, Wang, NIPS 2013, Algorithms 1 and 2; docs/mechanisms/smooth-queries.md.
 
-    Costs ``spend``, fixed before any row is read, for the curator's neighbours.  Under add_remove ``total_share`` of it
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours. Under add_remove ``total_share`` of it
     goes to the number of rows, which is public under replace_one.
 
     Parameters
@@ -57,7 +57,7 @@ class SmoothSummary(HasPrivacyCost):
     columns
         Names of the columns to use; default: all numeric and ordinal ones.
     spend
-        The whole cost.
+        Privacy loss that a release may cost.
     total_share
         Share of the cost for the number of rows, under add_remove.
     cells
@@ -113,14 +113,14 @@ class SmoothSummary(HasPrivacyCost):
         object.__setattr__(self, "law", law_named(self.law))
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[TrigonometricSummary]:
-        """Measure the summary.
+        """Measure the averages and return them as a summary with the number of rows.
 
         Costs ``spend``, for the curator's neighbours.
 
         Parameters
         ----------
         curator
-            Who holds the table.
+            The curator that holds the table.
         random_state
             Unused: nothing is sampled.
 
@@ -154,12 +154,12 @@ class SmoothSummary(HasPrivacyCost):
 
     @property
     def _order(self) -> int:
-        """K."""
+        """Return K, the order of derivatives: as set, or by the kernels' width."""
         return self.smoothness if self.sigma is None else kernel_smoothness(self.sigma)
 
     @property
     def _growth(self) -> float:
-        """Power of the degree that the noise grows with."""
+        """Return the power of the degree that the noise stddev grows with: 0 for equal weighting, else K / 2."""
         return 0.0 if self.weighting == "equal" else self.smoothness / 2
 
     def _check_size(self, d: int) -> None:
@@ -172,7 +172,7 @@ class SmoothSummary(HasPrivacyCost):
             )
 
     def _degrees_for(self, count: RowCount, d: int, loss: PrivacyLoss, account: Curator) -> int:
-        """Return the number of degrees: as set, or by the rule that is named."""
+        """Return the number of degrees: as set or by the named rule, at most as many as `MAX_TERMS` allows."""
         if not isinstance(self.degrees, str):
             return self.degrees
         pure = isinstance(account.budget, PureDP)
@@ -195,7 +195,7 @@ class SmoothSummary(HasPrivacyCost):
 def _summary(
     basis: ChebyshevTensor, measured: Measurements, count: RowCount, *, smoothness: int, cells: int
 ) -> TrigonometricSummary:
-    """Return the summary of noisy sums of cosines."""
+    """Return the measured sums as noisy averages, (t, ..., t), with 1 at degree 0, in a `TrigonometricSummary`."""
     averages = np.concatenate([[1.0], measured.answers * basis.denominator / basis.ones / count.rows])
     return TrigonometricSummary(
         names=basis.domain.names,

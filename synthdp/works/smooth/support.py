@@ -1,4 +1,4 @@
-"""Where smooth queries live, ordered columns on fine axes, and the support points on which their variants are fitted.
+"""Domains of smooth queries, ordered columns on fine axes, and the fit of weights on support points.
 
 Post-processing of public numbers.
 """
@@ -26,16 +26,17 @@ from synthdp.schema.column import Interval, Steps
 from synthdp.schema.schema import Schema
 
 CELLS = 2**15
-"""Default cells per column on which the private table is read: a point is off by at most 2^-15.  A numerical tolerance."""
+"""Default cells per column on which the private table is read; a value is off by at most 2^-15 of [-1, 1]. A numerical
+tolerance."""
 
 
 def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns to use: those named, or all that have an order.
+    """Return the columns of smooth queries: the given names, or all columns that have an order.
 
     Raises
     ------
     ParameterError
-        If there is none, one does not exist, or one has no order.
+        If there is no column, a name does not exist, or a column has no order.
     """
     named = (columns,) if isinstance(columns, str) else columns
     ordered = tuple(name for name, column in schema.items() if has_order(column))
@@ -49,14 +50,15 @@ def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str,
 
 
 def smooth_domain(schema: Schema, columns: tuple[str, ...], *, cells: int = CELLS) -> Domain:
-    """Return axes of at most ``cells`` equal cells over some ordered columns."""
+    """Return the domain of some ordered columns, with at most ``cells`` equal cells each."""
     return Domain(tuple(axis_of(name, schema[name], bins=cells) for name in columns))
 
 
 def scaled_points(axis: Axis) -> FloatArray:
-    """Return where each cell lies on [-1, 1], its declared bounds at -1 and 1; NaN where it has no point.
+    """Return each cell's position on [-1, 1], (cells,), with declared bounds at -1 and 1; NaN without a point.
 
-    An axis' own points are the middles of equal cells, (2k + 1 - R) / R for R whole numbers or levels; levels keep them.
+    An axis' own points are the middles (2k + 1 - R) / R of equal cells, for R whole numbers or levels. Levels keep
+    these points; whole numbers are moved so that the bounds lie at the ends.
     """
     support, grid = axis.column.support(), axis.grid
     if not isinstance(support, Steps):
@@ -69,16 +71,19 @@ def scaled_points(axis: Axis) -> FloatArray:
 
 
 def cells_read(domain: Domain, cells: int) -> int:
-    """Return the largest number of cells, at most ``cells``, such that no value is read further off than its inverse.
+    """Return the largest c, at most ``cells``, so that every value is read within 1 / c of its point on [-1, 1].
 
-    Less than ``cells`` where cells do not divide the grid, or its points are fewer: bounds that are close to each other
-    and far from 0.
+    The result is below ``cells`` where cells do not divide the grid, or a column has few grid points. Error bounds of
+    answers use it.
     """
     return int(min((cells, *(_fineness(axis) for axis in domain.axes))))
 
 
 def _fineness(axis: Axis) -> float:
-    """Return the inverse of how far, on [-1, 1], a value may lie from the point that stands for it, rounded down."""
+    """Return the inverse of a value's largest distance on [-1, 1] from its cell's point, rounded down.
+
+    Return infinity if every value is its cell's point.
+    """
     starts = axis.starts[axis.starts < axis.grid.regular]
     longest = int(np.diff(starts, append=axis.grid.regular).max())
     match axis.column.support():
@@ -93,16 +98,16 @@ def _fineness(axis: Axis) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Synthesised:
-    """The distribution, noisy answers and notes that a variant of smooth synthesis returns.
+    """A distribution with its noisy answers and notes, which every variant of smooth synthesis returns.
 
     Parameters
     ----------
     domain, distribution
-        A distribution over the cells of a domain.
+        The cells, and the distribution over them.
     measurements
-        The noisy answers that it was made of.
+        The noisy answers that the distribution was fitted to.
     stddev
-        Noise in the averages that decide.
+        Standard deviation of the noise in the fitted averages.
     notes
         Lines for the receipt.
     """
@@ -124,7 +129,7 @@ def fit_support(
     solver: str,
     drawn: bool,
 ) -> tuple[Explicit, str]:
-    """Return weights on support points whose averages meet the noisy ones, and a line that says how well.
+    """Return weights on support points whose averages meet the noisy ones, and a line for the receipt on the fit.
 
     Parameters
     ----------
@@ -135,9 +140,9 @@ def fit_support(
     b, stddev
         (k,) noisy averages and their noise.
     solver
-        Its name.
+        Name of the solver.
     drawn
-        Whether the points were drawn from a distribution that is near the private one, with a sampling error.
+        Whether the points are a random sample of a fitted distribution, so that the fit must allow for sampling error.
     """
     A, noise = np.ascontiguousarray(features.T), np.array(np.broadcast_to(stddev, b.shape))
     fit = solved(FitProblem.of_noisy(A, b, noise, drawn=len(codes) if drawn else 0), solver)
@@ -145,10 +150,10 @@ def fit_support(
 
 
 def fit_note(fit: FitResult, *, support: int) -> str:
-    """Return a line for the receipt."""
+    """Return a line for the receipt: the number of support points and how the fit ended."""
     return f"fit on {support} support points {fit}"
 
 
 def pointed_cells(domain: Domain) -> tuple[int, ...]:
-    """Return the number of cells with a point of each axis; they come first."""
+    """Return the number of cells with a point, per axis; these cells come first on their axis."""
     return tuple(int((~np.isnan(axis.points)).sum()) for axis in domain.axes)

@@ -1,7 +1,6 @@
 """A synthetic table from noisy smooth averages: Wang's slides, Algorithm 1, its practical variant, and a better one.
 
-A program that asks the curator and never sees a row.  Each variant has a file of its own; here are their settings and
-what they share.
+Each variant has a file of its own; this file has their settings and shared steps.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from synthdp.works.smooth.support import Synthesised, ordered_columns, smooth_do
 from synthdp.works.smooth.theory import check_law, law_named
 
 VARIANTS = ("product", "practical", "exact")
-"""The algorithms, by name."""
+"""The names that ``variant`` takes."""
 
 SMOOTHNESS = 2
-"""Default K.  A convention."""
+"""Default of K, the order of the queries' derivatives. A convention."""
 
 LEAST = {"smoothness": 1, "candidates": 1, "functions": 1, "grid": 2, "degrees": 2, "order": 1, "lattice": 1}
-"""The least that each setting may be.  A safety limit."""
+"""The least value of each setting. A safety limit."""
 
 MOST = {"candidates": 10_000_000, "grid": MAX_POINTS}
-"""The most that a setting may be.  A safety limit."""
+"""The largest value of a setting, where there is one. A safety limit."""
 
 ONLY_OF = {
     "smoothness": ("exact",),
@@ -55,26 +54,27 @@ ONLY_OF = {
     "lattice": ("exact",),
     "law": ("exact", "practical"),
 }
-"""The variants that a setting applies to."""
+"""The variants that each setting applies to; other settings apply to all."""
 
 HOPELESS = 0.3
-"""Noise in an average of values in [-1, 1] above which nothing is learnable.  Tuned; not measured."""
+"""Noise stddev of an average of values in [-1, 1] above which a warning says that nothing can be learned. Tuned; not
+measured."""
 
 CLEAR = 2.0
-"""Standard deviations above its estimate up to which the number of rows is thought possible where that is warned of.
+"""Noise stddevs of the row count that are added to the estimate before a warning that nothing can be learned.
 
-Tolerance: noise alone lowers an estimate by more in one of forty releases.
+A tolerance: the true number is larger in one of forty releases only.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothSynthesis(HasPrivacyCost):
-    """Synthetic rows of numeric columns that answer smooth queries like the private ones.
+    """Release synthetic rows of numeric columns that answer smooth queries like the private rows.
 
-    Wang's slides ("Differentially private data release through efficient ... smooth queries"), Algorithm 1 and its
-    practical variant, and the recipe of docs/mechanisms/smooth-queries.md.
+    The variants are Algorithm 1 of Wang's slides ("Differentially private data release through efficient ... smooth
+    queries"), its practical variant, and the recipe of docs/mechanisms/smooth-queries.md.
 
-    Costs ``spend``, fixed before any row is read, for the curator's neighbours.  Under add_remove ``total_share`` of it
+    Costs ``spend``, fixed before any row is read, for the curator's neighbours. Under add_remove ``total_share`` of it
     goes to the number of rows, which is public under replace_one.
 
     Parameters
@@ -84,12 +84,12 @@ class SmoothSynthesis(HasPrivacyCost):
         noise allows; ``"practical"``: random grid points weighted to meet random low-degree averages; ``"exact"``: all
         grid points and all averages, Algorithm 1 to the letter, for few columns.
     smoothness
-        K, the order of the derivatives that the queries have (default 2); sets the sizes of ``"exact"`` that are not set
-        here.
+        K, the order of the derivatives that the queries have; default 2. Sizes of ``"exact"`` that are not set follow
+        from K.
     columns
         Names of the columns to synthesise; default: all numeric and ordinal ones.
     spend
-        The whole cost.
+        Privacy loss that a release may cost.
     total_share
         Share of the cost for the number of rows, under add_remove.
     candidates
@@ -158,7 +158,7 @@ class SmoothSynthesis(HasPrivacyCost):
         check_share("total_share", self.total_share)
 
     def prepare(self, curator: Curator) -> None:
-        """Refuse a law that the budget cannot pay for, and a table whose rows could not be counted.
+        """Raise an error for a noise law that does not suit the budget, or a table whose rows cannot be counted.
 
         Costs nothing.
         """
@@ -169,14 +169,14 @@ class SmoothSynthesis(HasPrivacyCost):
 
     @salvaged()
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SyntheticModel]:
-        """Measure smooth averages and fit a distribution to them.
+        """Measure smooth averages, fit a distribution to them, and return the model that draws synthetic rows.
 
         Costs ``spend``, for the curator's neighbours.
 
         Parameters
         ----------
         curator
-            Who holds the table.
+            The curator that holds the table.
         random_state
             Seed of the random functions and candidates; it never reaches noise.
 
@@ -213,13 +213,13 @@ class SmoothSynthesis(HasPrivacyCost):
         )
 
     def output_schema(self, schema: Schema) -> Schema:
-        """Return the columns that are synthesised: the ordered ones, or those named.
+        """Return the schema of the synthesised columns: the ordered columns, or the named ones.
 
         Raises
         ------
         ParameterError, SchemaError
-            If there is none, there are too many for ``"exact"`` or too few for ``functions``, a solver is named for
-            ``"product"`` and one column, or the rules about them contradict each other.
+            If there is no column, there are too many for ``"exact"`` or too few for ``functions``, a solver is named for
+            ``"product"`` and one column, or the rules about the columns contradict each other.
         """
         names = ordered_columns(schema, self.columns)
         if self.variant == "product" and self.solver != AUTO and len(names) == 1:
@@ -242,12 +242,15 @@ class SmoothSynthesis(HasPrivacyCost):
 
     @property
     def _practical(self) -> Practical:
-        """Return the settings of the practical algorithm, its own where none are given."""
+        """Return the settings of the practical algorithm, with its defaults where a setting is ``None``."""
         given = {name: getattr(self, name) for name in ("functions", "candidates", "grid", "degrees", "order")}
         return Practical(**{name: value for name, value in given.items() if value is not None})
 
     def _synthesise(self, account: Curator, schema: Schema, count: RowCount, rng: Generator) -> Synthesised:
-        """Return what the chosen algorithm makes."""
+        """Return the chosen variant's distribution, noisy answers and notes.
+
+        Costs all that the account has left.
+        """
         law = law_named(self.law)
         match self.variant:
             case "exact":
@@ -260,7 +263,10 @@ class SmoothSynthesis(HasPrivacyCost):
 
 
 def _warn_if_hopeless(found: Synthesised, count: RowCount) -> None:
-    """Warn where the noise is too much for any number of rows that there may be, not where noise made it look small."""
+    """Warn if the noise of an average is above `HOPELESS`, at the largest number of rows that the estimate allows.
+
+    A row count that noise made small thus causes no warning.
+    """
     most = count.rows + CLEAR * count.stddev
     stddev = found.stddev * count.rows / most
     if stddev > HOPELESS:

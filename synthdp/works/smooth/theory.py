@@ -1,7 +1,8 @@
-"""What the papers on smooth queries promise, and what this code promises: parameters and error bounds in advance.
+"""Parameters and error bounds of smooth queries in advance: the papers' and the sharper bounds of this code.
 
-Wang, Fan, Zhang, Wang, "Efficient algorithm for privately releasing smooth queries", NIPS 2013, and later slides.  A
-query is (K, B)-smooth if its derivatives up to order K are at most B on [-1, 1]^d.  Pure functions of public numbers.
+Wang, Fan, Zhang, Wang, "Efficient algorithm for privately releasing smooth queries", NIPS 2013, and later slides. A
+query is (K, B)-smooth if its derivatives up to order K are at most B on [-1, 1]^d. All functions are pure functions of
+public numbers.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from synthdp.works.smooth.chebyshev import (
 )
 
 NAMES = {law.name.casefold(): law for law in NoiseLaw}
-"""Laws of noise by name, in lower case."""
+"""Noise laws by their names in lower case, as settings give them."""
 
 
 def law_named(law: object) -> NoiseLaw | None:
-    """Return a law of noise, given as itself, by name or not at all.
+    """Return a noise law from a law, its name in lower case, or ``None`` for no choice.
 
     Raises
     ------
     ParameterError
-        If there is no such law.
+        If there is no law of that name.
     """
     if law is None or isinstance(law, NoiseLaw):
         return law
@@ -48,12 +49,12 @@ def law_named(law: object) -> NoiseLaw | None:
 
 
 def check_law(law: NoiseLaw | None, loss: PrivacyLoss) -> None:
-    """Refuse a law that the loss of a whole mechanism cannot pay for.
+    """Raise an error for a noise law that does not suit a mechanism's loss.
 
     Raises
     ------
     ParameterError
-        If pure epsilon is to pay for Gaussian noise, or another loss for other noise.
+        If a pure epsilon is to pay for Gaussian noise, or another loss for other noise.
     """
     pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
     if law is not None and (law is NoiseLaw.GAUSSIAN) == pure:
@@ -63,14 +64,14 @@ def check_law(law: NoiseLaw | None, loss: PrivacyLoss) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactParameters:
-    """The parameters of Algorithm 1 of the slides.
+    """The parameters t, N, m and L of Algorithm 1 of the slides.
 
     Parameters
     ----------
     t
         Number of degrees per column.
     grid
-        N, the points per column a_k = (2k + 1 - N) / N.
+        N, the number of points a_k = (2k + 1 - N) / N per column.
     rows
         m, the number of synthetic rows.
     lattice
@@ -86,7 +87,7 @@ class ExactParameters:
 def exact_parameters(rows: float, *, d: int, smoothness: int) -> ExactParameters:
     """Return t = n^(1/(2d+K)), N = n^(K/(2d+K)), m = n^(1+(K+1)/(2d+K)), L = n^((d+K)/(2d+K)), all rounded up.
 
-    Wang's slides, Algorithm 1.
+    They are the parameters of Algorithm 1 of Wang's slides; t is at least 2.
     """
     _check(rows, d=d, smoothness=smoothness)
     base = 2 * d + smoothness
@@ -109,7 +110,7 @@ def paper_degrees(rows: float, *, d: int, smoothness: int) -> int:
 def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int:
     """Return t = n^(1/(d+K)) for pure privacy or n^(1/(d/2+K)) for Gaussian noise, rounded up, at least 2.
 
-    It balances truncation t^-K with noise t^d/n or t^(d/2)/n (docs/mechanisms).
+    This t balances truncation t^-K with noise t^d/n or t^(d/2)/n (docs/mechanisms).
     """
     _check(rows, d=d, smoothness=smoothness)
     return max(2, _ceil(rows ** (1 / ((d if pure else d / 2) + smoothness))))
@@ -118,7 +119,7 @@ def improved_degrees(rows: float, *, d: int, smoothness: int, pure: bool) -> int
 def least_error_degrees(
     rows: float, *, d: int, smoothness: int, loss: PrivacyLoss, neighbors: Neighbors | str = Neighbors.REPLACE_ONE
 ) -> int:
-    """Return the t that minimises `expected_error` for queries of smoothness (K, 1)."""
+    """Return the t with the least `expected_error` for (K, 1)-smooth queries, within the limit `MAX_TERMS`."""
     _check(rows, d=d, smoothness=smoothness)
     best, least = 2, math.inf
     t = 2
@@ -143,9 +144,10 @@ def expected_error(
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
     bound: float = 1.0,
 ) -> float:
-    """Return d·E_t(K, B) + 2^(d/2)·B·stddev: the truncation of the best polynomial, and the noise of a worst query.
+    """Return d·E_t(K, B) + 2^(d/2)·B·stddev, the expected error of a worst (K, B)-smooth query at t degrees.
 
-    A query below B has coefficients of norm at most 2^(d/2)·B (Parseval).
+    The first term is the truncation of the best polynomial. The second is noise: a query of at most B in size has
+    coefficients of norm at most 2^(d/2)·B (Parseval).
     """
     truncation = best_approximation(t, smoothness=smoothness, bound=bound) * d
     noise = coefficient_stddev(t, rows=rows, d=d, loss=loss, neighbors=neighbors)
@@ -161,10 +163,10 @@ def coefficient_stddev(
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
     growth: float = 0.0,
 ) -> float:
-    """Return the standard deviation of each released average of the t^d - 1 basis functions.
+    """Return the standard deviation of the noise on each released average, of t^d - 1 averages.
 
-    Pure: l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3); else Gaussian with the L2 bound of `works.smooth.chebyshev`.
-    With a growth, of Gaussian noise, it is for the averages of degree at most 1; see `growing`.
+    A pure loss gives l-infinity K-norm noise, (Δ/ε)·sqrt((k+1)(k+2)/3). Other losses give Gaussian noise with the L2
+    bound of `works.smooth.chebyshev`. With a ``growth`` above 0 the value is for averages of degree 1; see `growing`.
     """
     swap = neighbors_named(neighbors) is Neighbors.REPLACE_ONE
     k = t**d - 1
@@ -186,21 +188,21 @@ def coefficient_stddev(
 
 
 def growing(t: int, growth: float) -> FloatArray:
-    """Return how many times as large as at degree 1 the noise is, by the largest degree of an average, (t,)."""
+    """Return the noise stddev by the largest degree of an average, (t,), in multiples of the stddev at degree 1."""
     return DENOMINATOR / degree_scales(t, growth, denominator=DENOMINATOR)
 
 
 def paper_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float) -> float:
-    """Return n^(-K/(2d+K))/ε, the rate of the papers' theorems with their unstated constant taken as 1.
+    """Return n^(-K/(2d+K))/ε, the rate of the papers' error theorems with their unstated constant taken as 1.
 
-    NIPS 2013; the slides' theorem for the synthetic database has the same rate.
+    The rate is that of NIPS 2013 and of the slides' theorem for the synthetic database.
     """
     _check(rows, d=d, smoothness=smoothness)
     return float(rows ** (-smoothness / (2 * d + smoothness)) / epsilon)
 
 
 def improved_accuracy(rows: float, *, d: int, smoothness: int, epsilon: float, pure: bool) -> float:
-    """Return n^(-K/(d+K))/ε (pure) or n^(-K/(d/2+K))/ε (Gaussian), the rates at `improved_degrees`."""
+    """Return n^(-K/(d+K))/ε (pure) or n^(-K/(d/2+K))/ε (Gaussian), the error rates at `improved_degrees`."""
     _check(rows, d=d, smoothness=smoothness)
     return float(rows ** (-smoothness / ((d if pure else d / 2) + smoothness)) / epsilon)
 
@@ -218,8 +220,8 @@ def accuracy(
 ) -> float:
     """Return a proven α: one (K, B)-smooth query's answer is off by at most α with probability 1 - β.
 
-    Truncation by `truncation_bound` at N = 2t; noise by a sub-Gaussian tail given the K-norm's radius (pure), or by the
-    Gaussian tail.
+    Truncation is bounded by `truncation_bound` at N = 2t. Noise is bounded by a sub-Gaussian tail given the K-norm's
+    radius (pure), or by the Gaussian tail.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def accuracy(
     rows, d, smoothness, bound
         n, d, K, B.
     loss
-        What the release costs.
+        The cost of the release.
     beta
         Probability of a larger error.
     neighbors
@@ -246,9 +248,9 @@ def accuracy(
 
 
 def best_approximation(t: int, *, smoothness: int, bound: float = 1.0) -> float:
-    """Return Jackson's bound on the distance of f on [-1, 1] from polynomials of degree below t, |f^(k)| <= B, k <= K.
+    """Return Jackson's bound on the distance of a (K, B)-smooth f on [-1, 1] from polynomials of degree below t.
 
-    min over k <= min(K, t - 1) of (π/2)^k B / (t (t-1) ... (t-k+1)).
+    The bound is the minimum over k <= min(K, t - 1) of (π/2)^k B / (t (t-1) ... (t-k+1)).
 
     Cheney, Introduction to Approximation Theory, chapter 4, Jackson's theorem V.
     """
@@ -260,26 +262,27 @@ def best_approximation(t: int, *, smoothness: int, bound: float = 1.0) -> float:
 
 
 def column_bias(measured: int, *, smoothness: int, bound: float = 1.0) -> float:
-    """Return a bound on the bias of a (K, B)-smooth query of one column, asked of a law with the right moments.
+    """Return a bound on the bias of a (K, B)-smooth query of one column, answered by a distribution with exact moments.
 
-    Two laws on [-1, 1] that agree in T_1 ... T_p differ by at most twice the distance of f from polynomials of degree p.
+    Two distributions on [-1, 1] that agree in T_1 ... T_p differ by at most twice the distance of f from polynomials of
+    degree p.
 
     Parameters
     ----------
     measured
         p, how many moments agree.
     smoothness, bound
-        K, B.
+        K, the order of derivatives, and B, the bound on them.
     """
     check_whole("measured", measured)
     return 2 * best_approximation(measured + 1, smoothness=smoothness, bound=bound)
 
 
 def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: int) -> float:
-    """Return a bound on sup |f - Pf| for P the discrete Chebyshev projection to t degrees from N nodes per column.
+    """Return a bound on sup |f - Pf|, for P the discrete Chebyshev projection to t degrees from N nodes per column.
 
-    (1 + Λ)(1 + Λ + ... + Λ^(d-1)) E, one column at a time, with Λ the norm of P in one dimension and E the distance
-    that `best_approximation` bounds.
+    The bound is (1 + Λ)(1 + Λ + ... + Λ^(d-1)) E, one column at a time. Λ is the norm of P in one dimension, and E is
+    the distance that `best_approximation` bounds.
 
     Raises
     ------
@@ -296,8 +299,8 @@ def truncation_bound(t: int, *, d: int, smoothness: int, bound: float, nodes: in
 def projection_norm(t: int, nodes: int) -> float:
     """Return an upper bound, within 3 %, on the maximum norm of the discrete Chebyshev projection (Lebesgue constant).
 
-    max over θ of (1/N) Σ_k |1 + 2 Σ_{0<m<t} cos mθ cos mθ_k|, whose maximum on a grid of step h is at least cos(th/2)
-    times the true one (Ehlich, Zeller 1964).
+    The norm is the maximum over θ of (1/N) Σ_k |1 + 2 Σ_{0<m<t} cos mθ cos mθ_k|. Its maximum on a grid of step h is at
+    least cos(th/2) times the true norm (Ehlich, Zeller 1964).
     """
     degrees = np.arange(1, t)
     at_nodes = np.cos(degrees[:, None] * ((np.arange(nodes) + 0.5) * np.pi / nodes))
@@ -316,7 +319,7 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def _ceil(x: float) -> int:
-    """Round up, but not where floating point alone is above a whole number."""
+    """Return x rounded up, or the whole number itself where x is above it by floating-point error only."""
     return math.ceil(x * (1 - 1e-12))
 
 

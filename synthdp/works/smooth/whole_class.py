@@ -1,6 +1,7 @@
-"""The promise for all smooth queries at once: an error that with probability 1 - β none of the class exceeds.
+"""Error bounds for all smooth queries at once: with probability 1 - β no query of the class exceeds the bound.
 
-NIPS 2013, definition 2.2 and theorem 3.1.  Pure functions of public numbers; the proof is in docs/proofs/smooth-class.md.
+NIPS 2013, definition 2.2 and theorem 3.1. All functions are pure functions of public numbers; the proof is in
+docs/proofs/smooth-class.md.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from synthdp.works.smooth.chebyshev import MAX_TERMS
 from synthdp.works.smooth.theory import best_approximation, coefficient_stddev, growing, truncation_bound
 
 NEARLY = 0.05
-"""How much larger than the least an error may be for fewer degrees.  Tolerance: bounds are known to a few percent."""
+"""Fraction by which an error may exceed the least error if that saves degrees. A tolerance: bounds hold to a few
+percent only."""
 
 MAX_ORDER = 8
-"""Largest order of derivatives whose decay is used: beyond, the constants grow faster than they help.
-Tuned; not measured."""
+"""Largest order of derivatives that bounds use: beyond, constants grow faster than the bounds fall. Tuned; not
+measured."""
 
 
 def class_accuracy(
@@ -42,10 +44,12 @@ def class_accuracy(
 ) -> float:
     """Return a proven α: with probability 1 - β all (K, B)-smooth queries' answers are off by at most α at once.
 
-    Truncation, the cells on which the table is read, and the noise of the worst query: its coefficients lie in an
-    ellipsoid, because they fall as fast as its derivatives are bounded, and on it the noise is largest at
-    sqrt(sum_m z_m^2 / w_m^2).  Where 2K > d that sum does not grow with t; with Gaussian noise that grows as the degree to
-    the K/2 it grows as t^(d-K), or not at all where K > d, which is the best there is (Ding, He, Zhu, arXiv 2602.01607).
+    The bound adds truncation, the cells on which the table is read, and the noise of the worst query. Bounded
+    derivatives confine a query's coefficients to an ellipsoid, on which the noise is at most sqrt(sum_m z_m^2 / w_m^2).
+    Where 2K > d that sum does not grow with t.
+
+    Gaussian noise can grow as the degree to the K/2. The sum then grows as t^(d-K), or not at all where K > d, which is
+    optimal (Ding, He, Zhu, arXiv 2602.01607).
 
     Parameters
     ----------
@@ -58,7 +62,7 @@ def class_accuracy(
     cells
         Cells per column on which the table is read.
     growth
-        Power of the degree that the noise grows with, of ``weighting="degree"`` K / 2; 0 for ``"equal"``.
+        Power of the degree that the noise grows with: K / 2 for ``weighting="degree"``, 0 for ``"equal"``.
     """
     check_share("beta", beta)
     count = 2 * t if nodes is None else nodes
@@ -81,7 +85,10 @@ def class_noise(
     nodes: int,
     growth: float = 0.0,
 ) -> float:
-    """Return what the noise of no (K, 1)-smooth query exceeds with probability 1 - β; see `class_accuracy`."""
+    """Return a bound on the noise of all (K, 1)-smooth queries at once, with probability 1 - β.
+
+    See `class_accuracy` for the parameters and the argument.
+    """
     pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
     if pure and isinstance(loss, PureDP | ApproxDP):
         moved = 2 if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1
@@ -101,9 +108,10 @@ def class_degrees(
     neighbors: Neighbors | str = Neighbors.REPLACE_ONE,
     growth: float,
 ) -> int:
-    """Return the least t, in steps of a tenth, whose truncation and expected noise of the worst query are nearly least.
+    """Return the least t, in steps of a tenth, with nearly the least error of the worst query.
 
-    A replaced row is taken to move averages by √2 times as much as another one, which is near enough to choose by.
+    The error is truncation plus expected noise. A replaced row is taken to move averages √2 times as much as an added
+    row, which is close enough for this choice.
     """
     further = math.sqrt(2) if neighbors_named(neighbors) is Neighbors.REPLACE_ONE else 1.0
     errors: dict[int, float] = {}
@@ -122,14 +130,18 @@ def class_degrees(
 
 
 def _uniform(first: float, second: float, largest: float, beta: float) -> float:  # noqa: ARG001 - as `_gaussian`
-    """Bound sum a u^2 for independent u uniform in [-1, 1] (Hoeffding)."""
+    """Return a bound on sum a u^2 for independent u uniform in [-1, 1], with probability 1 - ``beta`` (Hoeffding).
+
+    ``first`` is the sum of the weights a, ``second`` the sum of their squares.
+    """
     return min(first, first / 3 + math.sqrt(math.log(1 / beta) * second / 2))
 
 
 def _gaussian(first: float, second: float, largest: float, beta: float) -> float:
-    """Bound sum a z^2 for independent standard normal z (Laurent, Massart 2000, lemma 1).
+    """Return a bound on sum a z^2 for independent standard normal z, with probability 1 - ``beta``.
 
-    Discrete Gaussians are sub-Gaussian, so that they are within it too.
+    ``first`` is the sum of the weights a, ``second`` the sum of their squares, ``largest`` their maximum (Laurent,
+    Massart 2000, lemma 1). Discrete Gaussians are sub-Gaussian, so the bound covers them too.
     """
     x = math.log(1 / beta)
     return first + 2 * math.sqrt(second * x) + 2 * largest * x
@@ -137,7 +149,10 @@ def _gaussian(first: float, second: float, largest: float, beta: float) -> float
 
 @lru_cache(maxsize=512)
 def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float, float, float]:
-    """Return the sum, the sum of squares and the largest of g_m^2 / w_m^2 over all degrees but the constant."""
+    """Return the sum, the sum of squares and the maximum of g_m^2 / w_m^2 over all degrees but the constant.
+
+    The growth of the noise is g_m; the axes of the ellipsoid of coefficients are 1 / w_m.
+    """
     grown = growing(t, growth)[np.indices((t,) * d).max(axis=0)] ** 2
     inverse = grown.ravel()[1:] / ellipsoid(t, d=d, order=order, nodes=nodes).ravel()[1:]
     return float(inverse.sum()), float((inverse**2).sum()), float(inverse.max())
@@ -146,8 +161,8 @@ def _sums(t: int, d: int, order: int, nodes: int, growth: float) -> tuple[float,
 def ellipsoid(t: int, *, d: int, order: int, nodes: int) -> FloatArray:
     """Return w_m^2, (t, ..., t): every (K, 1)-smooth query has sum w_m^2 c_m^2 <= 1, for each order up to K.
 
-    With λ(m) = (2N/π) sin(πm/2N), w_m^2 = 2^-(degrees of m that are not 0) sum_j λ(m_j)^(2 order) / (d b^2), b from
-    `chain_bound`; for order 0 the power of 2 alone (Parseval).
+    With λ(m) = (2N/π) sin(πm/2N) and b from `chain_bound`, w_m^2 = 2^-(degrees of m that are not 0) sum_j λ(m_j)^(2
+    order) / (d b^2). For order 0 it is the power of 2 alone (Parseval).
     """
     degrees = np.indices((t,) * d)
     halved = 0.5 ** (degrees > 0).sum(axis=0)
@@ -159,10 +174,11 @@ def ellipsoid(t: int, *, d: int, order: int, nodes: int) -> FloatArray:
 
 @lru_cache(maxsize=MAX_ORDER + 1)
 def chain_bound(order: int) -> float:
-    """Return a bound, within 0.1 %, on the derivative of f(cos θ) of an order, where f's up to it are at most 1.
+    """Return a bound, within 0.1 %, on an order's derivative of f(cos θ).
 
-    The chain rule gives sum_i f^(i)(cos θ) p_i(θ); sum |p_i| is under its best signs a trigonometric polynomial of that
-    degree, whose maximum on a grid of step h is at least cos(order h / 2) times the true one.
+    Derivatives of f up to that order are at most 1. The chain rule gives sum_i f^(i)(cos θ) p_i(θ). With the best
+    signs, sum |p_i| is a trigonometric polynomial of degree ``order``. Its maximum on a grid of step h is at least
+    cos(order h / 2) times the true maximum.
     """
     steps = 64 * max(order, 1)
     angles = np.arange(2 * steps) * (math.pi / steps)
@@ -178,6 +194,6 @@ def chain_bound(order: int) -> float:
 
 
 def _times_minus_sine(p: FloatArray) -> FloatArray:
-    """Return the coefficients of -sin θ · p, -sin θ = (i/2)(e^(iθ) - e^(-iθ))."""
+    """Return the Fourier coefficients of -sin θ · p, from those of p; -sin θ = (i/2)(e^(iθ) - e^(-iθ))."""
     up, down = np.concatenate([[0], p[:-1]]), np.concatenate([p[1:], [0]])
     return np.asarray(0.5j * (up - down))

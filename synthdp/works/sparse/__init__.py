@@ -1,4 +1,4 @@
-"""Sparse queries over universes of any size."""
+"""Sparse queries, which are non-zero on few records, over universes of any size."""
 
 from synthdp.registered import NamedPlace, Work
 
@@ -19,4 +19,4 @@ WORK = Work(
         "SparseTable": "sparse_table",
     },
 )
-"""What this work registers."""
+"""The mechanisms and saved classes of this work, as `synthdp.registered` reads them."""

@@ -1,4 +1,4 @@
-"""What is asked of record keys: totals of sparse queries, how far a guess is off, and the number of rows."""
+"""Statistics of record keys for the curator: sparse queries' totals, distances from guesses, and the row count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from synthdp.queries.supports import DENOMINATOR, SparseQuery
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseCounts:
-    """The totals of several sparse queries; make one by `of`.
+    """The totals of several sparse queries as one statistic; make one by `of`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SparseCounts:
     values
         (k, m) sparse matrix of the queries' values on these keys, in 1024ths.
     bounds
-        The exact sensitivity: the supports are public, so the most that one key adds to all queries is known.
+        The exact sensitivity. Supports are public, so the largest contribution of one key can be computed.
     """
 
     columns: tuple[str, ...]
@@ -38,14 +38,15 @@ class SparseCounts:
 
     @classmethod
     def of(cls, queries: Sequence[SparseQuery]) -> SparseCounts:
-        """Return the question that asks for the totals of some queries; no row is read.
+        """Return the statistic of some queries' totals; no row is read.
 
-        It holds the queries' values on every key where one is not zero, as one sparse matrix, and the exact sensitivity.
+        It holds the queries' values on every key where any is not zero, as one sparse matrix, and the exact
+        sensitivity.
 
         Raises
         ------
         ParameterError
-            If there is no query, or they are about different columns.
+            If there is no query, or the queries are about different columns.
         """
         columns = common_columns(queries)
         place: dict[str, int] = {}
@@ -60,28 +61,28 @@ class SparseCounts:
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return int(self.values.shape[0])
 
     @property
     def denominator(self) -> int:
-        """Values are in 1024ths."""
+        """Return the whole number that stands for 1 in a total: 1024."""
         return DENOMINATOR
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return each query's total."""
+        """Return each query's total, (k,), in 1024ths of a row, from the count of each key."""
         occurring = np.fromiter((counts.get(key, 0) for key in self.keys), np.int64, len(self.keys))
         return np.asarray(self.values @ occurring, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deviations:
-    """How far each of some guesses is from the total of its sparse query.
+    """The absolute distances of sparse queries' totals from guesses, as scores for selecting the worst guess.
 
     Parameters
     ----------
     queries
-        What is asked.
+        The k queries.
     guesses
         (k,) guessed totals, in 1024ths.
     """
@@ -96,26 +97,26 @@ class Deviations:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns whose values make up the key."""
+        """Return the columns whose values make up the key."""
         return self.queries.columns
 
     @property
     def k(self) -> int:
-        """Number of queries."""
+        """Return the number of queries."""
         return self.queries.k
 
     @property
     def denominator(self) -> int:
-        """Values are in 1024ths."""
+        """Return the whole number that stands for 1 in a distance: 1024."""
         return DENOMINATOR
 
     @property
     def bounds(self) -> RecordBounds:
-        """|q - guess| moves no more than q."""
+        """Return the sensitivity of the queries: |q - guess| moves no more than q."""
         return self.queries.bounds
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return the absolute differences."""
+        """Return the absolute distances, (k,), in 1024ths of a row, from the count of each key."""
         return np.asarray(np.abs(self.queries.key_totals(counts) - self.guesses), np.int64)
 
 
@@ -133,16 +134,19 @@ class KeyTotal(Counting):
 
     @property
     def k(self) -> int:
-        """One answer."""
+        """Return the number of answers, 1."""
         return 1
 
     @property
     def bounds(self) -> RecordBounds:
-        """One row more or less; none when a row is replaced (stated as 1, since noise needs a positive scale)."""
+        """Return norms of 1 for an added and for a replaced row.
+
+        A replaced row changes nothing; the norm is stated as 1, since noise needs a positive scale.
+        """
         return RecordBounds(Norms(1, 1, 1), Norms(1, 1, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return the sum of counts."""
+        """Return the number of rows, (1,), as the sum of all keys' counts."""
         return np.array([sum(counts.values())], np.int64)
 
 
@@ -152,7 +156,7 @@ def common_columns(queries: Sequence[SparseQuery]) -> tuple[str, ...]:
     Raises
     ------
     ParameterError
-        If there is no query, or they differ.
+        If there is no query, or the queries' columns differ.
     """
     if not queries:
         raise ParameterError("queries must hold at least one sparse query")
@@ -163,10 +167,10 @@ def common_columns(queries: Sequence[SparseQuery]) -> tuple[str, ...]:
 
 
 def _exact_bounds(values: csr_array) -> RecordBounds:
-    """Norms of the vector of all queries' values on one key, at most over keys, and of a difference of two.
+    """Return the largest norms of one key's values over all queries, and of the difference of two keys' values.
 
-    All values are at least 0, so the difference of two keys' vectors has linf at most the larger linf, l1 at most the
-    sum of both and l2^2 at most the sum of both squares; neither is more than k coordinates of linf can make.
+    All values are at least 0. So a difference has linf at most the larger linf, l1 at most the sum of both, and l2^2 at
+    most the sum of both squares. None exceeds what k coordinates of size linf can make.
     """
     k, linf = int(values.shape[0]), int(values.max()) if values.nnz else 0
     # Values are at most 1024: 64 bits hold the squares of 2^40 queries.

@@ -1,6 +1,6 @@
 """SparseProject (Blum, Roth 2011, section 4): one noisy random projection of the table answers every sparse query.
 
-The projection is a public hash function, drawn before any row is read; a query is projected when it is asked.
+The projection is a public hash function, drawn before any row is read. A query is projected when it is asked.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from synthdp.works.sparse.sparse_questions import answered
 from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, check_query
 
 KINDS: dict[str, type[CountSketch | SignProjection]] = {"count_sketch": CountSketch, "signs": SignProjection}
-"""The projections, by name."""
+"""The classes of projections by the name that ``projection`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseProjection(HasPrivacyCost):
-    """Release T noisy numbers from which any sparse query can be answered.
+    """Release T noisy numbers, a random projection of the table, from which any sparse query can be answered.
 
     Costs ``spend``, pure or not, for the curator's neighbours.
 
@@ -49,18 +49,19 @@ class SparseProjection(HasPrivacyCost):
     dimension
         T.  The error of an m-sparse query from the projection itself is about sqrt(m sum_x D(x)^2 / T) rows.
     projection
-        ``"count_sketch"``: one sign in one coordinate a record, fast; ``"signs"``: the paper's, a sign in each.
+        ``"count_sketch"``: each record has one sign in one coordinate, which is fast. ``"signs"``: each record has a
+        sign in every coordinate, as in the paper.
     independence
-        r of the hash functions, at least 4, which bounds the variance.
+        r of the r-wise independent hash functions; at least 4, so that the variance is bounded.
     columns
         Columns whose values make up a record; default: all of the curator's schema.
     peel
-        Share of the loss for counting frequent records by a stability histogram first, since they dominate the error;
-        0 for none.  Only a loss with a delta has any.
+        Share of the loss for counting frequent records by a stability histogram first, since these dominate the error;
+        0 for none. Without a delta no record is counted this way.
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -99,9 +100,9 @@ class SparseProjection(HasPrivacyCost):
     def of_theorem(
         cls, *, rows: int, sparsity: int, queries: int, alpha: float, beta: float = 0.05, spend: Spend = Remaining()
     ) -> SparseProjection:
-        """Return the mechanism whose dense projection is proven to be off by at most alpha n, before noise.
+        """Return the mechanism with sign projection at a proven size: before noise, answers are off by at most alpha n.
 
-        Costs ``spend``.
+        The bound holds for all ``queries`` with probability 1 - beta. A release costs ``spend``.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class SparseProjection(HasPrivacyCost):
         return cls(dimension, projection="signs", independence=independence, peel=0.0, spend=spend)
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[ProjectedRecords]:
-        """Project the table.
+        """Project the table and return the noisy projection with its public hash functions.
 
         Costs ``spend``, for the curator's neighbours; ``random_state`` draws the public hash functions only.
         """
@@ -139,7 +140,11 @@ class SparseProjection(HasPrivacyCost):
     def _peeled(
         self, account: Curator, columns: tuple[str, ...], loss: PrivacyLoss
     ) -> tuple[KeyCounts | None, PrivacyLoss]:
-        """Return the frequent keys, counted by themselves under a part of the loss, and what is left of the loss."""
+        """Return noisy counts of frequent records, and the loss that is left for the projection.
+
+        Without ``peel`` or a delta, return ``None`` and the whole loss. Costs the share ``peel`` of epsilon and half of
+        delta.
+        """
         if not (self.peel and isinstance(loss, ApproxDP) and loss.delta > 0):
             return None, loss
         frequent = account.histogram(columns, spend=ApproxDP(loss.epsilon * self.peel, loss.delta / 2))
@@ -147,9 +152,9 @@ class SparseProjection(HasPrivacyCost):
 
 
 def _quietest(sketch: Sketch, loss: PrivacyLoss, account: Curator) -> PrivacyLoss:
-    """Return the part of a loss that buys the least noise: without its delta if Laplace or K-norm noise is smaller.
+    """Return the loss, or its pure part without the delta, whichever gives less noise.
 
-    One sign in one coordinate has the same l1 and l2 sensitivity, so that Laplace noise is a third of Gaussian noise.
+    One sign in one coordinate has the same l1 and l2 sensitivity, so Laplace noise is a third of Gaussian noise there.
     """
     if not isinstance(loss, ApproxDP):
         return loss
@@ -161,22 +166,22 @@ def _quietest(sketch: Sketch, loss: PrivacyLoss, account: Curator) -> PrivacyLos
 @file_form("ProjectedRecords")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProjectedRecords:
-    """A noisy projection of a table, and the public hash functions that made it.
+    """A noisy projection of a table, with the public hash functions that made it, and counts of frequent records.
 
     Parameters
     ----------
     sketch
-        The projection.
+        The projection, with its hash functions.
     values
         (T,) noisy projected counts.
     stddev
-        Of the noise on each.
+        Standard deviation of the noise on each projected count.
     frequent
-        Counts of frequent records, which are not in the projection.
+        Noisy counts of frequent records, which the projection leaves out; ``None`` if none were counted.
     total
         Number of rows, public or estimated.
     schema, total_stddev
-        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
+        The columns, and the standard deviation of the number of rows; ``None`` in files of older versions.
     """
 
     sketch: Sketch
@@ -192,10 +197,11 @@ class ProjectedRecords:
 
     @property
     def squared_counts(self) -> float:
-        """Estimate of the sum of squared counts of the projected records, which sets the projection's own error.
+        """Return an estimate of the sum of squared counts of the projected records.
 
-        sum u^2 / (norm of one record) has this mean plus the noise's; and no count is below 1, so it is at least
-        the number of projected rows.
+        The projection's own error depends on this sum. The sum of squared projected counts, over one record's squared
+        norm, has this mean plus the noise's part. The estimate is at least the number of projected rows, since no count
+        is below 1, and at most the square of all rows.
         """
         counted = 0 if self.frequent is None else sum(self.frequent.counts.values())
         norm = self.sketch.bounds.one.l2_squared
@@ -203,7 +209,7 @@ class ProjectedRecords:
         return min(max(noisy / norm, self.total - counted, 0.0), self.total**2)
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        """Answer a sparse query, a list of sparse queries, a count or a marginal; see `Release.answer`."""
         return answered(
             question,
             self.answer,
@@ -213,10 +219,10 @@ class ProjectedRecords:
         )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
-        """Answer a sparse query.
+        """Answer a sparse query: counts of frequent records, plus an estimate from the projection for all others.
 
-        ``stddev`` is the noise alone; ``error`` bounds noise and projection together, by their variances, at confidence
-        0.95 of a normal law.
+        ``stddev`` covers the noise alone. ``error`` bounds noise and projection error together at confidence 0.95, from
+        their variances under a normal law.
         """
         check_query(query, self.sketch.columns)
         support = query.support()
@@ -230,7 +236,7 @@ class ProjectedRecords:
         )
 
     def _split(self, support: Support) -> tuple[float, Support, float]:
-        """Return the frequent records' part, the rest of the query, and the variance of the first."""
+        """Return the query's count on frequent records, the query on other records, and the variance of that count."""
         if self.frequent is None:
             return 0.0, support, 0.0
         counts = np.array([self.frequent.counts.get(key, 0) for key in support.keys], np.float64)

@@ -1,6 +1,7 @@
-"""Random projections of the vector of all record counts to T numbers, given by hash functions instead of a matrix.
+"""Random projections of the vector of all record counts to T numbers, computed by hash functions without a matrix.
 
-Each is a `KeyStatistic`: the private table sums it over its records; the public side projects a query by the same functions.
+Each projection is a `KeyStatistic`: the private table sums it over its records. The public side projects a query by the
+same hash functions.
 """
 
 from __future__ import annotations
@@ -23,28 +24,29 @@ from synthdp.queries.supports import Support
 from synthdp.randomness import Generator
 
 MERSENNE = 2**61 - 1
-"""The default field: products of two of its elements are reduced by shifts.  Derived: the Mersenne prime 2^61 - 1."""
+"""Size of the default field, chosen because shifts reduce products of two elements. Derived: the Mersenne prime
+2^61 - 1."""
 
 _LOW = np.uint64(2**32 - 1)
-"""The lower half of a 64-bit word.  Derived: 2^32 - 1."""
+"""Mask of the lower half of a 64-bit word. Derived: 2^32 - 1."""
 _PRIME = np.uint64(MERSENNE)
-"""The default field's size, as numpy's arithmetic wants it."""
+"""The default field's size as an unsigned 64-bit number, for numpy's arithmetic."""
 
 
 @file_form("PolynomialHash")
 @dataclass(frozen=True, slots=True, eq=False)
 class PolynomialHash:
-    """Several random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.
+    """g random polynomials of degree r - 1 over the field of a prime p: r-wise independent hash functions.
 
-    The values of one polynomial at any r different points are independent and uniform on {0..p-1} (Wegman, Carter
-    1981): r coefficients and r values determine each other.  "Degree r" would be one coefficient too many.
+    A polynomial's values at any r different points are independent and uniform on {0..p-1} (Wegman, Carter 1981), since
+    r coefficients and r values determine each other. "Degree r" would be one coefficient too many.
 
     Parameters
     ----------
     coefficients
         (g, r) elements of the field, highest power first: g functions.
     prime
-        p; `MERSENNE`, or a small one (p < 2**31) for checks by enumeration.
+        p: `MERSENNE`, or a small prime (p < 2**31) for checks by enumeration.
     """
 
     coefficients: AnyArray
@@ -60,12 +62,12 @@ class PolynomialHash:
 
     @classmethod
     def draw(cls, functions: int, *, independence: int, rng: Generator) -> PolynomialHash:
-        """Return random functions over the default field."""
+        """Draw random functions over the default field."""
         return cls(rng.integers(0, MERSENNE, size=(functions, independence), dtype=np.uint64))
 
     @property
     def independence(self) -> int:
-        """r: values at any r different points are independent."""
+        """Return r, the number of coefficients: values at any r different points are independent."""
         return int(self.coefficients.shape[1])
 
     def values(self, points: AnyArray) -> AnyArray:
@@ -77,20 +79,21 @@ class PolynomialHash:
         return value
 
     def _product(self, a: AnyArray, b: AnyArray) -> AnyArray:
-        """Return products in the field."""
+        """Return elementwise products in the field."""
         product = _mersenne_product(a, b) if self.prime == MERSENNE else (a * b) % np.uint64(self.prime)
         return np.asarray(product, np.uint64)
 
     def _sum(self, a: AnyArray, b: AnyArray) -> AnyArray:
-        """Return sums in the field."""
+        """Return elementwise sums in the field."""
         total = a + b
         return np.asarray(np.where(total >= self.prime, total - np.uint64(self.prime), total), np.uint64)
 
 
 def fingerprints(keys: Sequence[str], *, salt: bytes) -> AnyArray:
-    """Return an element of the default field for every key: (N,) uint64, from a salted BLAKE2b hash.
+    """Return an element of the default field for every key, (N,) uint64, from a salted BLAKE2b hash.
 
-    Keys of any length become points.  Two of N keys share one with probability about N^2 / 2^62 over the salt.
+    The polynomials need numbers, and keys have any length. Two of N keys share an element with probability about N^2 /
+    2^62 over the salt.
     """
     made = [hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=salt).digest() for key in keys]
     words = np.frombuffer(b"".join(made), "<u8")
@@ -114,22 +117,23 @@ def _mersenne_product(a: AnyArray, b: AnyArray) -> AnyArray:
 
 
 BITS = 60
-"""Signs taken from one hash value: each bit of a uniform element of {0..2^61-2} is fair up to 2^-61.  Derived."""
+"""Signs taken from one hash value. Derived: each of the low 60 bits of a uniform element of {0..2^61-2} is fair up to
+2^-61."""
 
 MAX_DIMENSION = 2**24
-"""Most numbers that a projection may have: about a minute of noise.  A safety limit."""
+"""Most numbers of a projection: noise for them takes about a minute. A safety limit."""
 
 _CHUNK = 2**22
-"""Numbers that are held at once.  A safety limit of memory."""
+"""Most signs held in memory at once. A safety limit of memory."""
 
 
 @runtime_checkable
 class Sketch(KeyStatistic, Protocol):
-    """A random projection u = A D of the counts D of all records, and the projections of queries."""
+    """A random projection u = A D of the counts D of all records, and of queries by the same A."""
 
     @property
     def dimension(self) -> int:
-        """T, the number of projected coordinates."""
+        """Return T, the number of projected coordinates."""
         ...
 
     def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
@@ -143,22 +147,23 @@ class Sketch(KeyStatistic, Protocol):
 @file_form("CountSketch")
 @dataclass(frozen=True, slots=True, eq=False)
 class CountSketch(Counting):
-    """One random sign in one random coordinate for every record (Charikar, Chen, Farach-Colton 2002).
+    """A projection with one random sign in one random coordinate for every record (Charikar, Chen, Farach-Colton 2002).
 
-    Unbiased; the error of a query q has variance at most |q|^2 |D|^2 / T, as for dense signs, from 4-wise independence.
+    Estimates are unbiased. With 4-wise independence the error of a query q has variance at most |q|^2 |D|^2 / T, as for
+    dense signs.
 
     Parameters
     ----------
     columns
         Columns whose values make up the key.
     dimension
-        T.
+        T, the number of coordinates.
     places, signs
-        One hash function each.
+        The hash function of the records' coordinates, and that of their signs.
     salt
-        Of the fingerprints.
+        The salt of the keys' fingerprints.
     without
-        Keys that are left out: they were counted before.
+        Keys that are left out because they are counted separately.
     """
 
     columns: tuple[str, ...]
@@ -172,25 +177,26 @@ class CountSketch(Counting):
     def draw(
         cls, columns: tuple[str, ...], dimension: int, *, independence: int, rng: Generator, without: frozenset[str]
     ) -> CountSketch:
-        """Return a random sketch."""
+        """Draw a random sketch: two hash functions and a salt, all public."""
         places, signs = (PolynomialHash.draw(1, independence=independence, rng=rng) for _ in range(2))
         return cls(columns, check_dimension(dimension), places, signs, rng.bytes(32), without)
 
     @property
     def k(self) -> int:
-        """T."""
+        """Return T, the number of coordinates."""
         return self.dimension
 
     @property
     def bounds(self) -> RecordBounds:
         """Return the norms of one record, which moves one coordinate by 1.
 
-        A replaced one moves two by 1, or, when both meet in one coordinate with opposite signs, that one by 2.
+        A replaced record moves two coordinates by 1 each. If both records share a coordinate with opposite signs, it
+        moves by 2.
         """
         return RecordBounds.of(Norms(1, 1, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return the projected counts."""
+        """Return the projected counts, (T,), from the count of each key."""
         keys = [key for key in counts if key not in self.without]
         place, sign = self._columns_of(keys)
         totals = np.zeros(self.dimension, np.int64)
@@ -198,14 +204,18 @@ class CountSketch(Counting):
         return totals
 
     def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
-        """Return the sum of signed numbers at the places of the query's keys; keys that meet in one add up first."""
+        """Return the estimated sum of a query, and the factor from the noise's variance to the answer's.
+
+        The sum takes the signed numbers at the coordinates of the query's keys. Keys that share a coordinate add up
+        before squaring.
+        """
         place, sign = self._columns_of(support.keys)
         places, meeting = np.unique(place, return_inverse=True)
         projected = np.bincount(meeting, weights=sign * support.weights)
         return float(projected @ values[places]), float(projected @ projected)
 
     def _columns_of(self, keys: Sequence[str]) -> tuple[IntArray, IntArray]:
-        """Return for each key its place in the sketch, and its sign."""
+        """Return each key's coordinate, (N,), and its sign, (N,)."""
         points = fingerprints(keys, salt=self.salt)
         place = self.places.values(points)[:, 0].astype(np.float64) * (self.dimension / MERSENNE)
         sign = 1 - 2 * (self.signs.values(points)[:, 0] & np.uint64(1)).astype(np.int64)
@@ -215,22 +225,22 @@ class CountSketch(Counting):
 @file_form("SignProjection")
 @dataclass(frozen=True, slots=True, eq=False)
 class SignProjection(Counting):
-    """Random signs in every coordinate for every record: the projection of Blum and Roth, times sqrt(T).
+    """A projection with a random sign in every coordinate for every record: Blum and Roth's, times sqrt(T).
 
-    Each hash value gives the signs of `BITS` coordinates.  The sketch is whole-numbered; `estimate` divides by T.
+    Each hash value gives the signs of `BITS` coordinates. Projected counts are whole numbers; `estimate` divides by T.
 
     Parameters
     ----------
     columns
         Columns whose values make up the key.
     dimension
-        T.
+        T, the number of coordinates.
     signs
         One hash function for every `BITS` coordinates.
     salt
-        Of the fingerprints.
+        The salt of the keys' fingerprints.
     without
-        Keys that are left out: they were counted before.
+        Keys that are left out because they are counted separately.
     """
 
     columns: tuple[str, ...]
@@ -243,23 +253,23 @@ class SignProjection(Counting):
     def draw(
         cls, columns: tuple[str, ...], dimension: int, *, independence: int, rng: Generator, without: frozenset[str]
     ) -> SignProjection:
-        """Return a random projection."""
+        """Draw a random projection: one hash function per `BITS` coordinates and a salt, all public."""
         functions = -(-check_dimension(dimension) // BITS)
         signs = PolynomialHash.draw(functions, independence=independence, rng=rng)
         return cls(columns, dimension, signs, rng.bytes(32), without)
 
     @property
     def k(self) -> int:
-        """T."""
+        """Return T, the number of coordinates."""
         return self.dimension
 
     @property
     def bounds(self) -> RecordBounds:
-        """Return the norms of one record, which moves every coordinate by 1; a replaced one moves it by up to 2."""
+        """Return the norms of one record, which moves every coordinate by 1; a replaced one moves each by up to 2."""
         return RecordBounds.of(Norms.within(self.dimension, 1))
 
     def key_totals(self, counts: Mapping[str, int]) -> Totals:
-        """Return the projected counts, times sqrt(T)."""
+        """Return the projected counts times sqrt(T), (T,) whole numbers, from the count of each key."""
         keys = [key for key in counts if key not in self.without]
         totals = np.zeros(self.dimension, np.int64)
         step = max(1, _CHUNK // self.dimension)
@@ -270,12 +280,16 @@ class SignProjection(Counting):
         return totals
 
     def estimate(self, support: Support, values: FloatArray) -> tuple[float, float]:
-        """Return the inner product of the two projections, each 1/sqrt(T) of the whole-numbered one."""
+        """Return the estimated sum of a query, and the factor from the noise's variance to the answer's.
+
+        The sum is the inner product of query and ``values`` over T, since each projection is 1/sqrt(T) of the
+        whole-numbered one.
+        """
         projected = self._projected(support) / self.dimension
         return float(projected @ values), float(projected @ projected)
 
     def _projected(self, support: Support) -> FloatArray:
-        """Return the (dimension,) projection of a weighted sum of keys, without the scale."""
+        """Return the projection of a query, (T,), as a sum of signs without the factor 1/sqrt(T)."""
         projected = np.zeros(self.dimension)
         step = max(1, _CHUNK // self.dimension)
         for start in range(0, len(support.keys), step):
@@ -284,19 +298,19 @@ class SignProjection(Counting):
         return projected
 
     def _signs_of(self, keys: Sequence[str]) -> AnyArray:
-        """Return the (N, T) signs of some keys, one byte each."""
+        """Return the signs of some keys, (N, T) of +1 and -1, one byte each."""
         words = np.ascontiguousarray(self.signs.values(fingerprints(keys, salt=self.salt)).astype("<u8"))
         bits = np.unpackbits(words.view(np.uint8).reshape(len(keys), -1, 8), axis=2, bitorder="little")[:, :, :BITS]
         return frozen(1 - 2 * bits.reshape(len(keys), -1)[:, : self.dimension].astype(np.int8))
 
 
 def check_dimension(dimension: int) -> int:
-    """Refuse a dimension that cannot be stored.
+    """Return the dimension as a whole number; raise an error if a projection of that size cannot be stored.
 
     Raises
     ------
     ParameterError
-        With its size.
+        With the size of the projection in GiB.
     """
     dimension = whole("dimension", dimension, least=1)
     if dimension > MAX_DIMENSION:

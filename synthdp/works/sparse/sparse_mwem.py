@@ -1,6 +1,7 @@
-"""Sparse MWEM: all queries known beforehand; the worst-answered one is found and measured, round by round.
+"""Sparse MWEM, for sparse queries that are all given beforehand; each round measures the worst-answered query.
 
-Multiplicative weights with the exponential mechanism (Hardt, Ligett, McSherry 2012) on the weights of Blum and Roth.
+The rounds are multiplicative weights with the exponential mechanism (Hardt, Ligett, McSherry 2012), on the weights of
+Blum and Roth.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from synthdp.works.sparse.sparse_table import SparseModel, SparseTable, WeightTa
 
 @dataclass(frozen=True, slots=True)
 class SparseMWEM(HasPrivacyCost):
-    """Release weights that answer a list of sparse queries.
+    """Release weights on record keys that answer a list of sparse queries, fitted round by round.
 
     Costs ``spend``, for the curator's neighbours.
 
     Parameters
     ----------
     queries
-        What the weights should answer: sparse queries, or marginals by the names of their columns, whose cells
-        they are; default: all pairs of columns.
+        The queries that the weights should answer. They are sparse queries, or the cells of marginals given by the
+        names of their columns; default: all pairs of columns.
     rounds
-        How many queries are measured.
+        Number of rounds; each measures one query.
     slots
-        How many different records there may be, s; default: a tenth more than the queries are about.
+        s, how many different records there may be; default: a tenth more than the records of the queries.
     sweeps
-        How many times round all noisy answers after each round.
+        Number of passes over all noisy answers after each round.
     select_share
         Share of each round for finding the worst answer; the rest measures it.
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Raises
     ------
@@ -74,14 +75,14 @@ class SparseMWEM(HasPrivacyCost):
             raise ParameterError("queries must hold at least one sparse query")
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[SparseModel]:  # noqa: ARG002
-        """Learn the weights.
+        """Measure one query per round, and return the weights with the number of rows.
 
         Costs ``spend``, for the curator's neighbours.
 
         Raises
         ------
         MechanismFailure
-            If there are fewer slots than records that the queries are about.
+            If there are fewer slots than records of the queries.
         """
         queries = sparse_queries_of(self.queries, curator.schema)
         counts = SparseCounts.of(queries)
@@ -115,7 +116,7 @@ class SparseMWEM(HasPrivacyCost):
 
 
 def _guesses(counts: SparseCounts, table: SparseTable) -> np.ndarray:
-    """Return the (k,) means of all queries, in 1024ths."""
+    """Return the weights' mean of every query, (k,), in 1024ths; an unseen record has an untouched slot's weight."""
     untouched = table.untouched_mass / max(1, table.untouched)
     known = dict(zip(table.place, table.touched_weights.tolist(), strict=True))
     weights = np.fromiter((known.get(key, untouched) for key in counts.keys), np.float64, len(counts.keys))

@@ -1,6 +1,6 @@
-"""Questions of every release as sparse queries: a count under a condition is the sum over the records that meet it.
+"""General questions as sparse queries: a count under a condition is a sum over the records that meet the condition.
 
-Post-processing; the records are combinations of declared values, listed up to `MAX_SUPPORT`.
+Post-processing. The records are combinations of declared values, listed up to `MAX_SUPPORT`.
 """
 
 from __future__ import annotations
@@ -37,23 +37,25 @@ def answered(
 ) -> Answers:
     """Answer a count, a marginal, a sparse query or a list of sparse queries.
 
+    Each cell of a count or a marginal becomes a sparse query, which the release's ``answer`` estimates.
+
     Parameters
     ----------
     question
-        What is asked.
+        The question, as `Release.answer` takes it.
     answer
-        What answers a sparse query.
+        The function that answers a sparse query.
     schema
-        The columns that make up a record, if it is known.
+        The columns that make up a record; ``None`` in releases of older versions.
     columns
-        Their names.
+        The names of these columns.
     total
-        The number of rows and, if it is known, the standard deviation of its error.
+        The number of rows, and the standard deviation of its error or ``None``.
 
     Raises
     ------
     ParameterError
-        If it is another question, or about columns without declared values.
+        If the question is of another kind, or about columns without declared values.
     """
     question = asked_of_names(question) if isinstance(question, str) or _are(question, str) else question
     if isinstance(question, SparseQuery):
@@ -83,9 +85,9 @@ def answered(
 
 
 def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = None) -> Answers:
-    """Return answers in the form of all releases.
+    """Return answers to sparse queries as an `Answers` table with intervals, the form that all releases return.
 
-    The interval is the bound on the error where there is one: what noise does, and what was not released.
+    An interval has the error bound as half-width where there is one, else 95 % of the noise. Lower ends are at least 0.
     """
     counts = np.array([one.count for one in found], np.float64)
     stddev = np.array([math.nan if one.stddev is None else one.stddev for one in found], np.float64)
@@ -98,7 +100,7 @@ def told(found: Sequence[SparseAnswer], labels: dict[str, list[Any]] | None = No
 
 
 def _are(question: object, kind: type[Any]) -> bool:
-    """Say whether something is a list, not empty, of objects of one class."""
+    """Return whether an object is a non-empty list or tuple of objects of one class."""
     return isinstance(question, (list, tuple)) and bool(question) and all(isinstance(one, kind) for one in question)
 
 
@@ -109,7 +111,7 @@ def _counted(
     schema: Schema | None,
     columns: tuple[str, ...],
 ) -> Answers:
-    """Return the answers of a count by groups: sums of sparse queries, one for each combination of levels."""
+    """Return a count by groups: one sparse query for each combination of the group columns' levels."""
     if schema is None:
         raise ParameterError(
             "this release was saved by an older version, without its schema: ask sparse queries instead"
@@ -142,7 +144,10 @@ def _listed(
     values: dict[str, tuple[tuple[str, ...], tuple[Any, ...]]],
     columns: tuple[str, ...],
 ) -> KeyList:
-    """Return the query that is 1 on all records in some cells of the table of the columns that are asked about."""
+    """Return a query that is 1 on all records within some cells and 0 elsewhere, to count the records of one group.
+
+    A cell fixes the values of the ``asked`` columns; the other columns take all their values.
+    """
     keys: dict[str, None] = {}
     for cell in cells:
         fixed = {name: (values[name][0][at],) for name, at in zip(asked, cell, strict=True)}
@@ -152,7 +157,7 @@ def _listed(
 
 
 def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[int]) -> np.ndarray:
-    """Return a mask over the combinations of some columns' grid points that meet a condition."""
+    """Return a mask of the ``asked`` columns' grid points, with ``shape``, that is true where the condition holds."""
     found = {}
     for comparison in comparisons_of(where):
         at = asked.index(comparison.column)
@@ -162,7 +167,10 @@ def _holds(where: Node, schema: Schema, asked: Sequence[str], shape: Sequence[in
 
 
 def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Return the parts of a key, and the values, of a column whose values are declared, missing last."""
+    """Return a column's parts of record keys, and its values in the same order, missing last.
+
+    Raise ParameterError for a column without declared values, which cannot be listed.
+    """
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):
         raise ParameterError(f"column {name!r} has no declared levels: ask a sparse_conjunction with a literal for it")

@@ -1,6 +1,6 @@
-"""Weights on record keys of a universe too large to list: a hash table of touched keys, and a number of untouched ones.
+"""Weights on record keys of a universe too large to list: a hash table of touched keys, and a count of untouched slots.
 
-Public data: it changes by noisy answers only, and neither its time nor its memory depends on the universe.
+The weights are public data: only noisy answers change them. Neither time nor memory depends on the universe's size.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from synthdp.schema.schema import Schema
 from synthdp.works.sparse.sparse_questions import answered
 
 CONFIDENCE = 0.95
-"""Of every error bound that is not a standard error.  A convention."""
+"""Confidence of every error bound that is not a standard error. A convention."""
 
 
 class Origin(StrEnum):
-    """Where an answer comes from."""
+    """Sources of an answer to a sparse query; every `SparseAnswer` names one, so unchecked answers are visible."""
 
     MEASURED = "measured with noise"
     WEIGHTS = "public weights, checked against the table"
@@ -38,7 +38,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseAnswer:
-    """How many rows a sparse query counts.
+    """The answer to a sparse query: an estimated number of rows, with its error and its source.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SparseAnswer:
     error
         Bound on the error in rows that holds with probability 0.95, or ``None`` where there is none.
     origin
-        Where it comes from.
+        The source of the answer.
     """
 
     count: float
@@ -62,28 +62,28 @@ class SparseAnswer:
 
     @property
     def fraction(self) -> float:
-        """The answer over the number of rows: the paper's Q(D)."""
+        """Return the answer over the number of rows, the paper's Q(D)."""
         return self.count / self.total
 
 
 STEPS = 200
-"""Halvings that end the search for an exponential tilt; doubles need fewer.  A safety limit."""
+"""Halvings of the bisection for an exponential tilt. A safety limit: doubles need fewer."""
 
 
 @file_form("SparseTable")
 @dataclass(slots=True, eq=False)
 class SparseTable:
-    """A distribution on ``slots`` unnamed records; a record gets a key when it is first asked about.
+    """A distribution on ``slots`` unnamed records; a record gets a key and a weight of its own when an update needs it.
 
-    It starts uniform.  A new key takes one of the untouched slots (Blum, Roth 2011, section 3), so that ``slots``
+    The distribution starts uniform. A new key takes one untouched slot (Blum, Roth 2011, section 3), so ``slots``
     records stand for a universe of any size.
 
     Parameters
     ----------
     slots
-        s, how many different keys may be touched.
+        s, how many different keys updates may touch.
     place
-        Where the weight of each touched key stands.
+        The position of each touched key's weight in ``weights``.
     weights
         Unnormalised weights of touched keys; longer than needed.
     untouched_weight
@@ -108,39 +108,42 @@ class SparseTable:
 
     @property
     def untouched(self) -> int:
-        """Number of slots without a key."""
+        """Return the number of slots without a key."""
         return self.slots - len(self.place)
 
     @property
     def touched_weights(self) -> FloatArray:
-        """Normalised weights of the touched keys, in the order of ``place``."""
+        """Return the touched keys' normalised weights, (touched,), in the order of ``place``.
+
+        Together with `untouched_mass` they sum to 1.
+        """
         return self.weights[: len(self.place)] / self._total
 
     @property
     def untouched_mass(self) -> float:
-        """Normalised weight of all untouched slots together."""
+        """Return the normalised weight of all untouched slots together, from 0 to 1."""
         return self.untouched * self.untouched_weight / self._total
 
     def copy(self) -> SparseTable:
-        """Return a copy whose weights change without changing this table's."""
+        """Return an independent copy: later changes of its weights leave this table as it is."""
         return SparseTable(self.slots, dict(self.place), self.weights.copy(), self.untouched_weight)
 
     def expectation(self, support: Support) -> float:
-        """Return the query's mean; keys that are not touched have the weight of an untouched slot."""
+        """Return the query's mean under the normalised weights; an untouched key has an untouched slot's weight."""
         return self.mean(self.places(support), support.weights)
 
     def mean(self, place: IntArray, values: FloatArray) -> float:
-        """Return the mean of a query whose keys are at ``place``, -1 for keys that are not touched."""
+        """Return the mean of a query from the positions of its keys; -1 stands for an untouched key."""
         weights = np.where(place >= 0, self.weights[place], self.untouched_weight)
         return float(weights @ values) / self._total
 
     def places(self, support: Support) -> IntArray:
-        """Return where the weights of the query's keys are: (m,), -1 for keys that would take a new slot."""
+        """Return the positions of the query's keys in ``weights``, (m,); -1 for keys that have no slot yet."""
         place = self.place
         return np.fromiter((place.get(key, -1) for key in support.keys), np.int64, len(support.keys))
 
     def touch(self, support: Support) -> IntArray:
-        """Give every key of the query a slot and return where they are: (m,).
+        """Give every key of the query a slot, and return the keys' positions in ``weights``, (m,).
 
         Raises
         ------
@@ -164,14 +167,15 @@ class SparseTable:
         return places
 
     def tilt(self, place: IntArray, values: FloatArray, *, by: float) -> None:
-        """Multiply weights by exp(by * value): a step of multiplicative weights, mass conserved by normalising."""
+        """Multiply the weights at ``place`` by exp(by * value), and renormalise: one step of multiplicative weights."""
         self.weights[place] *= np.exp(np.clip(by * values, -700.0, 700.0))
         self._rescale()
 
     def project(self, place: IntArray, values: FloatArray, *, target: float) -> None:
-        """Move to the nearest distribution, in relative entropy, whose mean of a query is ``target`` (I-projection).
+        """Move the weights to the nearest distribution, in relative entropy, whose mean of a query is ``target``.
 
-        For a query with values 0 and 1 and the present mean p the factor on its keys is a(1 - p) / (p(1 - a)).
+        This is an I-projection. For a query with values 0 and 1, present mean p and target a, the factor on its keys is
+        a(1 - p) / (p(1 - a)).
         """
         inside = self.weights[place]
         rest = max(self._total - float(inside.sum()), 0.0)
@@ -189,11 +193,11 @@ class SparseTable:
         self.tilt(place, values, by=tilt)
 
     def _sum(self) -> float:
-        """Return the sum of all weights, untouched keys' too."""
+        """Return the sum of all unnormalised weights, untouched slots included."""
         return float(self.weights[: len(self.place)].sum()) + self.untouched * self.untouched_weight
 
     def _rescale(self) -> None:
-        """Recompute the sum, and bring it back to the number of slots before it leaves the range of floats."""
+        """Recompute the sum of weights; rescale all weights if the sum is about to leave the range of floats."""
         total = self._sum()
         if not 1e-100 * self.slots < total < 1e100 * self.slots:
             factor = self.slots / total
@@ -204,7 +208,10 @@ class SparseTable:
 
 
 def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: float) -> float:
-    """Return t with sum w v e^(tv) = target (rest + sum w e^(tv)), which rises in t, by bisection."""
+    """Return the tilt t at which a query's mean is ``target``, found by bisection.
+
+    It solves sum w v e^(tv) = target (rest + sum w e^(tv)); the mean rises in t.
+    """
 
     def mean(tilt: float) -> float:
         shift = max(0.0, tilt * float(values.max()))
@@ -220,16 +227,16 @@ def _tilt_for(weights: FloatArray, values: FloatArray, *, rest: float, target: f
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightTarget:
-    """A noisy answer that the weights were moved to.
+    """A noisy answer to one query that the weights were moved to; `replay` restores it after later answers.
 
     Parameters
     ----------
     place
         (m,) positions of the query's keys in the weights.
     values
-        (m,) the query's values there.
+        (m,) the query's values at these keys.
     target
-        The noisy mean.
+        The query's noisy mean over rows.
     """
 
     place: IntArray
@@ -240,20 +247,20 @@ class WeightTarget:
 @file_form("SparseModel")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SparseModel:
-    """Public weights on record keys.
+    """Public weights on record keys, and the number of rows; the release of sparse multiplicative weights.
 
     Parameters
     ----------
     columns
         Columns whose values make up the key.
     table
-        The weights.
+        The weights on keys.
     total
         Number of rows, public or estimated.
     error
         Bound in rows on the error of answers to the queries that were checked, or ``None``.
     schema, total_stddev
-        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
+        The columns, and the standard deviation of the number of rows; ``None`` in files of older versions.
     """
 
     columns: tuple[str, ...]
@@ -268,22 +275,22 @@ class SparseModel:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """Normalised weight of every key that was asked about."""
+        """Return the normalised weight of every touched key: every record that an update has changed."""
         return dict(zip(self.table.place, self.table.touched_weights.tolist(), strict=True))
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        """Answer a sparse query, a list of sparse queries, a count or a marginal; see `Release.answer`."""
         return answered(
             question, self.answer, schema=self.schema, columns=self.columns, total=(self.total, self.total_stddev)
         )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
-        """Answer a sparse query.
+        """Answer a sparse query by the public weights, in rows, without an error bound.
 
         Raises
         ------
         ParameterError
-            If it is about other columns.
+            If the query is about other columns.
         """
         check_query(query, self.columns)
         mean = self.table.expectation(query.support())
@@ -291,7 +298,7 @@ class SparseModel:
 
 
 def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
-    """Refuse what is no sparse query, or one about other columns than these."""
+    """Raise ParameterError for anything but a sparse query, or for a query about other columns than these."""
     if not isinstance(query, SparseQuery):
         raise ParameterError(
             f"this release answers sparse queries, as sparse_conjunction and overlap make them, not {type(query).__name__}"
@@ -303,7 +310,7 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
 
 
 def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, rows: float) -> None:
-    """Project the weights on all noisy answers in turn, the latest first, so that earlier ones still hold.
+    """Project the weights on all noisy answers in turn, the latest first, so that earlier answers still hold.
 
     Parameters
     ----------
@@ -312,9 +319,9 @@ def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, row
     measured
         All answers so far.
     sweeps
-        How many times round.
+        Number of passes over all answers.
     rows
-        Number of rows: no mean is taken for less than half a row, or more than all but half a row.
+        Number of rows. Target means are clipped to at least half a row and at most all but half a row.
     """
     least = 0.5 / max(rows, 1.0)
     for _ in range(sweeps):
@@ -323,7 +330,7 @@ def replay(table: SparseTable, measured: list[WeightTarget], *, sweeps: int, row
 
 
 def touched(table: SparseTable, support: Support, *, target: float) -> WeightTarget:
-    """Return a noisy answer with its query's keys placed in the table.
+    """Give the query's keys slots, and return its noisy mean with the keys' positions.
 
     Raises
     ------

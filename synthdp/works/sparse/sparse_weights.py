@@ -1,6 +1,7 @@
 """Sparse multiplicative weights (Blum, Roth 2011, section 3): sparse queries, answered one by one as they come.
 
-A public table of weights guesses every answer; the curator's sparse vector says, at most c times, that a guess is off.
+A public table of weights guesses every answer. The curator's sparse vector reports, at most c times, that a guess is
+off.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ if TYPE_CHECKING:
 
 
 def table_document(table: SparseTable) -> dict[str, Any]:
-    """Return all of a table but its weights, as JSON."""
+    """Return a table as JSON without the touched keys' weights, which `learned_arrays` writes."""
     return {"slots": table.slots, "untouched_weight": table.untouched_weight, "keys": list(table.place)}
 
 
 def learned_arrays(table: SparseTable, measured: Sequence[WeightTarget]) -> bytes:
-    """Return the weights and the noisy answers as the bytes of an npz file."""
+    """Return the touched keys' weights and the noisy answers as the bytes of an npz file, for a saved session."""
     arrays = {
         "weights": table.weights[: len(table.place)],
         "sizes": np.array([len(one.place) for one in measured], np.int64),
@@ -60,12 +61,12 @@ def learned_arrays(table: SparseTable, measured: Sequence[WeightTarget]) -> byte
 
 
 def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, list[WeightTarget]]:
-    """Read what `table_document` and `learned_arrays` returned.
+    """Return the table and the noisy answers that `table_document` and `learned_arrays` wrote.
 
     Raises
     ------
     FormatError
-        If the bytes are not such a file's.
+        If the bytes are no such file.
     """
     try:
         with np.load(io.BytesIO(arrays), allow_pickle=False) as file:
@@ -88,7 +89,7 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
 
 @dataclass(frozen=True, slots=True)
 class SparseWeights(HasPrivacyCost):
-    """Answer a stream of sparse queries, each as good as the last, for one cost fixed beforehand.
+    """Answer a stream of sparse queries from public weights that learn from wrong guesses, for one fixed cost.
 
     Costs ``spend`` when a session is opened, for the curator's neighbours, however many queries are asked.
 
@@ -101,23 +102,23 @@ class SparseWeights(HasPrivacyCost):
     columns
         Columns whose values make up a record; default: all of the curator's schema.
     accuracy
-        alpha, how far off a guess may be, as a fraction of the rows; default: the least at which few updates are wasted
-        on guesses that only noise takes above the threshold.
+        alpha, the largest error of a guess that gets no noisy answer, as a fraction of the rows; default: the least at
+        which few updates are due to noise alone.
     queries
-        For that default: about how many queries will be asked.
+        About how many queries will be asked; sets the default of ``accuracy``.
     slots
-        s, how many different records may be asked about; default: the paper's, which outlast the updates.
+        s, how many different records updates may touch; default: the paper's number, which outlasts the updates.
     update
         ``"projection"``: the nearest weights with all noisy answers (I-projection); ``"paper"``: one step of
         multiplicative weights by exp(+-alpha/2).
     sweeps
-        For the projection: how many times round all noisy answers after each above-threshold answer.
+        For the projection: the number of passes over all noisy answers after each above-threshold answer.
     alarm_share
         Share of the loss for finding wrong guesses; the rest is for noisy answers.
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What the session may cost.
+        Privacy loss that a session may cost.
 
     Raises
     ------
@@ -164,7 +165,7 @@ class SparseWeights(HasPrivacyCost):
             check_share(name, getattr(self, name))
 
     def open(self, curator: Curator) -> SparseSession:
-        """Open a session.
+        """Open a session and return it.
 
         Costs ``spend`` at once, for the curator's neighbours, whatever is asked afterwards.
         """
@@ -201,7 +202,7 @@ class SparseWeights(HasPrivacyCost):
     def construction(
         self, table: SparseTable, total: float, alpha: float, measured: list[WeightTarget]
     ) -> SparseConstruction:
-        """Return what is known of a table with a number of rows, from weights and noisy answers."""
+        """Return a hypothesis with these settings, from weights and noisy answers, for a new or resumed session."""
         return SparseConstruction(
             table=table, total=total, alpha=alpha, update_rule=self.update, sweeps=self.sweeps, measured=measured
         )
@@ -209,31 +210,31 @@ class SparseWeights(HasPrivacyCost):
 
 @dataclass(slots=True, kw_only=True, repr=False)
 class SparseSession:
-    """A stream of questions; made by `SparseWeights.open`.
+    """An open stream of sparse queries, with its public weights; `SparseWeights.open` makes it.
 
-    Its whole cost was charged when it was opened. Several threads may ask it, in the process that opened it: they are
-    answered one after the other.
+    Its whole cost was charged when it was opened. Several threads may ask it, in the process that opened it; their
+    queries are answered one after the other.
 
     Parameters
     ----------
     settings
-        Of the mechanism.
+        The mechanism's settings.
     columns
         Columns whose values make up a record.
     total
         Number of rows, public or estimated.
     alpha
-        How far off a guess may be, as a fraction.
+        Largest error of a guess that gets no noisy answer, as a fraction of the rows.
     watch
-        What finds wrong guesses, on the curator's side.
+        The curator's sparse vector, which finds wrong guesses.
     construction
         The public weights and the noisy answers so far.
     loss, receipt
-        What it cost.
+        The cost, and the curator's receipt at the opening.
     schema
-        The columns.
+        The schema of a record's columns.
     total_stddev
-        Of the number of rows; ``None`` if it is not known.
+        Standard deviation of the number of rows; ``None`` in a resumed session.
     """
 
     settings: SparseWeights
@@ -252,33 +253,33 @@ class SparseSession:
 
     @property
     def table(self) -> SparseTable:
-        """The public weights."""
+        """Return the public weights."""
         return self.construction.table
 
     @property
     def measured(self) -> list[WeightTarget]:
-        """The noisy answers so far."""
+        """Return the noisy answers so far, in order."""
         return self.construction.measured
 
     @property
     def updates(self) -> int:
-        """How many guesses were found wrong."""
+        """Return how many guesses were found wrong so far."""
         return self.watch.alarms
 
     @property
     def error(self) -> float | None:
-        """Bound in rows on a checked guess, at confidence 0.95 for all of them; ``None`` when updates are used up."""
+        """Return a bound in rows on all checked guesses, at confidence 0.95; ``None`` when updates are used up."""
         return None if self.watch.exhausted else self.watch.silence_bound(beta=1 - CONFIDENCE)
 
     def ask(self, query: SparseQuery) -> SparseAnswer:
-        """Answer one query: by the public weights if their guess is good, else with noise, and learn from it.
+        """Answer one query: by the public weights if their guess is close, else with noise, and update the weights.
 
-        Paid for when the session was opened.
+        Costs nothing more: opening the session paid for all queries.
 
         Raises
         ------
         MechanismFailure
-            If slots run out: the paper's FAILURE.  Nothing is asked of the table then.
+            If slots run out: the paper's FAILURE.  The private table is not read then.
         ParameterError
             If the query is about other columns, or has a larger support than ``sparsity``.
         PrivacyError
@@ -294,7 +295,7 @@ class SparseSession:
             return self._ask(query.support())
 
     def _ask(self, support: Support) -> SparseAnswer:
-        """Answer one query, by the weights or by a measurement."""
+        """Return the answer to one query: the guess with its error bound, or a noisy answer to a wrong guess."""
         error = self.error  # before this query may use up the last update
         step = interact(self.construction, self.watch, support, asked=support)
         if step.found is not None:
@@ -305,7 +306,7 @@ class SparseSession:
     def close(self) -> Release[SparseModel]:
         """End the session and return the public weights.
 
-        What was paid for and not used is not given back.
+        Budget that was paid and not used is not given back.
         """
         self.watch.close()  # waits for the answers to other threads
         error = self.error
@@ -316,12 +317,12 @@ class SparseSession:
         return Release(mechanism=type(self.settings).__name__, output=model, loss=self.loss, receipt=self.receipt)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """End the session and write it to a new folder, to be continued by `resume_session`, once.
+        """End the session and write it to a new folder, from which `resume_session` can continue it once.
 
-        If it cannot be written, or is interrupted before it was, nothing is left behind and the session goes on.
+        If writing fails or is interrupted, nothing is left behind and the session goes on.
 
-        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table; publish
-        `close`'s release instead.
+        **The folder is private**: it holds the hidden noise of the sparse vector and a fingerprint of the table.
+        Publish `close`'s release instead.
 
         Raises
         ------
@@ -346,7 +347,7 @@ class SparseSession:
 
 
 def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
-    """Return a measured count as an answer with its error bound."""
+    """Return the sparse vector's noisy count as a `SparseAnswer`, with its stddev and error bound."""
     return SparseAnswer(
         count=found.count,
         total=total,
@@ -357,16 +358,16 @@ def _measured_answer(found: AboveThresholdAnswer, total: float) -> SparseAnswer:
 
 
 def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession:
-    """Continue a saved session on the table that it was opened on; it answers as if it had never been saved.
+    """Return a saved session, open again on the table of its opening; it answers as if it had never been saved.
 
-    The session was paid for when it was opened.  A folder can be continued once; save again after.
+    Costs nothing: the session was paid for when it was opened. A folder can be continued once; save again afterwards.
 
     Parameters
     ----------
     path
-        The folder.
+        The folder that `SparseSession.save` wrote.
     curator
-        Of the same table, with the same neighbours; its budget is not touched.
+        A curator of the same table, with the same neighbours; its budget is not touched.
 
     Raises
     ------
@@ -375,7 +376,7 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
     FormatError
         If the folder is not a saved session.
     PrivacyError
-        If it was continued already, or the curator's neighbours are others.
+        If the folder was continued already, or the curator's neighbours are others.
     """
     with curator.resume_watch(path) as saved:
         document = saved.document

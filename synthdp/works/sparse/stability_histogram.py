@@ -1,6 +1,6 @@
-"""The stability histogram: counts of the records that occur often, from a universe of any size.
+"""The stability histogram: noisy counts of the records that occur often, from a universe of any size.
 
-The right default for conjunctions of nearly all literals, whose answers live on few frequent records.
+It is the right default for conjunctions of nearly all columns, whose answers depend on few frequent records.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from synthdp.works.sparse.sparse_table import CONFIDENCE, Origin, SparseAnswer, 
 class StabilityHistogram(HasPrivacyCost):
     """Release every record whose noisy count reaches a threshold, with that count.
 
-    Laplace noise of scale 1/epsilon and a threshold of about 1 + ln(1/2 delta)/epsilon for an added or removed row; of
-    scale 2/epsilon and about 1 + 2 ln(1/delta)/epsilon for a replaced one (Korolova, Kenthapadi, Mishra, Ntoulas 2009;
-    Bun, Nissim, Stemmer 2016).
+    For an added or removed row, Laplace noise has scale 1/epsilon and the threshold is about 1 + ln(1/2 delta)/epsilon.
+    For a replaced row the scale is 2/epsilon and the threshold about 1 + 2 ln(1/delta)/epsilon (Korolova, Kenthapadi,
+    Mishra, Ntoulas 2009; Bun, Nissim, Stemmer 2016).
 
     Costs ``spend``, an (epsilon, delta) with delta above 0, for the curator's neighbours.
 
@@ -47,7 +47,7 @@ class StabilityHistogram(HasPrivacyCost):
     total_share
         Share of the loss for the number of rows, where it is private.
     spend
-        What it may cost.
+        Privacy loss that a release may cost.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class StabilityHistogram(HasPrivacyCost):
         *,
         random_state: RandomState = None,  # noqa: ARG002 - nothing is sampled
     ) -> Release[FrequentRecords]:
-        """Count the frequent records.
+        """Count all records with noise, and return the counts that reach the threshold.
 
         Costs ``spend``, for the curator's neighbours.
         """
@@ -100,16 +100,16 @@ class StabilityHistogram(HasPrivacyCost):
 @file_form("FrequentRecords")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrequentRecords:
-    """Noisy counts of frequent records.
+    """Noisy counts of the records that occur often enough to be released.
 
     Parameters
     ----------
     histogram
-        The counts by key.
+        The noisy counts by key.
     total
         Number of rows, public or estimated.
     schema, total_stddev
-        The columns, and the standard deviation of the number of rows; ``None`` in files from before they were kept.
+        The columns, and the standard deviation of the number of rows; ``None`` in files of older versions.
     """
 
     histogram: KeyCounts
@@ -122,11 +122,11 @@ class FrequentRecords:
 
     @property
     def records(self) -> Mapping[tuple[str | None, ...], int]:
-        """Count by the texts of a record's values."""
+        """Return each released count by the texts of the record's values, ``None`` for a missing value."""
         return {values_of(key): count for key, count in self.histogram.counts.items()}
 
     def answered(self, question: Any, measurements: Sequence[Measurements] = ()) -> Answered:  # noqa: ARG002
-        """Answer a sparse query, several, a count or a marginal, as every release does; see `Release.answer`."""
+        """Answer a sparse query, a list of sparse queries, a count or a marginal; see `Release.answer`."""
         return answered(
             question,
             self.answer,
@@ -136,10 +136,10 @@ class FrequentRecords:
         )
 
     def answer(self, query: SparseQuery) -> SparseAnswer:
-        """Answer a sparse query by the released counts; records that were not released count as none.
+        """Answer a sparse query by the released counts; a record without a released count counts 0.
 
-        ``stddev`` is the noise of the counts that were released; ``error`` bounds the whole, hidden records included,
-        each with fewer rows than the threshold and its noise.
+        ``stddev`` is the noise of the released counts. ``error`` also bounds the rows of hidden records: each has fewer
+        rows than the threshold plus noise.
         """
         check_query(query, self.histogram.columns)
         support, plan = query.support(), self.histogram.plan
