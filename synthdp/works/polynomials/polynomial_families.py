@@ -162,9 +162,17 @@ class PolynomialFamily(Protocol):
         """Return gamma, the largest distance of a polynomial from its function; see `proven`."""
         ...
 
+    def error_of(self, query: Any) -> float:
+        """Return gamma for one query: the largest distance, over rows, of their polynomials from their functions at it."""
+        ...
+
     @property
     def proven(self) -> bool:
-        """Return whether ``error`` bounds every query; otherwise it is a root mean square over queries."""
+        """Return whether ``error_of`` is a bound; otherwise it is a root mean square over queries."""
+        ...
+
+    def range_of(self, query: Any) -> tuple[float, float]:
+        """Return the least and the largest value that a row's function can have at a query."""
         ...
 
     def monomials(self, query: Any) -> FloatArray:
@@ -179,7 +187,7 @@ class PolynomialFamily(Protocol):
 
 
 class _Family:
-    """Defaults of most families: no constant, and an ``error`` that is declared as a bound for every query."""
+    """Defaults of most families: no constant, and one ``error`` that bounds every query."""
 
     __slots__ = ()
 
@@ -190,8 +198,16 @@ class _Family:
 
     @property
     def proven(self) -> bool:
-        """Return true: ``error`` is declared as a bound for every row and query."""
+        """Return true: ``error_of`` is a bound for every row and query."""
         return True
+
+    def error_of(self: PolynomialFamily, query: Any) -> float:  # noqa: ARG002 - most families have one error
+        """Return the family's error, which bounds every query."""
+        return self.error
+
+    def range_of(self, query: Any) -> tuple[float, float]:  # noqa: ARG002
+        """Return 0 and 1: the functions are yes-no functions, or fractions."""
+        return 0.0, 1.0
 
 
 @file_form("TabulatedFamily")
@@ -289,10 +305,19 @@ class SymmetricFamily(_Family):
     def error(self) -> float:
         """Return the largest error, over r, of the best polynomials for r-of-k queries with ``width`` literals.
 
-        Other symmetric queries, such as `exactly_r`, can have a larger error.
+        Other symmetric queries, such as `exactly_r`, can have a larger error; see `error_of`.
         """
         values = [(0.0,) * r + (1.0,) * (self.width + 1 - r) for r in range(1, self.width + 1)]
         return max(self._polynomial(one)[1] for one in values)
+
+    def error_of(self, query: SymmetricQuery) -> float:
+        """Return the error of the query's own best polynomial, over all truth values of its literals."""
+        return self._polynomial(symmetric_query(query).values)[1]
+
+    def range_of(self, query: SymmetricQuery) -> tuple[float, float]:
+        """Return the least and the largest value of the query's function of the number of true literals."""
+        values = symmetric_query(query).values
+        return min(values), max(values)
 
     def monomials(self, query: SymmetricQuery) -> FloatArray:
         """Return the coefficients of the query's best polynomial on the parities, (k,), most of them 0."""

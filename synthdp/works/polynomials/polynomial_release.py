@@ -72,7 +72,7 @@ class PolynomialSummary:
     def answer(self, query: Any) -> Estimate:
         """Return the average over rows of their functions at a query, or at each of a list of queries.
 
-        The truncation bound is the family's ``error``, if the family declares it as proven.
+        The truncation bound is the family's error of each query, if the family says that it is proven.
 
         Raises
         ------
@@ -88,14 +88,17 @@ class PolynomialSummary:
         noise = self.measured.stddev * np.linalg.norm(monomials, axis=1)
         stderr = np.hypot(noise, values * self.rows_stddev) / self.rows
         answers = self.family.constant + values
+        errors = np.array([self.family.error_of(one) for one in asked])
+        truncation = errors if several else float(errors[0])
+        ends = np.array([self.family.range_of(one) for one in asked])
         return Estimate(
             estimate=answers if several else float(answers[0]),
             stderr=stderr if several else float(stderr[0]),
-            truncation=self.family.error,
-            truncation_bound=self.family.error if self.family.proven else None,
+            truncation=truncation,
+            truncation_bound=truncation if self.family.proven else None,
             offset=self.family.constant,
             rows_error=self.rows_stddev / self.rows,
-            range=(0.0, 1.0),
+            range=(float(ends[:, 0].min()), float(ends[:, 1].max())),
         )
 
 
