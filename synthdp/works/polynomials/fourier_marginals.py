@@ -293,15 +293,18 @@ class FourierTable:
     def stddev(self, workload: Marginals | WorkloadSpec) -> FloatArray:
         """Return the noise stddev of each count of `unbiased`, (cells,), in rows.
 
-        It is sd sqrt(p) / P for a table with P parities, p of them noisy: all but the public number of rows. It leaves
-        out the factor by which `unbiased` scales parities for out-of-domain rows.
+        It is the root of the sum of the squared noise of the table's P parities, divided by P. A parity that is scaled
+        up for out-of-domain rows has its noise scaled up; the public number of rows has none. The noise of the factors
+        themselves, which come from counts of in-domain rows, is left out.
         """
         workload = marginals_on(workload, self.model.schema, self.table.domain)
-        exact = 0 if 0 in self._measured_masks() else 1
+        noisy, scaled = self.parities.answers, self.answers
+        factors = np.divide(scaled, noisy, out=np.ones(len(noisy)), where=noisy != 0)
+        noise = dict(zip(self._measured_masks().tolist(), (self.parities.stddev * factors).tolist(), strict=True))
         spreads = []
         for clique, size in zip(workload.cliques, workload.sizes, strict=True):
-            parities = len(masks_below(self.table.domain, clique))
-            spreads.append(np.full(size, self.parities.stddev * math.sqrt(parities - exact) / parities))
+            masks = masks_below(self.table.domain, clique).tolist()
+            spreads.append(np.full(size, math.hypot(*(noise.get(mask, 0.0) for mask in masks)) / len(masks)))
         return np.concatenate(spreads)
 
     def _measured_masks(self) -> IntArray:

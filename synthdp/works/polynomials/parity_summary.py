@@ -499,7 +499,7 @@ def _truth_table(k: int, order: int) -> _TruthTable:
     """
     if k > MAX_TABLE_LITERALS:
         raise ParameterError(
-            f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS} for evaluator 'polynomial'"
+            f"a query ({k} literals) must have at most {MAX_TABLE_LITERALS}: ask with evaluator='polynomial' instead"
         )
     assignments = (np.arange(2**k)[:, None] >> np.arange(k)) & 1
     signs = 1.0 - 2.0 * assignments

@@ -1,10 +1,12 @@
 """Fourier marginals: exact without noise, consistent always, within the bounds."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from silence import silence
 from small_worlds import binary_table, binary_world, curator_of, labelled_table, labelled_world, skewed_codes
 
+import synthdp as sd
 from synthdp import ApproxDP, PureDP, measurements
 from synthdp.errors import ParameterError, SolverUnavailableError
 from synthdp.fit.explicit.solver import FitStatus
@@ -114,3 +116,17 @@ def test_settings_out_of_range_are_refused():
         FourierMarginals(Marginals(domain, all_cliques(domain, 5)))
     with pytest.raises(ParameterError):
         fourier_bound(WORKLOAD, epsilon=1.0, beta=0.0)
+
+
+def test_counts_that_stand_for_rows_out_of_domain_have_their_noise_scaled_too(monkeypatch):
+    """Half of the rows are out of domain, and the parities of the others are doubled; so is the noise."""
+    silence(monkeypatch)
+    schema = sd.Schema({"a": sd.Boolean(), "b": sd.Integer(0, 3)})
+    inside = pd.DataFrame({"a": [True, False] * 200, "b": [0, 1, 2, 3] * 100})
+    outside = inside.assign(b=np.where(np.arange(400) < 200, inside["b"], 99))
+    found = {}
+    for name, table in (("inside", inside), ("outside", outside)):
+        curator = curator_of(table, schema, PureDP(1.0), "replace_one")
+        found[name] = FourierMarginals([("b",)]).release(curator).output
+    np.testing.assert_allclose(found["outside"].unbiased([("b",)]), [100.0] * 4, atol=1e-6)
+    np.testing.assert_allclose(found["outside"].stddev([("b",)]), 2 * found["inside"].stddev([("b",)]))
