@@ -299,7 +299,9 @@ class FourierTable:
         """
         workload = marginals_on(workload, self.model.schema, self.table.domain)
         noisy, scaled = self.parities.answers, self.answers
-        factors = np.divide(scaled, noisy, out=np.ones(len(noisy)), where=noisy != 0)
+        there = noisy != 0  # a parity of 0 does not tell its factor: the largest one of the others is taken
+        factors = np.full(len(noisy), max((scaled[there] / noisy[there]).max(initial=1.0), 1.0))
+        factors[there] = scaled[there] / noisy[there]
         noise = dict(zip(self._measured_masks().tolist(), (self.parities.stddev * factors).tolist(), strict=True))
         spreads = []
         for clique, size in zip(workload.cliques, workload.sizes, strict=True):
