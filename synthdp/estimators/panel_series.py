@@ -63,8 +63,8 @@ class PanelSeries:
     periods
         Total number of periods.
     window
-        Number of consecutive periods over which counts are accurate, at least 1.  The first rows are published in period
-        number ``window``.
+        Number of consecutive periods over which counts are accurate, at least 1.  The first rows are published in
+        period number ``window``.
     period
         Name of a period, such as "month".
     path
@@ -180,8 +180,8 @@ class PanelSeries:
         Parameters
         ----------
         table
-            One row per person: a dataframe or any source.  A person without a row is absent.  Persons without a row in the
-            first period are left out.
+            One row per person: a dataframe or any source.  A person without a row is absent.  Persons without a row in
+            the first period are left out.
 
         Returns
         -------
@@ -221,10 +221,8 @@ class PanelSeries:
 
         Published rows never change.
 
-        Returns
-        -------
-        A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the schema.  Of every sequence
-        of states, `padding` persons are additional.
+        Returns ------- A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the
+        schema.  Of every sequence of states, `padding` persons are additional.
         """
         states = self._published(self._checked() + 1)
         frames = []
@@ -254,10 +252,8 @@ class PanelSeries:
 
         Periods count from 0.
 
-        Returns
-        -------
-        A pandas DataFrame with a row for each sequence: ``sequence``, estimate, standard_error, lower, upper.  A sequence is
-        a tuple of states; a state is a tuple of bin codes of the columns, or ``None`` for absent.
+        Returns ------- A pandas DataFrame with a row for each sequence: ``sequence``, estimate, standard_error, lower,
+        upper.  A sequence is a tuple of states; a state is a tuple of bin codes of the columns, or ``None`` for absent.
         """
         noisy = self._noisy(period)
         codes = np.stack(np.unravel_index(self._states.cells, self._states.domain.shape), axis=1).tolist()
@@ -274,8 +270,8 @@ class PanelSeries:
         Parameters
         ----------
         conditions
-            One condition for each of at most ``window`` consecutive periods, as `count` takes them.  ``None`` allows every
-            state, absence too.
+            One condition for each of at most ``window`` consecutive periods, as `count` takes them.  ``None`` allows
+            every state, absence too.
 
         Returns
         -------

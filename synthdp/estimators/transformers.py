@@ -43,7 +43,8 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
     degree
         Largest degree, >= 1.
     lower, upper
-        Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's minimum and maximum.
+        Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's minimum and
+        maximum.
 
     Examples
     --------

@@ -96,21 +96,22 @@ class Plan:
     assumed
         Assumptions on columns that the schema leaves open or that were not reviewed, as sentences.
     like_epsilon
-        Set if the schema leaves columns open.  The smallest of a few tried epsilons at which a fully declared schema would
-        be as accurate.
+        Set if the schema leaves columns open.  The smallest of a few tried epsilons at which a fully declared schema
+        would be as accurate.
     refused_for
         Set if the schema leaves columns open.  Two epsilons that a refusal (``undiscovered="refuse"``) costs: after the
         number of rows is estimated, and after all of discovery.
     best_unbiased
-        Smallest mean error that unbiased answers to all three-column marginals can have, in closed form; None if the cells
-        of the domain cannot be enumerated.  A release that measures all interactions should be at least as accurate.
+        Smallest mean error that unbiased answers to all three-column marginals can have, in closed form; None if the
+        cells of the domain cannot be enumerated.  A release that measures all interactions should be at least as
+        accurate.
     other_pairs
         Expected mean total variation distance of the two-column marginals outside the workload.
     noise
         Noise stddev of a cell in one-column and in two-column marginals, in rows.
     power
-        By value of Cramér's V, a lower bound on the chance that a pair of columns with this value is detected.  Empty if
-        pairs are not scored: if all or none are measured, or columns are very many.
+        By value of Cramér's V, a lower bound on the chance that a pair of columns with this value is detected.  Empty
+        if pairs are not scored: if all or none are measured, or columns are very many.
     """
 
     rows: int

@@ -24,9 +24,9 @@ class SeriesPlan:
     Parameters
     ----------
     periods
-        A DataFrame with one row per period.  ``rows_so_far`` is the assumed number of rows so far.  ``noise_so_far`` and
-        ``noise_of_period`` are noise stddevs of counts of all rows so far, and of the period's rows.  Both are relative to
-        the noise of one release with the whole budget.
+        A DataFrame with one row per period.  ``rows_so_far`` is the assumed number of rows so far.  ``noise_so_far``
+        and ``noise_of_period`` are noise stddevs of counts of all rows so far, and of the period's rows.  Both are
+        relative to the noise of one release with the whole budget.
     last
         The plan of a single release that has the noise of the series' last cumulative table.
     """

@@ -132,9 +132,8 @@ def balanced_inside(
     inside
         The fine bins and the intervals inside coarse bins.
 
-    Returns
-    -------
-    (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has the time for them.
+    Returns ------- (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has
+    the time for them.
     """
     shape = distribution.shape
     halvings = _halvings(rows, shape, balance)

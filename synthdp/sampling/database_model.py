@@ -110,8 +110,8 @@ class DatabaseModel:
     formats
         By table, its library and types.
     refinements
-        By position of a table and column, the division of the layout's bins.  In other columns, all grid points of a bin
-        are equally likely.
+        By position of a table and column, the division of the layout's bins.  In other columns, all grid points of a
+        bin are equally likely.
     """
 
     layout: Layout
@@ -160,9 +160,9 @@ class DatabaseModel:
             Seed of the sampling; privacy noise never uses it.
         given
             Required values by column, as in `SyntheticModel.sample`.  ``age`` names a column of the root table.
-            ``visits[1].cost`` names a column of a person's first row in an ordered table.  ``visits.cost`` names a column
-            of any row: the person has one row with all values given for that table.  Persons without such a row are drawn
-            again, so rare values take long.
+            ``visits[1].cost`` names a column of a person's first row in an ordered table.  ``visits.cost`` names a
+            column of any row: the person has one row with all values given for that table.  Persons without such a row
+            are drawn again, so rare values take long.
 
         Returns
         -------
@@ -198,8 +198,8 @@ class DatabaseModel:
         Parameters
         ----------
         folder
-            A new or empty folder, which is written whole or not at all.  Or a `SqlDatabase`, whose tables get the rows in
-            one transaction.
+            A new or empty folder, which is written whole or not at all.  Or a `SqlDatabase`, whose tables get the rows
+            in one transaction.
         rows, random_state, given
             As for `sample`.
         ending

@@ -75,8 +75,8 @@ class SyntheticModel:
     format
         The library and types of the tables.
     exact
-        Marginals that a sample has exactly, if it has `rows` rows, is drawn at once and without ``given``.  Their order is
-        the order in which rows are moved, see `synthdp.sampling.exact_tables`.
+        Marginals that a sample has exactly, if it has `rows` rows, is drawn at once and without ``given``.  Their order
+        is the order in which rows are moved, see `synthdp.sampling.exact_tables`.
     """
 
     schema: Schema
@@ -147,8 +147,8 @@ class SyntheticModel:
             column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows follow the
             model's conditional distribution.  Rows are rejected only if a rule cuts through a bin.
         method
-            ``"systematic"``, or ``"multinomial"`` for independent rows.  With both, the values inside a bin are permuted
-            among its rows (`synthdp.sampling.inside_groups`).
+            ``"systematic"``, or ``"multinomial"`` for independent rows.  With both, the values inside a bin are
+            permuted among its rows (`synthdp.sampling.inside_groups`).
         balance
             Limit of work, 0 to 16 times the usual work, to bring the tables of the rows nearer to the model's.  With 0,
             rows are plain draws, which are fastest; 4 takes about a tenth off the distance in twice the time.
@@ -158,8 +158,8 @@ class SyntheticModel:
         Raises
         ------
         ParameterError
-            If ``method`` is another, ``balance`` is outside its limits, ``rows`` is below 1 or more than the pattern of an
-            identifier has keys, or ``given`` names no column or a combination of probability 0.
+            If ``method`` is another, ``balance`` is outside its limits, ``rows`` is below 1 or more than the pattern of
+            an identifier has keys, or ``given`` names no column or a combination of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
         check_number("balance", balance, least=0, most=MOST_BALANCE)
@@ -205,8 +205,8 @@ class SyntheticModel:
         Parameters
         ----------
         path
-            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file, or a table of a database as a `SqlSource`.  The file
-            appears, and the rows are appended, whole or not at all.
+            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file, or a table of a database as a `SqlSource`.  The
+            file appears, and the rows are appended, whole or not at all.
         rows, random_state, given
             As for `sample`.
         block_rows
