@@ -367,7 +367,7 @@ class AnswerEngine:
     def _weighed(self, question: Weighable, weight: str) -> Answers:
         """Return the answer to a question about a population, with rows weighted by a survey weight.
 
-        The mean of the weight is known for each class of weights only; the errors of these means are added.
+        Only the mean weight of each class is measured; the errors of these means are part of the error.
         """
         (j,) = self._weight(weight, other_than=getattr(question, "column", None))
         conditions, values, ends = [question.where], {}, (0.0, math.inf)

@@ -379,7 +379,9 @@ class GLSEstimates:
         weights
             (q, cells) weight of a row in each cell.
 
-        Returns ------- The estimates weights @ table and their stddevs, (q,) each.  For each non-empty part A of the
+        Returns
+        -------
+        The estimates weights @ table and their stddevs, (q,) each.  For each non-empty part A of the
         clique, W_A is the margin of the weights on A.  s_A is the number of cells of A's table divided by the clique's,
         and p_A is the precision of the effect of A.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A,
         plus the variance of the total.  Effects of different A and the total have independent noise (`GLSEffects`).  A

@@ -424,7 +424,7 @@ def _parsed(where: str | None) -> Node | None:
 
 
 def _names(by: By) -> tuple[str, ...]:
-    """Return the names of grouping columns as a tuple; raise ParameterError for too many, or one twice."""
+    """Return the names of grouping columns as a tuple; raise ParameterError for too many names or a repeated name."""
     if not isinstance(by, Iterable):
         raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)

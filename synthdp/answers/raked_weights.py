@@ -27,7 +27,7 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
 
     Each weight is multiplied by one factor per total.  Of all weights that match the totals, these are the nearest in
     relative entropy (iterative proportional fitting; Deville and Särndal 1992).  Raking costs nothing.  Answers of a
-    release do not use the raked weights; their totals are the noisy ones.
+    release do not use the raked weights, only the noisy weights.
 
     Parameters
     ----------

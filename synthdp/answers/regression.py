@@ -265,7 +265,7 @@ class Design:
 
     @classmethod
     def of(cls, columns: FloatArray) -> Design:
-        """Return the design of standardised columns, from (m, p + 1) columns of which the first is the intercept."""
+        """Return the design of standardised columns, from (m, p + 1) columns; the first column is the intercept."""
         centre = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
         centre[0] = 0.0
         scaled = columns - centre
@@ -280,8 +280,8 @@ class Design:
     def fits(self, weights: FloatArray, open_to: FloatArray | None = None) -> FloatArray:
         """Return the weighted least-squares coefficients, (r, p), for each column of weights, (m, r).
 
-        With ``open_to``, correlations are changed at random with these stddevs, (p + 1, p + 1), as far as they stay
-        valid.
+        With ``open_to``, correlations are changed at random with these stddevs, (p + 1, p + 1).  A change is halved or
+        dropped if the matrix would not be valid.
         """
         grams = self._products(weights)
         if open_to is not None and open_to.any():

@@ -112,14 +112,14 @@ def combine(
 ) -> Any:
     """Return estimates from several synthetic tables of one release, combined by the rule for fully synthetic data.
 
-    With the mean q of m estimates, their variance b and the mean u of their own variances, the error of q as an
-    estimate for the private rows has the variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003).  Student's
-    t has the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  If chance makes the variance
+    Let q be the mean of m estimates, b their variance, and u the mean of their own variances.  As an estimate for the
+    private rows, q has the error variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003).  Student's t has
+    the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  If chance makes the variance
     negative, ``(1 + 1/m) b`` is used, which is too large.
 
-    With ``population=True``, q estimates the value in the population of which the n private rows are a simple random
-    sample.  Its variance is ``(1 + 1/m) b - u + u k / n`` for tables of k rows, where ``u k / n`` is the sampling
-    variance of n rows.  With k = n, as `Release.samples` draws, it is ``(1 + 1/m) b``, and the variances have no
+    With ``population=True``, q is an estimate for a population; the n private rows are a simple random sample of it.
+    For tables of k rows, the variance is ``(1 + 1/m) b - u + u k / n``.  The term ``u k / n`` is the sampling variance
+    of n rows.  With k = n, as `Release.samples` draws, the variance is ``(1 + 1/m) b``, and the variances u have no
     effect.
 
     Parameters
@@ -144,8 +144,8 @@ def combine(
     Raises
     ------
     ParameterError
-        If there are fewer than 2 tables, the shapes differ, a number is not finite or a variance negative, or n is not
-        given for a population or given without one.
+        If there are fewer than 2 tables or the shapes differ.  If a number is not finite or a variance is negative.  If
+        ``population`` is True without ``n``, or False with ``n``.
 
     Examples
     --------

@@ -46,9 +46,9 @@ class PanelSeries:
     """Release the histories of the same persons, period by period, under one privacy guarantee.
 
     The same synthetic persons continue through all periods.  Each period extends every person by one state, and
-    published states never change.  Over every ``window`` of consecutive periods, counts of sequences match the real
-    ones up to noise (Bun, Gaboardi, Neunhoeffer and Zhang 2023, arXiv:2306.07884).  A state is a combination of levels
-    of all columns, or "no row".  Only few states are possible, because all sequences of states are counted.  The first
+    published states never change.  Over every ``window`` of consecutive periods, counts of sequences of states match
+    the real counts up to noise (Bun, Gaboardi, Neunhoeffer and Zhang 2023, arXiv:2306.07884).  A state is a combination
+    of levels of all columns, or "no row".  All sequences of states are counted, so there must be few states.  The first
     period fixes the persons.
 
     Costs ``epsilon`` and ``delta`` for the whole panel and all rows of a person, booked in the ledger before the first
@@ -221,7 +221,9 @@ class PanelSeries:
 
         Published rows never change.
 
-        Returns ------- A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the
+        Returns
+        -------
+        A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the
         schema.  Of every sequence of states, `padding` persons are additional.
         """
         states = self._published(self._checked() + 1)
@@ -252,7 +254,9 @@ class PanelSeries:
 
         Periods count from 0.
 
-        Returns ------- A pandas DataFrame with a row for each sequence: ``sequence``, estimate, standard_error, lower,
+        Returns
+        -------
+        A pandas DataFrame with a row for each sequence: ``sequence``, estimate, standard_error, lower,
         upper.  A sequence is a tuple of states; a state is a tuple of bin codes of the columns, or ``None`` for absent.
         """
         noisy = self._noisy(period)

@@ -104,8 +104,8 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
     Raises
     ------
     ParameterError
-        If a column is not in the schema, a value is no category of its column, a number is negative or not finite, or
-        two totals contradict each other.
+        If a column is not in the schema, or a value is no category of its column.  If a number is negative or not
+        finite, or two totals contradict each other.
     """
     if not isinstance(totals, Mapping):
         raise ParameterError('public_totals must map columns to totals, as in {("region",): series}')

@@ -63,8 +63,8 @@ NORMAL = 1.959964
 class ReleaseSeries:
     """Release a synthetic table every period, all under one privacy guarantee.
 
-    Method `add` reads each period's rows once.  The noise of all periods is correlated, so the table of all rows so far
-    is much more accurate than with a budget split over periods.
+    Method `add` reads each period's rows once.  The noise of all periods is correlated.  So the table of all rows so
+    far is much more accurate than with a budget split over periods.
 
     Costs ``epsilon`` and ``delta`` for the whole series, booked in the ledger before the first row is read.
 
@@ -84,8 +84,8 @@ class ReleaseSeries:
         As in `SyntheticRelease`.  With ``"replace_one"``, a row is replaced within its period, and the number of rows
         of each period is public.
     privacy_unit, max_rows_per_unit, max_periods_per_unit
-        The column that names the persons to protect, the most rows of a person in a period, and the most periods with
-        rows of a person.  Rows of a person in later periods are left out.
+        The column that names the persons to protect, the most rows per person and period, and the most periods per
+        person.  Rows of a person in later periods are left out.
     workload, target, bins
         As in `SyntheticRelease`.
     choose_again

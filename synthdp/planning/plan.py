@@ -288,7 +288,7 @@ class Plans(list[Plan]):
 def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
     """Return each plan's epsilon with its expected error of two-column marginals, sorted by epsilon.
 
-    With one column, the error is that of the one-way marginal.
+    For a table of one column, the error of its one-way marginal is returned.
     """
     return list(dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans)).items())
 

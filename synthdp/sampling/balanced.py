@@ -1,7 +1,7 @@
-"""Balanced sampling: rows whose low-order tables are nearer to the distribution's than those of independent draws.
+"""Balanced sampling: rows with low-order tables that are nearer to the distribution's than with independent draws.
 
 Sampling error is a large part of the error of a good model.  So more rows than wanted are drawn and repeatedly halved.
-Of two similar rows, the one that brings the tables closer to half of the counts stays.  Time permitting, the tables
+Of two similar rows, the row that brings the tables closer to half of the counts stays.  If time allows, the tables
 include finer intervals inside coarse bins.  The module works with every distribution that can be sampled.
 """
 
@@ -42,12 +42,12 @@ error."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
 """Most table cells that all halvings look up, about .3 seconds; then the limit for three-column tables, in the last
-halving only.  Beyond the first limit rows are plain draws, whose sampling error is small by then.  A safety limit of
+halving only.  Rows beyond the first limit are plain draws, because their sampling error is small.  A safety limit of
 time."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
-"""First the most cells of all tables, whose numbers 32-bit floats hold exactly (derived: 2^24).  Then the most cell
-numbers that are stored to revise decisions, 80 MB. A safety limit of memory."""
+"""First, the most cells of all tables; 32-bit floats hold cell numbers up to this exactly (derived: 2^24).  Second, the
+most cell numbers that are stored to revise decisions, 80 MB. A safety limit of memory."""
 
 NUMBERED = 150_000
 """Number of cell numbers that are computed in one block, about what a processor's cache holds.  Tuned; not measured."""
@@ -132,7 +132,9 @@ def balanced_inside(
     inside
         The fine bins and the intervals inside coarse bins.
 
-    Returns ------- (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has
+    Returns
+    -------
+    (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has
     the time for them.
     """
     shape = distribution.shape
@@ -172,7 +174,7 @@ def _halvings_inside(rows: int, columns: int, balance: float) -> int:
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
     """Return the number of cells of each two-column table that is small enough to be balanced with this many decisions.
 
-    The sum of the result tells whether halving pays, see `CELLS_A_DECISION`.
+    The caller compares the sum with `CELLS_A_DECISION` to decide whether rows are halved.
     """
     sizes = (a * b for a, b in itertools.combinations(shape, 2))
     return [size for size in sizes if size <= max(decisions, FEWEST_CELLS)]
@@ -181,10 +183,10 @@ def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
 def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0, balance: float = 1.0) -> Codes:
     """Return half of the rows, (m, d) codes of (2m, d), such that two-column counts stay near half of the input's.
 
-    Rows are paired by similarity, and one row of each pair stays.  Pairs are decided in batches in random order: the
-    row goes whose cells have kept more than half so far (greedy vector balancing).  Then decisions are revised where
-    that lowers the sum of squared imbalances.  The rules treat both rows of a pair alike, so every row stays with
-    probability exactly 1/2.
+    Rows are paired by similarity, and one row of each pair stays.  Pairs are decided in batches, in random order, by
+    greedy vector balancing: if more than half of the rows in a row's cells have stayed so far, the row goes.  Then
+    decisions are revised if that lowers the sum of squared imbalances.  The rules treat both rows of a pair alike, so
+    every row stays with probability exactly 1/2.
 
     Parameters
     ----------
@@ -235,8 +237,8 @@ def _kept_inside(
 def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> tuple[IntArray, IntArray]:
     """Return pairs of similar rows as two arrays of positions, (m,) each, so that one row of each pair can go.
 
-    Equal rows are paired first.  Rows left over are paired if they agree in all columns but the last of ``order``, then
-    in all but the last two, and so on.
+    Equal rows are paired first.  Remaining rows are paired if they agree in all columns except the last of ``order``,
+    then except the last two, and so on.
     """
     columns = [codes[:, j] for j in order]
     left = _sorted(columns, [int(shape[j]) for j in order])

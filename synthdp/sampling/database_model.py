@@ -171,8 +171,8 @@ class DatabaseModel:
         Raises
         ------
         ParameterError
-            If ``rows`` is below 1 or more than a key's pattern has keys, or ``given`` names an unknown column or values
-            that no person has.
+            If ``rows`` is below 1 or more than the number of keys of a key pattern.  If ``given`` names an unknown
+            column or values that no person has.
         """
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         blocks = list(self._blocks(wanted, rng, given))
@@ -191,9 +191,7 @@ class DatabaseModel:
     ) -> None:
         """Draw persons with all their rows into a new folder, one file per table, or into a database.
 
-        Memory is bounded.
-
-        The rows are those that `sample` draws with the same seed.
+        Memory is bounded.  With the same seed, `sample` draws the same rows.
 
         Parameters
         ----------
@@ -292,7 +290,7 @@ class DatabaseModel:
     def _some_row(self, given: Mapping[str, Any]) -> dict[Place, BoolArray]:
         """Return by table and column a mask of grid points that some row of each person must have.
 
-        The conditions are those of the form ``visits.cost``.
+        The masks are conditions such as ``visits.cost`` in ``given``.
         """
         below = self.schema.below
         return {

@@ -15,8 +15,8 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 TRIED = 400
-"""Persons that are drawn to check the rules, all bins equally likely.  A table with rows, none of which satisfies the
-rules, is refused.  Tuned; not measured."""
+"""Number of persons that are drawn to check the rules, with all bins equally likely.  The rules are refused if rows of
+a table are drawn and no row satisfies them.  Tuned; not measured."""
 
 
 def check_rules(layout: Layout) -> None:

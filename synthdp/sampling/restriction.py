@@ -42,10 +42,11 @@ def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> 
 
 
 def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> SyntheticModel:
-    """Return the model without some grid points of one column, each of which has a fine bin of its own.
+    """Return the model without some grid points of one column.
 
-    Other fine bins of the same coarse bin take over the weight.  If these have no weight, grid points are equally
-    likely.  Coarse bins with no fine bin left get probability 0 in the distribution.
+    Each of these grid points should have a fine bin of its own.  Other fine bins of the same coarse bin take over the
+    weight.  If these have no weight, grid points are equally likely.  Coarse bins with no fine bin left get probability
+    0 in the distribution.
     """
     (j,) = model.domain.index(name)
     refinement = model.refinements[j]

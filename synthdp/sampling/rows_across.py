@@ -179,7 +179,7 @@ class Obedience:
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
         """Return grid points in the same bins that satisfy one rule between the rows of a parent row, if possible.
 
-        The rule asks either for different values or for values that never fall.
+        The rule is either that values differ or that values never fall.
         """
         parent = self.persons.tables[self.layout.position(one.place[0])].parent
         axis = axis_at(self.layout, one.place)
@@ -318,9 +318,10 @@ class Obedience:
         return low, high
 
     def _of_rows_below(self, condition: Condition, *, smaller: bool, rows: int) -> AnyArray:
-        """Return the limit for each row that leaves every row below at least one number of its bin, (rows,).
+        """Return for each row a limit on its number, within which the rows below can satisfy the comparison, (rows,).
 
-        The limit is an upper one if ``smaller``, else a lower one, and infinite where no row below is bound.
+        Each row below needs at least one valid number in its own bin.  The limit is an upper limit if ``smaller``, else
+        a lower limit; it is infinite if no row below is bound.
         """
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         axis, cells = axis_at(self.layout, condition.below), self.cells(condition.below)

@@ -158,8 +158,8 @@ class SyntheticModel:
         Raises
         ------
         ParameterError
-            If ``method`` is another, ``balance`` is outside its limits, ``rows`` is below 1 or more than the pattern of
-            an identifier has keys, or ``given`` names no column or a combination of probability 0.
+            If ``method`` is unknown or ``balance`` is outside its limits.  If ``rows`` is below 1 or more than the
+            number of keys of an identifier.  If ``given`` names an unknown column or values of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
         check_number("balance", balance, least=0, most=MOST_BALANCE)
@@ -444,7 +444,7 @@ class SyntheticModel:
     def _points(self, j: int, fine: AnyArray, rng: Generator, allowed: BoolArray | None) -> GridIndices:
         """Draw a grid point of column ``j`` for each row, inside the row's fine bin, (rows,).
 
-        Only allowed ones if a mask is given.
+        With a mask, only allowed grid points are drawn.
         """
         if allowed is None:
             return self.refinements[j].indices_in(fine, rng)

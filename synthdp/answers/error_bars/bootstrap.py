@@ -391,9 +391,9 @@ allows.  Tuned on Males and DoctorAUS (docs/benchmarks/answers.md)."""
 def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
     """Return the standard errors of correlations that were not measured, (k, k); 0 for measured pairs.
 
-    Let z and w be the standardised values of two columns.  A table that differs from the model's by rho z w times the
-    product of its margins has a correlation that differs by rho, and an L1 distance of rho E|z| E|w|. So the screened
-    distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.
+    Let z and w be the standardised values of two columns.  Suppose that a table differs from the model's by rho z w
+    times the product of its margins.  Then its correlation differs by rho, and its L1 distance is rho E|z| E|w|. So the
+    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.
     """
     direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
     places = [direct.place(column) for column in columns]

@@ -63,8 +63,8 @@ class AttenuationCorrection:
     def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
         """Return the correction for a fitted and a noisy table; None if the noisy table shows no stronger relation.
 
-        With A the table of independent columns and t the model's ratio to A, the tables are A t^(1 + e), raked to the
-        model's margins.  For a table T, ``lacking`` is <noisy - T, T - A> / (stddev |T - A|).
+        Let A be the table of independent columns and t the ratio of the model to A. The tables are A t^(1 + e), raked
+        to the model's margins.  For a table T, ``lacking`` is <noisy - T, T - A> / (stddev |T - A|).
         """
         rows, columns = fitted.sum(axis=1), fitted.sum(axis=0)
         alone = np.outer(rows, columns) / max(float(fitted.sum()), 1e-300)
@@ -101,7 +101,7 @@ def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
 
 
 PREDICTORS = 8
-"""Number of columns that predict another column: those that explain most of its variance, each alone.  Tuned; not
+"""Number of columns that predict another column: the columns that explain most of its variance.  Tuned; not
 measured."""
 
 RIDGE = 1e-3

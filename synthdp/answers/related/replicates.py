@@ -123,7 +123,10 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
 
 
 def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by random relations in place of unmeasured ones."""
+    """Return relative changes of persons' weights, (m, size), by random relations.
+
+    The relations stand for relations that were not measured.
+    """
     change = np.zeros((len(base), size))
     for measured in known.measured:
         change += _relation(measured.table, drawn.persons, base, rng, size, strength=measured.strength, mean=False)
@@ -256,7 +259,7 @@ def refitted(
     rows: FloatArray | None = None,
     rng: Generator | None = None,
 ) -> FloatArray:
-    """Return persons' weights, (m, r), raked to noisy tables: the release's own, or those of drawn databases.
+    """Return persons' weights, (m, r), raked to the noisy tables of the release, or of drawn databases.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Meaning of the names in a question about several tables: columns, numbers of child rows, and summaries.
 
 ``column`` or ``table.column`` is a column.  ``visits.rows`` is the number of rows of ``visits`` that belong to a row of
-its parent, and ``visits.cost.mean`` the mean of a number over these rows.  The module uses public facts only.
+its parent.  ``visits.cost.mean`` is the mean of a number over these rows.  The module uses public facts only.
 """
 
 from __future__ import annotations
