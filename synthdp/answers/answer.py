@@ -311,7 +311,7 @@ class AnswerEngine:
 
     @cached_property
     def _unproven(self) -> frozenset[tuple[str, int]]:
-        """Return the (column, grid point) pairs that have probability 0 because noise explains their counts."""
+        """Return the (column, grid point) pairs that have probability 0 because noise alone explains their counts."""
         found = []
         for name, index in unproven_points(self.model, self.direct.measurements):
             (j,) = self.model.domain.index(name)
@@ -692,7 +692,7 @@ class AnswerEngine:
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
         """Return a mask of one column's grid points that satisfy a condition, (releasable,).
 
-        None if other columns are named.
+        Return None if the condition names other columns.
         """
         if node is None:
             return np.ones(grid_of(self.model.schema[name]).releasable, np.bool_)

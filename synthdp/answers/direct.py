@@ -142,7 +142,7 @@ class GLSEstimates:
     def misfits(self) -> FloatArray:
         """Return per column the estimated number of rows with an out-of-domain value, (d,).
 
-        0 if these were not counted.
+        The number is 0 if out-of-domain values were not counted.
         """
         found = OutOfDomain.estimated(self.tables, self.kept).rows
         for j, kept in enumerate(self.kept):
@@ -216,7 +216,7 @@ class GLSEstimates:
     def screened(self) -> ScreenedDistances | None:
         """Return the distances of column pairs from independence, from noisy scores.
 
-        ``None`` if no pairs were scored.
+        Return ``None`` if no pairs were scored.
         """
         measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
         for a, b in (clique for clique in self._had if len(clique) == 2):
@@ -240,14 +240,14 @@ class GLSEstimates:
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
         """Return the first histogram of a column: its axis, noisy counts and their stddev.
 
-        ``None`` without a histogram.
+        Return ``None`` without a histogram.
         """
         return next(iter(self._histograms(column)), None)
 
     def leaves(self, column: int) -> FineBinCounts | None:
         """Return the counts of a column's fine bins by least squares over all tables with the column.
 
-        ``None`` without one.
+        Return ``None`` if no table has the column.
 
         Rows counted as out of domain are spread over the other fine bins in proportion.  The counts are then ratios,
         with a first-order covariance.
@@ -264,7 +264,7 @@ class GLSEstimates:
     def cell_errors(self, column: int) -> FloatArray | None:
         """Return the standard errors of a column's releasable coarse bins, (bins,), in rows.
 
-        ``None`` without a histogram.
+        Return ``None`` without a histogram.
         """
         leaves = self.leaves(column)
         if leaves is None:
@@ -338,7 +338,7 @@ class GLSEstimates:
     def _least_squares(self, column: int) -> FineBinCounts | None:
         """Return a column's fine-bin counts, with out-of-domain rows spread over the others.
 
-        None if it was not measured.
+        Return None if the column was not measured.
         """
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
@@ -464,7 +464,7 @@ def screened(
 ) -> ScreenedDistances | None:
     """Return the distances of column pairs from independence, from a release's noisy scores.
 
-    None if it scored no pairs.
+    Return None if the release scored no pairs.
 
     Chance and noise are subtracted from the scores.
 

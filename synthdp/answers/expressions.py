@@ -33,7 +33,9 @@ MOST_COMPARISONS = 200
 """Most comparisons in an expression.  A safety limit."""
 
 Literal: TypeAlias = str | int | float | bool | None
+"""Type of a value in an expression; None stands for null."""
 Node: TypeAlias = "Comparison | Not | Both | Either"
+"""Type of a condition: a comparison, or a combination of conditions."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -261,6 +263,8 @@ SPACES = "a name with spaces goes in backticks: `two words`"
 
 
 class _Token(NamedTuple):
+    """Holds one token of an expression: its kind, its value and its position in the text, from 1."""
+
     kind: str
     value: Any
     position: int

@@ -141,7 +141,7 @@ def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
     """Return the model's coarse bins of an ordered column as groups with labels.
 
-    Special and missing values get own groups.
+    Special and missing values get groups of their own.
     """
     grid = grid_of(column)
     starts = np.union1d(axis.starts[axis.starts < grid.releasable], np.arange(grid.regular, grid.releasable))
@@ -248,7 +248,7 @@ def show_value(column: Column, value: AnyArray) -> object:
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
     """Return sums over bins, (bins, ...), divided by each bin's number of grid points.
 
-    0 for bins without grid points.
+    The result is 0 for bins without grid points.
     """
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)

@@ -95,6 +95,7 @@ def values_at(function: Any, points: FloatArray) -> FloatArray:
 
 
 Weighable = Count | Share | Sum | Mean
+"""Type of the questions that may have survey weights."""
 
 EVENLY = 1 / 3
 """Variance of a weight inside its class, in squared half widths, as of a uniform number on [-1, 1].  Derived: 1/3, the
@@ -171,7 +172,10 @@ class ClassWeights:
 
 
 class Slope(NamedTuple):
-    """Holds an answer, (q,), and its derivatives by the weights, from which `ClassWeights.error` computes the error."""
+    """Holds an answer, (q,), and its derivatives by the weights, from which `ClassWeights.error` computes the error.
+
+    ``slope`` and ``squares``, (g, q), are the parameters of that method.
+    """
 
     estimate: FloatArray
     slope: FloatArray
@@ -183,7 +187,7 @@ Rows = Callable[[int], FloatArray]
 
 
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
-    """Return the answer to a weighted question, with its derivatives by the weights of the groups of rows.
+    """Return the answer to a question with survey weights, and the answer's derivatives by the weights.
 
     ``rows(i)`` returns the rows that meet condition i, by power of the summed column.
     """

@@ -333,7 +333,7 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
 def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest number among each cell's grid points, (cells,) each.
 
-    Infinite without grid points.
+    The numbers are infinite for a cell without grid points.
     """
     there = axis.starts < len(of_point)
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)

@@ -151,7 +151,7 @@ class Variance:
 class Correlation:
     """A question for Pearson's correlation of two columns over the rows that meet a condition.
 
-    Made by `correlation`.
+    The function `correlation` makes it.
     """
 
     columns: tuple[str, str]
@@ -163,7 +163,7 @@ class Correlation:
 class Regression:
     """A question for the least-squares coefficients of a regression over the rows that meet a condition.
 
-    Made by `regression`.
+    The function `regression` makes it.
     """
 
     formula: Formula

@@ -292,7 +292,7 @@ class Design:
     def errors(self) -> FloatArray:
         """Return the coefficients' standard errors, (p,), as if the points were a random sample.
 
-        Robust to unequal variance.
+        The errors are robust to unequal variance.
         """
         found = self._solution
         errors = np.full(self.columns.shape[1] - 1, np.nan)
@@ -348,7 +348,7 @@ class _Solution(NamedTuple):
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
     """Return mean products after a change of correlations, halved until the matrix is valid.
 
-    Unchanged if it never is.
+    Return the products unchanged if no halving makes it valid.
     """
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     upper = np.triu(change, 1)

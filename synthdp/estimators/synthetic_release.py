@@ -77,6 +77,7 @@ ASSUMED_ROWS = 10_000
 """Number of rows that a plan assumes if the user gives none.  A convention."""
 
 REFUSE = "refuse"
+"""Setting to refuse a release."""
 UNDISCOVERED = ("leave_out", REFUSE)
 """Allowed settings for columns whose values are hidden by noise: leave the column out, or refuse the release."""
 
@@ -430,8 +431,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y
             Labels, as scikit-learn's pipelines pass them; they stay unchanged and unprotected, with a warning.  The
             result has as many rows as ``y``, which makes the number of rows public.  So the release uses
-            ``neighbors="replace_one"``, at the same epsilon and delta.  With ``n_rows``, the number of rows is that
-            setting and ``neighbors`` holds.
+            ``neighbors="replace_one"``, at the same epsilon and delta.  With ``n_rows``, the result has that number of
+            rows, and ``neighbors`` applies as set.
 
         Warns
         -----

@@ -183,10 +183,10 @@ def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
 def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0, balance: float = 1.0) -> Codes:
     """Return half of the rows, (m, d) codes of (2m, d), such that two-column counts stay near half of the input's.
 
-    Rows are paired by similarity, and one row of each pair stays.  Pairs are decided in batches, in random order, by
-    greedy vector balancing: if more than half of the rows in a row's cells have stayed so far, the row goes.  Then
-    decisions are revised if that lowers the sum of squared imbalances.  The rules treat both rows of a pair alike, so
-    every row stays with probability exactly 1/2.
+    Rows are paired by similarity, and one row of each pair stays.  A cell has a surplus if more than half of its rows
+    have stayed so far.  Of each pair, the row whose cells have the larger surplus goes (greedy vector balancing).
+    Pairs are decided in batches, in random order.  Then decisions are revised if that lowers the sum of squared
+    surpluses.  The rules treat both rows of a pair alike, so every row stays with probability exactly 1/2.
 
     Parameters
     ----------

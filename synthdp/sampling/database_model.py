@@ -191,7 +191,7 @@ class DatabaseModel:
     ) -> None:
         """Draw persons with all their rows into a new folder, one file per table, or into a database.
 
-        Memory is bounded.  With the same seed, `sample` draws the same rows.
+        Persons are drawn in blocks, so memory is bounded.  With the same seed, `sample` draws the same rows.
 
         Parameters
         ----------
@@ -332,7 +332,8 @@ class DatabaseModel:
     ) -> DrawnRows:
         """Return the rows of drawn persons: only persons that meet ``some_row``, and at most ``most`` of them.
 
-        ``wanted`` persons are drawn.  Keys start after the numbers in ``first``, which are raised in place.
+        The number of persons drawn is ``wanted``.  Keys start after the numbers in ``first``, which are raised in
+        place.
         """
         persons, masks = self.draw(wanted, rng, given=given)
         obedience, raw, kept = self._values(persons, masks, rng)

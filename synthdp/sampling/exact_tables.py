@@ -19,8 +19,8 @@ ATTEMPTS = 20
 """Largest number of rounds in which a row is looked for to make each move.  A safety limit."""
 
 EXCHANGES, AT_ONCE = 40, 12
-"""Largest number of rounds of exchanges; at most one row pair in AT_ONCE of a stratum's rows is exchanged in each
-round.  Tuned: by `benchmarks/utility/places.py`."""
+"""Largest number of rounds of exchanges; in each round, one in AT_ONCE of a stratum's row pairs is exchanged at most.
+Tuned: by `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
 """Number of random rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""

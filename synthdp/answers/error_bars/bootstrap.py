@@ -242,9 +242,10 @@ class Bootstrap:
         return counts
 
     def _hedged(self, column: int) -> Refinement:
-        """Return a column's refinement with expected fine-bin counts in place of estimates, given the noise.
+        """Return a column's refinement with fine-bin weights E[max(N, 0)], with N normal around the noisy count.
 
-        Fine bins that seem empty but may have rows then get points too.
+        These weights are positive even for a noisy count of 0 or less, so fine bins that may have rows get points
+        too.
         """
         refinement, leaves = self.direct.model.refinements[column], self.direct.leaves(column)
         if leaves is None:

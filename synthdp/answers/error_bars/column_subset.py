@@ -91,7 +91,7 @@ class ColumnSubset(GLSEstimates):
     def screened(self) -> ScreenedDistances | None:
         """Return the distances of the subset's pairs from independence, from noisy scores.
 
-        ``None`` if no pairs were scored.
+        Return ``None`` if no pairs were scored.
         """
         found, inside = self.whole.screened, set(self.columns)
         if found is None:
@@ -138,7 +138,10 @@ def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Cl
 
 
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
-    """Return the joint distribution of some columns; of independent components, only those with such columns."""
+    """Return the joint distribution of some columns.
+
+    Of a product of independent components, only the components with such columns are used.
+    """
     if not isinstance(distribution, Components):
         return MarginalDistribution(distribution, tuple(columns))
     found, parts = [], []

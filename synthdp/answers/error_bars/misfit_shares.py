@@ -79,7 +79,7 @@ def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, Misfit
 def point_count(measurements: Sequence[Measurements], name: str, index: int) -> PointCount | None:
     """Return the number of rows at one grid point of a column, from all answers that count it alone.
 
-    ``None`` without one.
+    Return ``None`` if no answer counts it alone.
     """
     return _pooled([_Counted.of_answers(one) for one in measurements], name, index)
 
@@ -87,7 +87,7 @@ def point_count(measurements: Sequence[Measurements], name: str, index: int) -> 
 def _pooled(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
     """Return the count of one grid point, averaged by precision over all answers that count it alone.
 
-    ``None`` without one.
+    Return ``None`` if no answer counts it alone.
     """
     found = [count for one in counted for count in one.counts_of(name, index)]
     if not found:

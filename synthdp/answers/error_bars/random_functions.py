@@ -99,7 +99,7 @@ class RandomFunctions:
     def drawn(self, rng: Generator) -> FloatArray:
         """Draw random functions of all columns' fine bins with mean 0, (fine bins, RANK).
 
-        Smooth over ordered fine bins.
+        Functions are smooth over ordered fine bins.
         """
         values = rng.standard_normal((len(self.mass), RANK))
         heights = rng.standard_normal((len(self.starts), WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY

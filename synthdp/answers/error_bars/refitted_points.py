@@ -302,7 +302,7 @@ def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
 def _centred(values: AnyArray) -> AnyArray:
     """Return the values after the means along every axis except the last are subtracted in place.
 
-    The last axis is replicates.
+    The last axis holds the replicates.
     """
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)

@@ -206,7 +206,7 @@ class DatabaseAsker:
     def _between(self, term: Term) -> float:
         """Return the fraction of a number's variance between the groups in which its pairs were measured.
 
-        1 if none were.
+        Return 1 if no pairs were measured.
         """
         groupings = [
             one.table.grouping for one in self.known.measured

@@ -174,7 +174,7 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
     """Return the strength of a measured relation beyond margins and noise.
 
-    For tables without margins, the upper limit.
+    Tables without margins get the upper limit.
     """
     if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)

@@ -72,8 +72,8 @@ class DatabaseReplicates:
     base
         (m,) weight of each person in the model, raked to the release's noisy tables.
     pairs
-        Two triples of (m, size) weights of databases, (m, size) weights of the fits to them, and a factor on the
-        difference of their answers.  The first databases vary by chance and noise, the second by unmeasured relations.
+        Two triples: (m, size) weights of databases, (m, size) weights of their fits, and a factor on the difference of
+        answers.  The first databases vary by chance and noise, the second by unmeasured relations.
     """
 
     drawn: Drawn
@@ -204,7 +204,7 @@ def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> Fl
 
 
 def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield each attribute of a table and of its ancestors: its table's position, and each row's cell, (rows,)."""
+    """Yield for each attribute of a table and its ancestors the table's position, and the bin of each row, (rows,)."""
     for level in (i, *persons.layout.ancestors(i)):
         place = np.arange(len(persons.tables[i])) if level == i else persons.ancestor(i, level)
         rows, table = persons.tables[level], persons.layout.tables[level]

@@ -186,9 +186,9 @@ class Asked:
         return values[places], there[places]
 
     def _grouped(self, drawn: Drawn) -> tuple[IntArray, dict[str, list[Any]], int]:
-        """Return the position of each row's answer, (rows,), -1 for none; the answers' labels.
+        """Return the position of each row's answer, (rows,), the labels of the answers, and the number of answers.
 
-        And the number of answers.
+        The position is -1 for a row without an answer.
         """
         names = _groups(self.question)
         bins = dict(self.question.bins) if isinstance(self.question, Marginal) else {}
