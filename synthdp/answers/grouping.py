@@ -215,7 +215,7 @@ def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
     """Return keys renumbered without gaps in increasing order, -1 for negative keys, and each key's first position.
 
-    The result is that of `np.unique`, but in linear time, because keys are small integers.
+    It replaces `np.unique` and takes linear time, because keys are small integers.
     """
     first = np.full(int(key.max(initial=-1)) + 2, -1)
     first[key[::-1]] = np.arange(len(key) - 1, -1, -1)

@@ -48,12 +48,12 @@ class FineBinCounts(Protocol):
 
     @property
     def counts(self) -> FloatArray:
-        """(size,) estimated counts."""
+        """Return the estimated count of each fine bin, (size,), in rows."""
         ...
 
     @property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each count."""
+        """Return the error variance of each fine bin's count, (size,), in rows squared."""
         ...
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
@@ -63,7 +63,7 @@ class FineBinCounts(Protocol):
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
 
-        Weights are (size,).
+        The weights are one number per fine bin, (size,).
         """
         ...
 
@@ -117,7 +117,7 @@ class FineBinEstimates:
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
 
-        Weights are (size,).
+        The weights are one number per fine bin, (size,).
         """
         mean = np.asarray(weights @ self._mean)
         own = self.own_variance[self.group] * (weights - mean[self.group])
@@ -279,11 +279,11 @@ def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
 
 
 def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
-    """Return an error bound for q counts, (q,), in rows: a condition can cut a fine bin beside a point mass.
+    """Return an error bound for q counts, (q,), in rows, for conditions that cut a fine bin with a point mass.
 
-    All rows of that bin may then lie on one side.  The bound adds these worst cases in quadrature, times the estimated
-    fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly name the
-    values that many rows have.
+    All rows of such a bin may lie on one side of the cut.  The bound adds these worst cases in quadrature, times the
+    estimated fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly
+    name the values that many rows have.
 
     Parameters
     ----------

@@ -51,11 +51,11 @@ class FunctionFamily(Protocol):
     """Several functions on [-1, 1]^d evaluated at once, such as `GaussianKernels`."""
 
     def averages(self, points: FloatArray) -> FloatArray:
-        """Return the average of each function over points, (m, d); (q,)."""
+        """Return the mean of each function, (q,), over points, (m, d)."""
         ...
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return the values of each function at points, (m, d); (m, q)."""
+        """Return the values of each function, (m, q), at points, (m, d)."""
         ...
 
 

@@ -157,7 +157,7 @@ class PanelSeries:
 
     @property
     def _stddev(self) -> float:
-        """Return the noise stddev of a count of one sequence, in persons."""
+        """Return the noise stddev of the count of one sequence of states, in persons."""
         return self._plan.noise.stddev / self._plan.resolution
 
     def start(self) -> PanelSeries:

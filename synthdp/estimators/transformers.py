@@ -79,7 +79,7 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         return np.column_stack(features)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Return ``name_cos1 … name_cosM`` for every column."""
+        """Return the names of the features: ``name_cos1 … name_cosM`` for every column."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return np.array([f"{name}_cos{m}" for name in names for m in range(1, self.degree + 1)], dtype=object)
