@@ -136,12 +136,12 @@ def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...])
 
 
 class AnswerEngine:
-    """Answers questions about one release, from its measured tables where these decide a question, else from its model.
+    """Answers questions about one release, from its measured tables if these decide a question, else from its model.
 
     Parameters
     ----------
     model, measurements
-        The release.
+        The released model and the noisy answers that it was fitted to.
     random_state
         Seed of the bootstrap and of the points for smooth functions; equal questions get equal answers.
     """

@@ -37,7 +37,7 @@ POINTS = 60_000
 error.  Tuned; not measured."""
 
 MOST_COEFFICIENTS = 80
-"""Most coefficients of one regression.  A safety limit."""
+"""Most coefficients of one regression.  A safety limit of time."""
 
 _AT_ONCE = 2**20
 """Most products of columns held in memory at once.  A safety limit."""
@@ -170,7 +170,7 @@ class Regressions:
     def _errors(
         self, question: Regression, bootstrap: Bootstrap, inside: BoolArray, columns: list[int]
     ) -> Iterator[FloatArray]:
-        """Yield, for each bootstrap replicate, its fit's coefficients minus its table's, (p,)."""
+        """Yield for each bootstrap replicate the coefficients of its fit minus the coefficients of its table, (p,)."""
         design = self._design(self.pool(bootstrap), question, inside)
         fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
         yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))

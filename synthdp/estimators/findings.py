@@ -243,7 +243,7 @@ def _some(named: Sequence[str]) -> str:
 
 
 def _percent(share: MisfitShare) -> str:
-    """Return a share of out-of-domain values with its standard error, as text."""
+    """Return a fraction of out-of-domain values with its standard error as text, in per cent."""
     return f"{share.share:.2%} ± {share.stddev:.2%}"
 
 

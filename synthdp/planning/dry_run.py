@@ -73,7 +73,10 @@ MISSING = 0.06
 
 
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
-    """Return simulated rows, (rows,) grid points for each column; a function of the schema and the seed alone."""
+    """Return simulated rows for a dry run, (rows,) grid points for each column.
+
+    They depend on the schema and the seed alone, never on private rows.
+    """
     factors = rng.standard_normal((rows, FACTORS))
     indices: dict[str, GridIndices] = {}
     numbers = 0

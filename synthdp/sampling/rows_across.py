@@ -271,7 +271,7 @@ class Obedience:
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
-        """Return a (rows,) mask of the rows whose lower grid points break a condition."""
+        """Return a (rows,) mask of the lower table's rows whose grid points break a rule between two tables."""
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
 
     def _above(self, condition: Condition, raw: Mapping[Place, RawColumn]) -> BoolArray:

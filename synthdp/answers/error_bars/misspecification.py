@@ -33,7 +33,8 @@ EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 is raised to 1 plus the exponent.  Tuned; not measured."""
 
 SWEEPS = 6
-"""Iterations of proportional fitting of such a table to its margins.  A numerical tolerance."""
+"""Iterations of proportional fitting that restore the margins of a strengthened table, see `EXPONENTS`.  A numerical
+tolerance."""
 
 SLIGHT = 0.005
 """Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
@@ -96,7 +97,7 @@ class AttenuationCorrection:
 
 
 def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    """Return wanted / found cell by cell, and 0 where found is 0."""
+    """Return wanted / found cell by cell, and 0 if found is 0."""
     return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
 
 
@@ -105,7 +106,7 @@ PREDICTORS = 8
 measured."""
 
 RIDGE = 1e-3
-"""Ridge of these regressions, as a fraction of the explained variance.  A numerical tolerance."""
+"""Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
 
 
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
@@ -192,9 +193,8 @@ MOST_PAIRS, ROWS = 300, 20_000
 Safety limits of time."""
 
 SMALL_PRODUCT = 2**18
-"""Multiplications in one matrix product; larger ones would start threads that take longer than the product itself.  A
-safety limit of time.
-"""
+"""Most multiplications in one matrix product; a larger product would start threads, which takes longer than the
+product.  A safety limit of time."""
 
 FEW = 8
 """A matrix is multiplied as a sparse matrix if fewer than 1 / FEW of its entries are nonzero.  A safety limit of

@@ -99,7 +99,7 @@ class DatabaseAsker:
     Parameters
     ----------
     model, measurements
-        The release.
+        The released model and the noisy answers that it was fitted to.
     random_state
         Seed of the persons that are drawn; equal questions get equal answers.
     """

@@ -215,7 +215,7 @@ def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
 
 
 def _function(cells: IntArray, rng: Generator) -> FloatArray:
-    """Return a random function of cells evaluated at each row, (rows,), of mean 0 and variance 1."""
+    """Return a random function of bins evaluated at each row, (rows,), with mean 0 and variance 1."""
     values = rng.standard_normal(int(cells.max(initial=0)) + 1)[cells]
     values = values - values.mean()
     return np.asarray(values / max(float(values.std()), 1e-9))
