@@ -1,1 +1,1 @@
-"""Answers with error bars from a synthetic release: post-processing of its model and its noisy tables, never of rows."""
+"""Answers with error bars from a release: post-processing of its model and its noisy tables, never of private rows."""

@@ -1,6 +1,7 @@
-"""From a question to numbers with error bars: by the noisy tables where they say it, else by the model.
+"""Answers to questions as numbers with error bars: from measured tables where possible, else from the model.
 
-The last step of post-processing; sees the released model and the noisy answers it was made of, nothing else.
+This is the last step of post-processing.  It uses only the released model and the noisy answers that the model was
+fitted to.
 """
 
 from __future__ import annotations
@@ -92,30 +93,29 @@ POINTS = 50_000
 """Rows drawn from a model to average a smooth function over them.  Tuned; not measured."""
 
 SAMPLED = 200_000
-"""Rows drawn from a model to estimate a table that is too large to compute: shares are then right to about 0.001. A
-safety limit of time; derived: 1 / (2 sqrt(SAMPLED)).
-"""
+"""Rows drawn from a model to estimate a table that is too large to compute; the stddev of a cell's share is at most
+about 0.001.  A safety limit of time; derived: 1 / (2 sqrt(SAMPLED))."""
 
 CLEAR = 4.0
-"""A table is not used if its sum and the number of rows differ by more than this many standard deviations: rows that do
-not fit are missing in it.  A tolerance: noise alone differs by more once in 16 000 tables.
-"""
+"""Largest difference between a table's sum and the number of rows, in stddevs of its noise, at which the table is used.
+A larger difference shows missing out-of-domain rows.  A tolerance: noise alone exceeds it once in 16 000 tables."""
 
 _AT_ONCE = 2**23
 """Most entries of a weight matrix in memory at once.  A safety limit."""
 
 
 def answer(model: SyntheticModel, measurements: Sequence[Measurements], question: Question) -> Any:
-    """Answer a question about the private table from what was released, with error bars.
+    """Return the answer to a question about the private table, with error bars, computed from the released data alone.
 
     Parameters
     ----------
     model
         The released model.
     measurements
-        The noisy answers it was made of.
+        The noisy answers that the model was fitted to.
     question
-        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or `smooth`.
+        A question made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
+        `quantile` or `smooth`.
 
     Returns
     -------
@@ -136,12 +136,12 @@ def answer_engine(model: SyntheticModel, measurements: tuple[Measurements, ...])
 
 
 class AnswerEngine:
-    """Answers questions about one release, from its measured tables where these decide a question, else from its model.
+    """Answers questions about one release, from its measured tables if these decide a question, else from its model.
 
     Parameters
     ----------
     model, measurements
-        The release.
+        The released model and the noisy answers that it was fitted to.
     random_state
         Seed of the bootstrap and of the points for smooth functions; equal questions get equal answers.
     """
@@ -153,9 +153,10 @@ class AnswerEngine:
         self._last: tuple[Clique, FloatArray] | None = None
 
     def ask(self, question: Question) -> Answers:
-        """Answer one question; see `answer`.
+        """Return the answer to one question; see `answer`.
 
-        Where no error of the model's answer is known, noisy answers that say the same are taken if there are any.
+        If the error of the model's answer is unknown, noisy sums that determine the answer are used instead, if there
+        are any.
         """
         question = about_modelled_columns(question, self.model.schema)
         found = self._by_tables_or_model(question)
@@ -167,7 +168,10 @@ class AnswerEngine:
 
     @cached_property
     def _whole_sums(self) -> tuple[Measurements, ...]:
-        """The measured tables that count all rows; tables that lack out-of-domain rows would give biased answers."""
+        """Return the measurements whose tables count all rows.
+
+        Measurements that miss out-of-domain rows would give biased answers, so they are left out.
+        """
         rows, spread = self.direct.total
         kept = []
         for measured in self.direct.measurements:
@@ -182,7 +186,7 @@ class AnswerEngine:
         return tuple(kept)
 
     def _by_tables_or_model(self, question: Question) -> Answers:
-        """Answer a question from measured tables where these decide it, else from the model."""
+        """Return the answer to a question, from measured tables if these decide it, else from the model."""
         match question:
             case Marginal():
                 return self._marginal(question)
@@ -222,13 +226,13 @@ class AnswerEngine:
 
     @cached_property
     def _regressions(self) -> Regressions:
-        """The solver of regressions, made at the first such question."""
+        """Return the solver of regressions, created at the first such question."""
         from synthdp.answers.regression import Regressions
 
         return Regressions(self.direct, self.pools, self.random_state)
 
     def _marginal(self, question: Marginal) -> Answers:
-        """Answer a marginal: the estimated count of each combination of groups, with its error."""
+        """Return the answer to a marginal: the estimated count of each combination of groups, with its error."""
         bins = dict(question.bins)
         groupings = [grouping_of(self.model, name, bins.get(name)) for name in question.columns]
         if len({grouping.column for grouping in groupings}) < len(groupings):
@@ -255,7 +259,7 @@ class AnswerEngine:
         return with_intervals(labels_of_cells, estimate[back], stddev[back], basis, lowest=0.0)
 
     def _cells(self, groupings: tuple[QuestionBinning, ...]) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return the estimate, error and whether it was measured, of every cell of a table of groups, (cells,) each."""
+        """Return estimate, error and whether measured, for each cell of a table of groups, (cells,) each."""
         if len(groupings) == 1 and self.direct.leaves(groupings[0].column) is not None:
             estimate, stddev = count_in_bins(self.direct, groupings[0].column, groupings[0].leaf_share.T)
             return estimate, stddev, np.ones(len(estimate), np.bool_)
@@ -283,7 +287,7 @@ class AnswerEngine:
         return estimate, stddev, measured
 
     def _count(self, question: Count) -> Answers:
-        """Answer a count, by groups or of all rows."""
+        """Return the answer to a count, by groups or of all rows."""
         if question.where is None and question.by:
             return self._marginal(Marginal(question.by))
         division = self._divided(question, [question.where])
@@ -292,9 +296,9 @@ class AnswerEngine:
         return self._down_to_none(found, division)
 
     def _down_to_none(self, found: Answers, division: QuestionPartition) -> Answers:
-        """Widen the interval to 0 if a count is only about a value that the release removed because noise explains it.
+        """Return the answer with the interval extended to 0, if the count is about values that the release removed.
 
-        No synthetic row has such a value, though some private rows may.
+        The release removes a value if noise alone explains its count.  Private rows may have the value, or none may.
         """
         if len(division.groupings) != 1 or division.size != 1:
             return found
@@ -307,7 +311,7 @@ class AnswerEngine:
 
     @cached_property
     def _unproven(self) -> frozenset[tuple[str, int]]:
-        """The (column, grid point) pairs that no synthetic row has, because noise explains their counts."""
+        """Return the (column, grid point) pairs that have probability 0 because noise alone explains their counts."""
         found = []
         for name, index in unproven_points(self.model, self.direct.measurements):
             (j,) = self.model.domain.index(name)
@@ -334,7 +338,10 @@ class AnswerEngine:
         return *self._counted_by_model(groupings, division.sums), MODEL
 
     def _share(self, question: Share) -> Answers:
-        """Answer the share of rows, weighted or not, that meet a condition among the rows that meet another."""
+        """Return the fraction of rows that meet a condition, among the rows that meet another condition.
+
+        Rows may be weighted.
+        """
         both = question.condition if question.where is None else Both(question.condition, question.where)
         weight = self._weight(question.weight)
         division = self._divided(question, [both, question.where], values=dict.fromkeys(weight, 0.0))
@@ -358,7 +365,10 @@ class AnswerEngine:
         return has_classes(modelled_column(self.model, name)[1])
 
     def _weighed(self, question: Weighable, weight: str) -> Answers:
-        """Answer a question about a population, where rows are weighted by a survey weight known by class."""
+        """Return the answer to a question about a population, with rows weighted by a survey weight.
+
+        Only the mean weight of each class is measured; the errors of these means are part of the error.
+        """
         (j,) = self._weight(weight, other_than=getattr(question, "column", None))
         conditions, values, ends = [question.where], {}, (0.0, math.inf)
         if isinstance(question, Share):
@@ -392,7 +402,7 @@ class AnswerEngine:
         )  # fmt: skip
 
     def _moments(self, question: Moments) -> Answers:
-        """Answer a sum, mean or variance of a column of numbers."""
+        """Return the answer to a sum, mean or variance of a numeric column."""
         j, column = self._numbers(question.column, type(question).__name__.lower())
         values, there = numbers_of(column)
         shift = float(values[there > 0].mean()) if isinstance(question, Variance) else 0.0
@@ -424,7 +434,10 @@ class AnswerEngine:
         return with_intervals(labels, *found, basis, lowest=lowest, highest=highest, column=column)
 
     def _correlation(self, question: Correlation) -> Answers:
-        """Answer the correlation of two columns of numbers."""
+        """Return the answer to a correlation of two numeric columns, by the model.
+
+        The error includes noise in the variances, and unmeasured correlations.
+        """
         shifts = {}
         for name in question.columns:
             j, column = self._numbers(name, "correlation")
@@ -441,9 +454,9 @@ class AnswerEngine:
         return with_intervals(division.labels, estimate, stddev, [MODEL] * division.size, lowest=-1.0, highest=1.0)
 
     def _weight(self, name: str | None, *, other_than: str | None = None) -> list[int]:
-        """Return the position of the weight column in a list, or an empty list.
+        """Return the position of the weight column in a list; an empty list without a weight.
 
-        Raise an error if it cannot weigh rows.
+        Raise ParameterError if the column cannot weight rows.
         """
         if name is None:
             return []
@@ -458,7 +471,10 @@ class AnswerEngine:
         return [j]
 
     def _numbers(self, name: str, what: str) -> tuple[int, Column]:
-        """Return the position and declaration of a column; raise an error if ``what`` is not defined for its values."""
+        """Return the position and declaration of a column.
+
+        Raise ParameterError if the statistic ``what`` needs other values.
+        """
         j, column = modelled_column(self.model, name)
         if column.quantity == "label":
             raise ParameterError(f"column {name!r} has levels, which have no {what}: name a column of numbers")
@@ -470,7 +486,7 @@ class AnswerEngine:
         return j, column
 
     def _quantile(self, question: Quantile) -> Answers:
-        """Answer quantiles of a column with an order."""
+        """Return the answer to quantiles of an ordered column."""
         j, column = modelled_column(self.model, question.column)
         if has_labels(column) and not column.ordered:
             raise ParameterError(
@@ -499,7 +515,7 @@ class AnswerEngine:
         ladder = SortedSupport.of(grouping.groups, numbers_of(column)[0])
 
         def steps_of(table: FloatArray) -> FloatArray:
-            """Return each answer's distribution function before each group, (answers, groups + 1); NaN of no rows."""
+            """Return each answer's distribution function before each group, (answers, groups + 1); NaN without rows."""
             mass = division.sums(table).reshape(len(grouping.labels), -1)[ladder.groups]
             steps = np.cumsum(np.concatenate([np.zeros((1, mass.shape[1])), mass]), axis=0).T
             return steps / positive(steps[:, -1:])
@@ -508,7 +524,7 @@ class AnswerEngine:
         reached = [reached_by(shares, np.nan_to_num(one)) for one in modelled]
 
         def below(table: FloatArray) -> FloatArray:
-            """Return the part of the rows below the quantiles of the model."""
+            """Return the fraction of a table's rows below the model's quantiles, (answers * q,)."""
             steps = steps_of(table)
             found = [a[at] + part * (a[at + 1] - a[at]) for a, (at, part) in zip(steps, reached, strict=True)]
             return np.asarray(found, np.float64).ravel()
@@ -537,9 +553,9 @@ class AnswerEngine:
         values: Mapping[int, float] | None = None,
         leaves_of: int | None = None,
     ) -> QuestionPartition:
-        """Return how the question's groups and conditions divide the rows.
+        """Return the partition of the rows by a question's groups and conditions.
 
-        Raise an error for columns that are not modelled.
+        Raise ParameterError for columns that are not modelled.
         """
         for node in conditions:
             for comparison in () if node is None else comparisons_of(node):
@@ -547,7 +563,7 @@ class AnswerEngine:
         return partition_for(self.model, conditions, values=values or {}, leaves_of=leaves_of, by=question.by)
 
     def _smooth(self, question: Smooth) -> Answers:
-        """Answer the mean of a smooth function of columns scaled to [-1, 1]."""
+        """Return the mean of a smooth function of columns scaled to [-1, 1], with its error."""
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:
@@ -586,10 +602,10 @@ class AnswerEngine:
     def _counted_by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer counts of cells of a table of groups from the model, with bootstrap errors.
+        """Return counts of cells of a table of groups from the model, with bootstrap errors, (q,) each.
 
-        For combinations too rare to occur among the bootstrap's points, the error is the chance of rows there: their
-        variance is their expected number.
+        Combinations that do not occur among the bootstrap's points have a Poisson error: the variance is the expected
+        count.
         """
         estimate, stddev = self._by_model(groupings, function)
         pairs = self._replicated(groupings)
@@ -599,9 +615,9 @@ class AnswerEngine:
     def _by_model(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray]
     ) -> tuple[FloatArray, FloatArray]:
-        """Answer a function of the model's table of groups, with bootstrap errors.
+        """Return a function of the model's table of groups, with bootstrap errors, (q,) each.
 
-        Added is the error of point masses in leaves that the question divides.
+        The error includes the error of point masses in fine bins that the question cuts.
         """
         estimate = function(self._grouped(groupings))
         errors = [function(fitted) - function(drawn) for fitted, drawn in self._replicated(groupings)]
@@ -611,7 +627,10 @@ class AnswerEngine:
     def _of_heaps(
         self, groupings: tuple[QuestionBinning, ...], function: Callable[[FloatArray], FloatArray], estimate: FloatArray
     ) -> FloatArray:
-        """Return how much an answer can change, (answers,), with where in divided leaves the point masses lie."""
+        """Return an error bound for answers, (answers,), for point masses in the fine bins that the question cuts.
+
+        The rows of such a bin may all lie on one side of the cut.
+        """
         squares = np.zeros(len(estimate))
         for at, grouping in enumerate(groupings):
             uneven, heaped = self.direct.uneven(grouping.column), grouping.heaped()
@@ -628,9 +647,9 @@ class AnswerEngine:
         return np.asarray(np.sqrt(squares))
 
     def _replicated(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield, for each bootstrap replicate, the fitted and the drawn table of groups.
+        """Return an iterator over bootstrap replicates, each the fitted and the drawn table of groups.
 
-        If nothing was measured, there are none.
+        The iterator is empty if nothing was measured.
         """
         if self.direct.leaves(0) is None:
             return iter(())
@@ -639,7 +658,10 @@ class AnswerEngine:
     def _grouped(
         self, groupings: tuple[QuestionBinning, ...], shares: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return the model's table of groups in rows; ``shares`` replaces how cells are divided among groups."""
+        """Return the model's table of groups, in rows.
+
+        ``shares`` replaces the fractions of coarse bins in each group.
+        """
         clique = tuple(grouping.column for grouping in groupings)
         table = self._law(clique).reshape([self.model.domain.shape[j] for j in clique])
         for share in shares or [grouping.cell_share for grouping in groupings]:  # the first axis becomes the last one
@@ -647,9 +669,11 @@ class AnswerEngine:
         return np.asarray(table * self.direct.total[0])
 
     def _law(self, clique: Clique) -> FloatArray:
-        """Return the model's probabilities for a table of some columns, flat; sampled if too large.
+        """Return the model's probabilities for a table of some columns, flat.
 
-        The last one is kept.
+        Estimated by sampling if the table is too large.
+
+        The last table is cached.
         """
         if self._last is None or self._last[0] != clique:
             try:
@@ -661,14 +685,14 @@ class AnswerEngine:
 
     @cached_property
     def _sampled(self) -> Explicit:
-        """Rows drawn from the model, from which tables are estimated that it cannot compute."""
+        """Return a sample of the model, from which tables that are too large to compute are estimated."""
         codes = self.model.distribution.sample(SAMPLED, generator(self.random_state))
         return Explicit(shape=self.model.domain.shape, codes=codes, weights=np.ones(SAMPLED))
 
     def _own_condition(self, node: Node | None, name: str) -> BoolArray | None:
-        """Return where a condition holds over one column's own grid points, (releasable,).
+        """Return a mask of one column's grid points that satisfy a condition, (releasable,).
 
-        None if it needs other columns.
+        Return None if the condition names other columns.
         """
         if node is None:
             return np.ones(grid_of(self.model.schema[name]).releasable, np.bool_)
@@ -679,17 +703,17 @@ class AnswerEngine:
 
 
 def _by_class(sums: FloatArray, groups: int, several: bool) -> FloatArray:
-    """Reshape sums to (powers, groups of the weight, answers): three powers if ``several``, else one."""
+    """Return sums in the shape (powers, groups of the weight, answers), with three powers if ``several``, else one."""
     return sums.reshape(3 if several else 1, groups, -1)
 
 
 def _whole(weights: FloatArray) -> BoolArray:
-    """Return which rows of weights, (q, cells), are only 0 and 1, so that an answer is a plain sum of cells."""
+    """Return which rows of a weight matrix, (q, cells), contain only 0 and 1; such answers are plain sums of cells."""
     return np.asarray(((np.abs(weights) < 1e-9) | (np.abs(weights - 1) < 1e-9)).all(axis=1))
 
 
 def _contract(where: FloatArray, groupings: Sequence[QuestionBinning]) -> FloatArray:
-    """Return the fraction of each combination of coarse cells for which a condition on groups holds, (cells,)."""
+    """Return the fraction of each combination of coarse bins for which a condition on groups holds, (cells,)."""
     table = where
     for grouping in groupings:
         table = np.tensordot(table, grouping.cell_share, axes=(0, 1))

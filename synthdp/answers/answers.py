@@ -1,4 +1,4 @@
-"""`Answers`: numbers with error bars, and the form in which users know them.  Knows how no number was found."""
+"""`Answers`: numbers with error bars in the form that users see.  The module does not compute the numbers."""
 
 from __future__ import annotations
 
@@ -16,46 +16,44 @@ from synthdp.schema.column import Column
 from synthdp.tables.results import answer_table
 
 MEASURED, MODEL = "measured", "model"
-"""Values of an answer's basis: it rests on measured tables alone, or on the model."""
+"""Values of an answer's basis: computed from measured tables alone, or from the model."""
 
 UNKNOWN = "model; its error is not known"
-"""Shown as basis in place of `MODEL` where the standard error is NaN: the release keeps no noisy answer that tells it.
-"""
+"""Basis shown in place of `MODEL` if the standard error is NaN, because the release stores no suitable noisy answer."""
 
 LEVEL = 0.95
-"""Coverage of an answer's interval. A convention."""
+"""Coverage of an answer's interval.  A convention."""
 
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
-"""Half width of an interval in standard errors, where the noise is known.  Derived: the normal quantile of `LEVEL`."""
+"""Half width of an interval in standard errors, for exact standard errors.  Derived: the normal quantile of `LEVEL`."""
 
 STUDENT = float(stdtrit(6, 0.5 + LEVEL / 2))
-"""Half width of an interval in standard errors, where these come from the bootstrap: 2.4.
+"""Half width of an interval in standard errors, for bootstrap standard errors: 2.4.
 
-Derived: Student's t with six degrees of freedom, since it rests on few replicates, and on roughly known strengths of
-unmeasured relations.
-"""
+Derived: Student's t with six degrees of freedom, because a standard error rests on few replicates and on rough
+strengths of unmeasured relations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
-    """Numbers with error bars.
+    """Holds the numbers of an answer with their error bars.
 
     Parameters
     ----------
     labels
-        What each number is about: for each name a list of values.
+        By name, the label of each number.
     estimate
         (q,) the numbers.
     stddev
-        (q,) standard deviations of their errors; NaN where the release keeps no noisy tables.
+        (q,) stddevs of their errors; NaN if the release stores no noisy tables.
     lower, upper
         (q,) 95 % intervals.
     basis
-        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers their noise, exactly;
-        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance, and relations that were
-        not measured, as strong as the release's screening leaves room for (`Misspecification`).
+        (q,) ``"measured"``: an unbiased function of noisy tables, whose interval covers exactly their noise.
+        ``"model"``: an answer of the fitted model, whose interval covers noise, shrinkage, chance and unmeasured
+        relations, of the strength that the release's screening allows (`Misspecification`).
     bias
-        (q,) the most by which each is off for another reason than noise, which the intervals hold; ``None`` for none.
+        (q,) bound on the error from other causes than noise, included in the intervals; ``None`` for none.
     """
 
     labels: dict[str, list[Any]] = field(default_factory=dict)
@@ -80,7 +78,7 @@ class Answers:
         })  # fmt: skip
 
     def _unknown(self, i: int) -> bool:
-        """Return whether answer ``i`` is a model's number of unknown error."""
+        """Return whether answer ``i`` is a number of the model without a known error."""
         error, estimate = self.stddev[i], self.estimate[i]
         return bool(error != error and estimate is not None and estimate == estimate and self.basis[i] == MODEL)
 
@@ -96,9 +94,10 @@ def with_intervals(
     column: Column | None = None,
     bias: FloatArray | None = None,
 ) -> Answers:
-    """Make answers from estimates and standard errors, with 95 % intervals within ``lowest`` and ``highest``.
+    """Return answers from estimates and standard errors, with 95 % intervals clipped to ``lowest`` and ``highest``.
 
-    Intervals are normal for measured answers, Student's t for others.  A bias widens them on both sides.
+    Intervals use the normal distribution for measured answers, Student's t for others.  A bias widens them on both
+    sides.
     """
     stddev = np.where(np.isnan(estimate), np.nan, stddev)  # of no rows nothing is known
     from_noise = np.array([one == MEASURED for one in basis])
@@ -115,7 +114,7 @@ def with_intervals(
 
 
 def format_values(column: Column, values: FloatArray) -> Any:
-    """Return numbers as users write a column's values: levels, moments or numbers."""
+    """Return numbers in the form of a column's values: categories, times or numbers."""
     if column.labelled and column.ordered:
         levels = labels_of(column)
         return [None if np.isnan(value) else levels[int(np.clip(round(value), 0, len(levels) - 1))] for value in values]
@@ -125,7 +124,7 @@ def format_values(column: Column, values: FloatArray) -> Any:
 
 
 def show_errors(column: Column, values: FloatArray) -> Any:
-    """Return standard errors in a column's terms: lengths of time for times, else numbers."""
+    """Return standard errors in the unit of a column: durations for times, else numbers."""
     if not column.temporal:
         return values
     return np.array(

@@ -1,7 +1,7 @@
-"""Unbiased answers from the noisy tables themselves, with exact standard errors: generalised least squares.
+"""Unbiased answers from the noisy tables alone, without the model, by generalised least squares.
 
-Used wherever a question is a linear function of tables that were measured: the noise law is known, the answer is linear in
-the noise, so the error bar is exact, or of first order where misfits are spread.  Knows neither model nor row.
+A question that is a linear function of measured tables is linear in the noise, whose distribution is public.  So its
+standard error is exact, or of first order if out-of-domain rows are redistributed.
 """
 
 from __future__ import annotations
@@ -37,20 +37,18 @@ from synthdp.queries.products import ClippedProducts, PairProducts, TellsTables
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 PUBLIC_STDDEV = 1e-3
-"""Standard deviation given to a number of rows that is public, where a positive one is needed.  A numerical tolerance.
-"""
+"""Stddev assigned to a public number of rows where a positive stddev is needed.  A numerical tolerance."""
 
 EXACT = 1e-4
-"""Least standard deviation of a public number of rows, as a fraction of the least noisy histogram's, so that matrices
-can be inverted accurately.  A numerical tolerance.
-"""
+"""Smallest stddev of a public number of rows, as a fraction of the least noisy histogram's stddev, so that matrix
+inverses are accurate.  A numerical tolerance."""
 
 _AT_ONCE = 2**22
 """Most entries of a weight matrix in memory at once.  A safety limit."""
 
 
 class LinearEstimates(NamedTuple):
-    """Answers that are linear in the noise, and their standard errors, (q,) each."""
+    """Holds answers that are linear in the noise, and their standard errors, (q,) each."""
 
     estimate: FloatArray
     stddev: FloatArray
@@ -58,12 +56,12 @@ class LinearEstimates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GLSEstimates:
-    """What the noisy tables of a release say without its model, by generalised least squares.
+    """Estimates from the noisy tables of a release, without its model, by generalised least squares.
 
     Parameters
     ----------
     model
-        Whose axes the questions are in.
+        The model, whose bins the tables are over.
     measurements
         All noisy answers of the release.
     """
@@ -73,23 +71,23 @@ class GLSEstimates:
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """The measured tables over the model's cells (whole tables, not interactions alone)."""
+        """Return the measured tables over the model's coarse bins; tables of interactions alone are not included."""
         return [table for table in self._facts if not table.alone]
 
     @cached_property
     def measured_alone(self) -> list[NoisyTable]:
-        """The main effects and interactions over the model's cells that were measured without their tables."""
+        """Return the main effects and interactions over coarse bins that were measured without their tables."""
         return [table for table in self._facts if table.alone]
 
     @cached_property
     def _facts(self) -> list[NoisyTable]:
-        """All noisy tables and interactions over the model's cells."""
+        """Return all noisy tables and interactions over the model's coarse bins."""
         domain = self.model.domain
         return [table for measured in self.measurements if measured.domain is domain for table in measured.tables]
 
     @cached_property
     def total(self) -> tuple[float, float]:
-        """The number of rows and the standard deviation of its error, from all tables together."""
+        """Return the number of rows and the stddev of its error, averaged by precision over all tables."""
         if not row_counts(self.measurements):
             return self.model.total, self._noise_of_total
         sums = [(float(table.counts.sum()), table.counts.size * table.stddev**2) for table in self.tables]
@@ -103,9 +101,9 @@ class GLSEstimates:
 
     @property
     def _noise_of_total(self) -> float:
-        """The standard error of the number of rows where it was measured among other answers.
+        """Return the standard error of the number of rows, if it was measured with other statistics.
 
-        Nearly 0 if it is public.
+        It is `PUBLIC_STDDEV` if the number of rows is public.
         """
         for measured in self.measurements:
             if isinstance(measured.queries, TellsTables) and not isinstance(measured.queries, Marginals):
@@ -116,7 +114,7 @@ class GLSEstimates:
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """The noisy mean products of columns' rank scores over the model's cells, one entry per question."""
+        """Return the noisy mean products of columns' rank scores over the model's coarse bins, one entry per query."""
         found, domain, rows = [], self.model.domain, max(self.total[0], 1.0)
         for measured in self.measurements:
             queries = measured.queries
@@ -132,17 +130,20 @@ class GLSEstimates:
 
     @property
     def total_is_public(self) -> bool:
-        """Whether the number of rows has no noise."""
+        """Return whether the number of rows has no noise."""
         return self.total[1] <= PUBLIC_STDDEV
 
     @cached_property
     def kept(self) -> list[BoolArray]:
-        """Per column, which of the model's cells a released row may have; the others hold misfits."""
+        """Return per column a mask of the coarse bins that may be released; the others hold out-of-domain values."""
         return [axis.releasable for axis in self.model.domain.axes]
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """(d,) estimated rows whose value lies outside of the column's domain, where they are counted apart; else 0."""
+        """Return per column the estimated number of rows with an out-of-domain value, (d,).
+
+        The number is 0 if out-of-domain values were not counted.
+        """
         found = OutOfDomain.estimated(self.tables, self.kept).rows
         for j, kept in enumerate(self.kept):
             leaves = None if kept.all() else self._all_leaves(j)
@@ -152,24 +153,24 @@ class GLSEstimates:
 
     @cached_property
     def out_of_domain(self) -> OutOfDomain:
-        """The rows outside of a column's domain, in the form that removes them from measured tables."""
+        """Return the out-of-domain rows in the form that removes them from measured tables."""
         return OutOfDomain(releasable=tuple(self.kept), rows=self.misfits, total=self.total[0])
 
     @cached_property
     def fitting(self) -> list[NoisyTable]:
-        """The measured tables without rows outside of the domain: 0 in cells that no released row may have."""
+        """Return the measured tables without out-of-domain rows; cells that may not be released are 0."""
         return [self.out_of_domain.remove(table) for table in self.tables]
 
     @cached_property
     def fitting_effects(self) -> list[NoisyTable]:
-        """The effects measured alone, without rows outside of the domain."""
+        """Return the effects that were measured alone, without out-of-domain rows."""
         return [self.out_of_domain.remove(table) for table in self.measured_alone]
 
     @cached_property
     def effects(self) -> GLSEffects:
-        """All measured main effects and interactions over the kept cells, pooled over tables by least squares.
+        """Return all measured main effects and interactions over releasable bins, combined by least squares.
 
-        A main effect that is in no table is taken from the column's histograms.
+        A main effect that no table contains is computed from the column's histograms.
         """
         main = {(j,): self._main_effect(j, leaves) for j, leaves in self._histograms_alone.items()}
         return replace(
@@ -180,12 +181,12 @@ class GLSEstimates:
 
     @cached_property
     def _pooled(self) -> GLSEffects:
-        """What tables and interactions together say of each effect, by least squares."""
+        """Return each effect as estimated by least squares from all tables and interactions."""
         return self.out_of_domain.pooled([*self.tables, *self.measured_alone])
 
     @cached_property
     def _histograms_alone(self) -> dict[int, FineBinCounts]:
-        """By column, its leaves' counts where its interactions were measured but no table over the model's cells."""
+        """Return the fine-bin counts of columns whose interactions were measured, but no table over the coarse bins."""
         columns = {j for effect in self.measured_alone for j in effect.clique} - {
             j for part in self._pooled.precisions if len(part) == 1 for j in part
         }
@@ -193,7 +194,7 @@ class GLSEstimates:
         return {j: leaves for j, leaves in found.items() if leaves is not None}
 
     def _main_effect(self, column: int, leaves: FineBinCounts) -> NoisyTable:
-        """Return a column's main effect from its leaves' counts; the noise of all cells is set to a typical one's."""
+        """Return a column's main effect from its fine-bin counts, with one typical stddev for all bins."""
         cells = self._cells_of_leaves(column, np.eye(int(self.kept[column].sum())))
         counts = cells @ leaves.counts
         spread = leaves.variances(cells - cells.mean(axis=0)).sum()
@@ -201,50 +202,55 @@ class GLSEstimates:
         return NoisyTable(clique=(column,), counts=counts - counts.mean(), stddev=stddev, alone=True)
 
     def _cells_of_leaves(self, column: int, weights: FloatArray) -> FloatArray:
-        """Return weights of a column's leaves, (q, leaves), from weights of its kept cells, (q, kept cells)."""
+        """Return weights of a column's fine bins, (q, fine bins), from weights of releasable coarse bins, (q, bins)."""
         kept, cell = self.kept[column], self.model.refinements[column].coarse_cell
         place = np.maximum(np.cumsum(kept) - 1, 0)[cell]
         return np.asarray(weights[:, place] * kept[cell])
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """The measured tables over merged cells of the model."""
+        """Return the measured tables over merged bins of the model."""
         return merged_tables(self.measurements, self.model.domain)
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """What the noisy scores of pairs say of relations between columns; ``None`` if there were none."""
+        """Return the distances of column pairs from independence, from noisy scores.
+
+        Return ``None`` if no pairs were scored.
+        """
         measured = np.zeros((len(self.model.domain),) * 2, np.bool_)
         for a, b in (clique for clique in self._had if len(clique) == 2):
             measured[a, b] = measured[b, a] = True
         return screened(self.measurements, self.model.domain, measured, max(self.total[0], 1.0))
 
     def place(self, column: int) -> int:
-        """Return the position in `model` of a column of the release; here the same, unlike in `ColumnSubset`."""
+        """Return the position in `model` of a column of the release; here it is the same, unlike in `ColumnSubset`."""
         return column
 
     def has(self, clique: Clique) -> bool:
-        """Return whether the table of these columns was measured, within a larger one or by all of its effects."""
+        """Return whether the table of these columns was measured, inside a larger table or by all of its effects."""
         return tuple(sorted(clique)) in self._had
 
     @cached_property
     def _had(self) -> frozenset[Clique]:
-        """The cliques whose table is determined by measurements: each of their effects was measured."""
+        """Return the cliques whose tables the measurements determine: each of their effects was measured."""
         known = self.effects.precisions
         return frozenset(clique for clique in known if all(part in known for part in subsets_of(clique)))
 
     def first_level(self, column: int) -> tuple[Axis, FloatArray, float] | None:
-        """Return the first histogram of a column: its axis, noisy counts and their standard deviation.
+        """Return the first histogram of a column: its axis, noisy counts and their stddev.
 
-        ``None`` if none.
+        Return ``None`` without a histogram.
         """
         return next(iter(self._histograms(column)), None)
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's leaves by least squares over all tables that hold it; ``None`` if none does.
+        """Return the counts of a column's fine bins by least squares over all tables with the column.
 
-        Where misfits are counted apart, they are spread over the other leaves in proportion: a ratio, with the
-        covariance of its first-order error.
+        Return ``None`` if no table has the column.
+
+        Rows counted as out of domain are spread over the other fine bins in proportion.  The counts are then ratios,
+        with a first-order covariance.
         """
         if column not in self._leaves:
             self._leaves[column] = self._least_squares(column)
@@ -252,11 +258,14 @@ class GLSEstimates:
 
     @cached_property
     def _leaves(self) -> dict[int, FineBinCounts | None]:
-        """A cache of `leaves` by column."""
+        """Return the cache of `leaves`, by column."""
         return {}
 
     def cell_errors(self, column: int) -> FloatArray | None:
-        """Return the standard errors of a column's kept cells, (cells,), in rows; ``None`` if no histogram holds it."""
+        """Return the standard errors of a column's releasable coarse bins, (bins,), in rows.
+
+        Return ``None`` without a histogram.
+        """
         leaves = self.leaves(column)
         if leaves is None:
             return None
@@ -264,9 +273,9 @@ class GLSEstimates:
         return np.asarray(np.sqrt(np.maximum(leaves.variances(cells), 0.0)))
 
     def spread(self, column: int) -> FloatArray:
-        """Return the effective rows of each leaf, (leaves,), for the variance of where they lie in it; more if clumped.
+        """Return the effective rows of each fine bin, (fine bins,), for the variance of positions inside the bin.
 
-        See `effective_counts`.
+        They exceed the rows if rows cluster at few values, see `effective_counts`.
         """
         leaves = self.leaves(column)
         if column not in self._spread and leaves is not None:
@@ -274,7 +283,10 @@ class GLSEstimates:
         return self._spread[column]
 
     def uneven(self, column: int) -> float:
-        """Return how unevenly rows may lie within a column's leaves, from 0 to 1; see `intraclass_correlation`."""
+        """Return the intraclass correlation of rows inside a column's fine bins, 0 to 1.
+
+        See `intraclass_correlation`.
+        """
         if column not in self._uneven:
             leaves = self.leaves(column)
             fine = self.model.refinements[column].fine
@@ -283,18 +295,18 @@ class GLSEstimates:
 
     @cached_property
     def _uneven(self) -> dict[int, float]:
-        """A cache of `uneven` by column."""
+        """Return the cache of `uneven`, by column."""
         return {}
 
     @cached_property
     def _spread(self) -> dict[int, FloatArray]:
-        """A cache of `spread` by column."""
+        """Return the cache of `spread`, by column."""
         return {}
 
     def variance_error(self, column: int) -> float:
-        """Return the relative standard error of a column's variance due to noise in its counts; at most 1.
+        """Return the relative standard error of a column's variance due to noise in its counts, at most 1.
 
-        Few rows far out are most of the variance of a column with a heavy tail, and noise may be all that is there.
+        It matters for heavy tails, where few rows far out make most of the variance, and noise may hide them.
         """
         if column not in self._variance_errors:
             self._variance_errors[column] = self._variance_error(column)
@@ -302,11 +314,11 @@ class GLSEstimates:
 
     @cached_property
     def _variance_errors(self) -> dict[int, float]:
-        """A cache of `variance_error` by column."""
+        """Return the cache of `variance_error`, by column."""
         return {}
 
     def _variance_error(self, column: int) -> float:
-        """Return the relative standard error of a column's variance, at most 1; 0 if its values are no numbers."""
+        """Return the relative standard error of a column's variance, at most 1; 0 if its values are not numbers."""
         leaves, refinement = self.leaves(column), self.model.refinements[column]
         places = refinement.fine.points
         if leaves is None or np.isnan(places).all():
@@ -324,7 +336,10 @@ class GLSEstimates:
         return min(error / variance, 1.0)
 
     def _least_squares(self, column: int) -> FineBinCounts | None:
-        """Return a column's leaves with out-of-domain rows spread over the others; None if it was not measured."""
+        """Return a column's fine-bin counts, with out-of-domain rows spread over the others.
+
+        Return None if the column was not measured.
+        """
         leaves = self._all_leaves(column)
         if leaves is None or self.kept[column].all():
             return leaves
@@ -332,7 +347,7 @@ class GLSEstimates:
         return InDomainFineBins.of(leaves, fits, least=max(MIN_IN_DOMAIN * self.total[0], 1.0))
 
     def _all_leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of all leaves of a column, out-of-domain values included; None if not measured."""
+        """Return the counts of all fine bins of a column, with out-of-domain bins; None if it was not measured."""
         refinement = self.model.refinements[column]
         size = refinement.fine.size
         histograms = self._histograms(column)
@@ -355,23 +370,23 @@ class GLSEstimates:
         return gls_fine_bins(parts)
 
     def linear(self, clique: Clique, weights: FloatArray) -> LinearEstimates:
-        """Answer linear functions of the table of a clique, with exact standard errors.
+        """Return linear functions of the table of a clique, with exact standard errors.
 
         Parameters
         ----------
         clique
             Columns for which `has` is true.
         weights
-            (q, cells) what a row in each cell counts.
+            (q, cells) weight of a row in each cell.
 
         Returns
         -------
-        The estimates weights @ table and the standard deviation of their noise.  For each non-empty part A of
-        the clique let W_A be the margin of the weights on A, s_A the cells of A's table over the clique's, and
-        p_A the precision of its effect.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A, plus the variance of
-        the total: effects of different A, and the total, have independent noise (`GLSEffects`).  A main effect by histograms
-        alone has the variance of s_A (centred W_A) over their leaves, and hardly any noise in common with the total, which
-        comes from the histograms of all columns.
+        The estimates weights @ table and their stddevs, (q,) each.  For each non-empty part A of the
+        clique, W_A is the margin of the weights on A.  s_A is the number of cells of A's table divided by the clique's,
+        and p_A is the precision of the effect of A.  The variance is the sum over A of s_A^2 |centred W_A|^2 / p_A,
+        plus the variance of the total.  Effects of different A and the total have independent noise (`GLSEffects`).  A
+        main effect from histograms alone has the variance of s_A (centred W_A) over their fine bins; its noise is
+        almost independent of the total's.
         """
         inside = np.ones(1, np.bool_)
         for j in clique:
@@ -406,12 +421,12 @@ class GLSEstimates:
         return np.asarray(variance)
 
     def _histograms(self, column: int) -> list[tuple[Axis, FloatArray, float]]:
-        """Return the histograms of one column alone: axis, noisy counts and standard deviation of each."""
+        """Return the one-column histograms of a column: axis, noisy counts and stddev of each."""
         return self._histograms_by_name.get(self.model.domain.names[column], [])
 
     @cached_property
     def _histograms_by_name(self) -> dict[str, list[tuple[Axis, FloatArray, float]]]:
-        """The histograms of each column, by name; histograms that divide leaves are left out."""
+        """Return the histograms of each column, by name; histograms that cut fine bins are left out."""
         fine = {refinement.fine.name: refinement.fine for refinement in self.model.refinements}
         found: dict[str, list[tuple[Axis, FloatArray, float]]] = defaultdict(list)
         for measured in self.measurements:
@@ -430,14 +445,14 @@ class GLSEstimates:
 
 @dataclass(frozen=True, slots=True)
 class ScreenedDistances:
-    """L1 distances of pairs from independence, as fractions of the rows, from the release's noisy scores.
+    """Holds the L1 distances of column pairs from independence, as fractions of the rows, from noisy scores.
 
     Parameters
     ----------
     distances
-        By pair, where a table has so few columns that each was found by itself.
+        Distance by pair; empty for wide tables, whose pairs have one mean only.
     typical
-        Of a pair that was not measured, where it has many.
+        Mean distance of the scored pairs that were not measured, for wide tables.
     """
 
     distances: dict[Clique, float]
@@ -447,16 +462,20 @@ class ScreenedDistances:
 def screened(
     measurements: Sequence[Measurements], domain: Domain, measured: BoolArray, rows: float
 ) -> ScreenedDistances | None:
-    """Return what the noisy scores of a release say of distances from independence; None if it scored no pairs.
+    """Return the distances of column pairs from independence, from a release's noisy scores.
+
+    Return None if the release scored no pairs.
+
+    Chance and noise are subtracted from the scores.
 
     Parameters
     ----------
     measurements
-        Of the release.
+        The noisy answers of the release.
     domain
-        Of its model.
+        The domain of its model.
     measured
-        (d, d) which pairs have a noisy table, symmetric.
+        (d, d) symmetric mask of the pairs with a noisy table.
     rows
         Number of rows, at least 1.
     """
@@ -484,7 +503,7 @@ def _typical(asked: PairDistances, answers: FloatArray, missed: BoolArray) -> fl
 
 
 def _shrunk(scores: FloatArray, stddev: float) -> FloatArray:
-    """Shrink noisy scores towards their mean, by the share of noise in their variance (James and Stein 1961)."""
+    """Return noisy scores shrunk towards their mean, by the part of noise in their variance (James and Stein 1961)."""
     mean = float(scores.mean())
     signal = max(0.0, float(scores.var()) - stddev**2)
     return mean + (scores - mean) * (signal / (signal + stddev**2))

@@ -1,7 +1,9 @@
-"""A small language for conditions on one row, such as ``age >= 40 and income == '>50K'``: parsed, never run as code.
+"""A small language for conditions on one row, such as ``age >= 40 and income == '>50K'``.
 
-Text becomes a tree of comparisons of one column with values; a comparison becomes the set of grid points for which
-it holds.  Reads no row.
+Text is parsed, never executed.
+
+Text becomes a tree of comparisons of one column with values.  A comparison becomes a set of grid points.  No row is
+read.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ MOST_COMPARISONS = 200
 """Most comparisons in an expression.  A safety limit."""
 
 Literal: TypeAlias = str | int | float | bool | None
+"""Type of a value in an expression; None stands for null."""
 Node: TypeAlias = "Comparison | Not | Both | Either"
+"""Type of a condition: a comparison, or a combination of conditions."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -43,12 +47,12 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-"""One token of an expression: a number, a text, a name in backticks, a plain name, or a sign."""
+"""Pattern of one token of an expression: a number, a text, a name in backticks, a plain name, or a sign."""
 
 HINTS = {"&": "use 'and'", "|": "use 'or'", "!": "use 'not'", "~": "use 'not'"} | dict.fromkeys(
     "'\"`", "it needs another one"
 )
-"""What an error message suggests for signs of pandas and C that the language lacks, and for an unclosed quote."""
+"""Hints in error messages, for signs of pandas and C that the language lacks, and for unclosed quotes."""
 
 _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "false"})
 """The reserved words of the language, in upper or lower case."""
@@ -56,26 +60,26 @@ _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "none", "true", "
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-"""The function that each comparison sign stands for."""
+"""By comparison sign, the function that computes it."""
 
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The sign that means the same after the two sides are exchanged, for ``30 <= age``."""
+"""By comparison sign, the sign with the same meaning after the two sides are exchanged, for ``30 <= age``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One column against one or more values.
+    """A node of a condition: a comparison of one column with one or more values.
 
     Parameters
     ----------
     column
-        Its name.
+        The name of the column.
     sign
-        ``==  !=  <  <=  >  >=  in  is null``.
+        One of ``==  !=  <  <=  >  >=  in  is null``.
     values
-        What it is compared with; one value, except for ``in``.
+        The values on the other side: any number for ``in``, none for ``is null``, else one.
     position
-        Where it stands in the text, from 1.
+        Position of the comparison in the text, from 1.
     """
 
     column: str
@@ -86,14 +90,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """True where ``part`` is false."""
+    """A node of a condition that is true where ``part`` is false."""
 
     part: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """True where both parts are true (``and``)."""
+    """A node of a condition that is true where both parts are true (``and``)."""
 
     left: Node
     right: Node
@@ -101,23 +105,23 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """True where at least one part is true (``or``)."""
+    """A node of a condition that is true where at least one part is true (``or``)."""
 
     left: Node
     right: Node
 
 
 def parse(text: str) -> Node:
-    """Parse a condition on rows, such as ``age >= 40 and income == '>50K'``, into a tree of comparisons.
+    """Return a condition on rows, such as ``age >= 40 and income == '>50K'``, as a tree of comparisons.
 
     The language has ``== != < <= > >=`` (also chained: ``30 <= age < 40``), ``in (…)``, ``not in``, ``is null``, ``is
-    not null``, ``and``, ``or``, ``not`` and parentheses.  A column with other characters than letters, digits, ``_``,
-    ``.`` and inner ``-`` stands in backticks; text and dates in quotes.  A name alone is a Boolean column.
+    not null``, ``and``, ``or``, ``not`` and parentheses.  A column with characters other than letters, digits, ``_``,
+    ``.`` and inner ``-`` must be in backticks; texts and dates must be in quotes.  A name alone is a Boolean column.
 
     Raises
     ------
     ParameterError
-        With one sentence that says where the text cannot be read.
+        If the text is no condition; the message names the position.
 
     Examples
     --------
@@ -149,7 +153,7 @@ def columns_of(node: Node) -> set[str]:
 
 
 def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
-    """Evaluate a condition, given where each of its comparisons holds; arrays of any shapes that broadcast."""
+    """Return where a condition holds, from masks of its comparisons; the masks may have any shapes that broadcast."""
     match node:
         case Comparison():
             return np.asarray(found[node], np.bool_)
@@ -162,14 +166,14 @@ def truth(node: Node, found: Mapping[Comparison, BoolArray]) -> BoolArray:
 
 
 def points_where(comparison: Comparison, schema: Schema) -> BoolArray:
-    """Return which releasable grid points of its column satisfy a comparison, (releasable,).
+    """Return a mask of a column's releasable grid points that satisfy a comparison, (releasable,).
 
-    A missing value holds in no comparison but ``is null``, so ``!=`` leaves it out.
+    A missing value satisfies only ``is null``, so ``!=`` excludes it.
 
     Raises
     ------
     ParameterError
-        If the schema has no such column, or it cannot be compared so.
+        If the schema has no such column, or the column does not support the comparison.
     """
     name = comparison.column
     if name not in schema.outputs:
@@ -194,14 +198,14 @@ def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> Bo
     Parameters
     ----------
     comparison
-        With numbers only.
+        A comparison with numbers.
     values, there
-        (n,) each number, and whether there is one.
+        (n,) numbers, and whether each row has one.
 
     Raises
     ------
     ParameterError
-        If it compares with anything else.
+        If the comparison is with anything else than numbers.
     """
     if comparison.sign == "is null":
         return np.asarray(~there)
@@ -214,9 +218,9 @@ def compared(comparison: Comparison, values: FloatArray, there: BoolArray) -> Bo
 
 @lru_cache(maxsize=64)
 def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
-    """Return the value of each releasable grid point, and whether it is missing, (releasable,) each; cached.
+    """Return each releasable grid point's value, and whether it is missing, (releasable,) each; cached.
 
-    Values are numbers (microseconds for moments and lengths of time), or positions in the list of levels.
+    Values are numbers (microseconds for times and durations), or positions in the list of levels.
     """
     raw = decode(column, np.arange(grid_of(column).releasable, dtype=np.uint32))
     values = raw.values if isinstance(raw, Numbers) else raw.codes
@@ -228,7 +232,7 @@ def grid_values(column: Column) -> tuple[AnyArray, BoolArray]:
 
 
 def _literal(comparison: Comparison, column: Column, value: Literal) -> int | float:
-    """Return a value from the text in the terms of `grid_values`; raise ParameterError if the column cannot hold it."""
+    """Return a literal in the form of `grid_values`; raise ParameterError if the column cannot hold it."""
     name, sign = comparison.column, comparison.sign
     if value is None:
         raise _wrong(comparison, f"to ask for missing values, write `{name} is null`")
@@ -255,17 +259,19 @@ def _wrong(comparison: Comparison, what: str) -> ParameterError:
 
 
 SPACES = "a name with spaces goes in backticks: `two words`"
-"""A hint added to an error where two names follow each other."""
+"""Hint in an error message for two adjacent names."""
 
 
 class _Token(NamedTuple):
+    """Holds one token of an expression: its kind, its value and its position in the text, from 1."""
+
     kind: str
     value: Any
     position: int
 
     @property
     def shown(self) -> str:
-        """The token as error messages quote it."""
+        """Return the token as error messages quote it."""
         return "the end" if self.kind == "end" else repr(self.value)
 
 
@@ -279,7 +285,7 @@ class _Parser:
         self.comparisons = 0
 
     def whole(self) -> Node:
-        """Read the whole expression; raise ParameterError if something is left over."""
+        """Return the tree of the whole expression; raise ParameterError if tokens are left over."""
         node = self.either()
         if self.next.kind != "end":
             hint = f" ({SPACES})" if self.next.kind == "column" else ""
@@ -288,11 +294,11 @@ class _Parser:
 
     @property
     def next(self) -> _Token:
-        """The next token, without taking it."""
+        """Return the next token without consuming it."""
         return self.tokens[self.at]
 
     def take(self, kind: str, *values: str) -> _Token | None:
-        """Take and return the next token if it has this kind and one of these values; else return None."""
+        """Consume and return the next token if it has this kind and one of these values; otherwise return None."""
         token = self.next
         if token.kind != kind or (values and token.value not in values):
             return None
@@ -300,25 +306,28 @@ class _Parser:
         return token
 
     def expected(self, what: str) -> ParameterError:
-        """Return the error that another token was expected here."""
+        """Return the error for an unexpected next token; ``what`` describes the expected one."""
         return ParameterError(f"expression, character {self.next.position}: expected {what}, found {self.next.shown}")
 
     def either(self) -> Node:
-        """Parse conditions joined by "or"."""
+        """Parse and return conditions joined by ``or``."""
         node = self.both()
         while self.take("keyword", "or"):
             node = Either(node, self.both())
         return node
 
     def both(self) -> Node:
-        """Parse conditions joined by "and"."""
+        """Parse and return conditions joined by ``and``."""
         node = self.negated()
         while self.take("keyword", "and"):
             node = Both(node, self.negated())
         return node
 
     def negated(self) -> Node:
-        """Parse one condition, negated or in parentheses; raise ParameterError if it is nested too deep."""
+        """Parse and return one condition, perhaps negated or in parentheses.
+
+        Raise ParameterError if it is nested too deep.
+        """
         self.depth += 1
         if self.depth > MOST_DEPTH:
             raise ParameterError(
@@ -337,7 +346,7 @@ class _Parser:
         return node
 
     def comparison(self) -> Node:
-        """Parse one comparison; raise ParameterError if there are too many."""
+        """Parse and return one comparison; raise ParameterError if there are too many."""
         self.comparisons += 1
         if self.comparisons > MOST_COMPARISONS:
             raise ParameterError(f"an expression must have at most {MOST_COMPARISONS} comparisons")
@@ -359,7 +368,7 @@ class _Parser:
         return Comparison(name.value, "==", (True,), name.position)
 
     def flipped(self) -> Node:
-        """Parse ``value sign column``, perhaps continued by ``sign value``, as in ``30 <= age < 40``."""
+        """Parse and return ``value sign column``, perhaps followed by ``sign value``, as in ``30 <= age < 40``."""
         position = self.next.position
         first = self.literal(what="a column or a value")
         sign = self.compare_sign()
@@ -374,12 +383,12 @@ class _Parser:
         return node
 
     def compare_sign(self) -> str | None:
-        """Take a comparison sign and return it, or None if there is none; "=" means "=="."""
+        """Consume and return a comparison sign, with "==" for "="; return None if the next token is no such sign."""
         token = self.take("sign", *_COMPARE, "=")
         return None if token is None else {"=": "=="}.get(token.value, token.value)
 
     def listed(self) -> tuple[Literal, ...]:
-        """Parse a list of values in parentheses or brackets."""
+        """Parse and return a list of values in parentheses or brackets."""
         opening = self.take("sign", "(", "[")
         if opening is None:
             raise self.expected("a list in parentheses")
@@ -394,7 +403,10 @@ class _Parser:
         return tuple(values)
 
     def literal(self, what: str = "a value (text stands in quotes)") -> Literal:
-        """Parse one value: a number, a text, true, false or null; ``what`` is what an error expects here."""
+        """Parse and return one value: a number, a text, true, false or null.
+
+        ``what`` describes it in the error message.
+        """
         if token := self.take("number") or self.take("text"):
             return token.value  # type: ignore[no-any-return]
         if token := self.take("keyword", "true", "false"):
@@ -428,7 +440,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _token(kind: str, value: str, position: int) -> _Token:
-    """Return one token; numbers of up to 18 digits are integers, and keywords are in lower case."""
+    """Return one token; integers of up to 18 digits become int, other numbers float, and keywords lower case."""
     if kind == "number":
         whole = re.fullmatch(r"[+-]?\d{1,18}", value)
         return _Token(kind, int(value) if whole else float(value), position)
@@ -440,20 +452,20 @@ def _token(kind: str, value: str, position: int) -> _Token:
 
 
 def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
-    """Return which grid points of each column some conditions allow, as ``sample(given=...)`` takes them.
+    """Return by column the grid points that conditions allow, in the form that ``sample(given=...)`` takes.
 
     Parameters
     ----------
     conditions
-        Texts in the language of `synthdp.answers.expressions.parse`; a row must meet all of them.  Each part that ``and``
-        joins speaks of one column, so that rows are drawn from the conditional law without rejection.
+        Texts in the language of `synthdp.answers.expressions.parse`; a row must meet all of them.  Each part joined by
+        ``and`` may name one column only, so that rows are drawn from the conditional distribution without rejection.
     schema
-        Of the rows.
+        The schema of the rows.
 
     Raises
     ------
     ParameterError
-        If a text cannot be read, a part speaks of several columns, or nothing meets it.
+        If a text is no condition, a part names several columns, or no grid point meets the conditions.
     """
     allowed: dict[str, Allowed] = {}
     for part in (part for text in conditions for part in _parts(parse(text))):
@@ -476,7 +488,7 @@ def allowed_by(conditions: Iterable[str], schema: Schema) -> dict[str, Allowed]:
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """Yield the parts of a condition that ``and`` joins at the top level."""
+    """Yield the parts of a condition that are joined by ``and`` at the top level."""
     if isinstance(node, Both):
         yield from _parts(node.left)
         yield from _parts(node.right)

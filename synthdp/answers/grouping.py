@@ -1,6 +1,6 @@
-"""How a column of a question divides its grid points into groups, and how the groups lie in a model's cells.
+"""Division of a column's grid points into a question's groups, and the groups' shares of the model's bins.
 
-Pure arithmetic on public axes; knows no noise.
+The module does arithmetic on public axes; it uses no noisy answer.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from synthdp.domain.refinement import Refinement
 from synthdp.schema.column import Column, Interval
 
 WHOLE = 1e-9
-"""Fractions of a leaf this close to 0 or 1 count as none or all of it.  A numerical tolerance."""
+"""Fractions of a fine bin this close to 0 or 1 count as 0 or 1.  A numerical tolerance."""
 
 MISSING = None
-"""The label under which answers show the missing value."""
+"""Label of the missing value in answers.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionBinning:
-    """How a question divides one column's grid points into groups, and how these lie in the model's cells.
+    """Holds the groups into which a question divides one column's grid points, and their shares of the model's bins.
 
     Parameters
     ----------
     column
         Position of the column in the model.
     groups
-        (releasable,) group of each grid point that a released row may have, from 0; -1 for none.
+        (releasable,) group of each grid point that may be released, from 0; -1 for none.
     labels
-        What each group is called.
+        Label of each group.
     refinement
-        The model's cells of this column.
+        The model's coarse and fine bins of this column.
     values
-        (releasable,) a number of each grid point, to be summed.
+        (releasable,) number of each grid point, for sums of values.
 
     Attributes
     ----------
     powers
         1, or 3 with values: each group then has three entries, for the powers 0, 1 and 2 of the values.
     leaf_share
-        (leaves, groups) part of each leaf's grid points in each group; sparse.
+        (fine bins, groups) fraction of each fine bin's grid points in each group; sparse.
     cell_share
-        (cells, powers * groups) mean over each coarse cell's weight of each power within each group, by power; without
-        values the part of it in each group.
+        (coarse bins, powers * groups) mean of each power in each group over a coarse bin's rows.  For power 0 it is the
+        fraction of the coarse bin in the group.
     leaf_powers
-        (leaves, powers * groups) these sums for each leaf's grid points; sparse.
+        (fine bins, powers * groups) the same means over each fine bin's grid points; sparse.
     """
 
     column: int
@@ -76,10 +76,10 @@ class QuestionBinning:
         object.__setattr__(self, "cell_share", frozen(self.refinement.table() @ shares / _mass(self.refinement)))
 
     def heaped(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return `cell_share` in the two extreme cases that divided leaves are point masses, for error bars.
+        """Return `cell_share` for two extreme cases in which each cut fine bin is a point mass, for error bars.
 
-        Each divided leaf's rows are all in its larger part, or all in its smaller one.  None where no leaf is divided,
-        or where values are summed.
+        Each cut bin's rows are all in its larger part, or all in its smaller part.  Return None if no fine bin is cut,
+        or if values are summed.
         """
         rows = sparse.csr_array(self.leaf_share)
         largest = np.maximum.reduceat(np.append(rows.data, 0.0), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
@@ -101,9 +101,11 @@ class QuestionBinning:
 
 
 def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | None = None) -> Sparse:
-    """Return the fraction of each leaf's grid points (or their ``weights``) in each group, sparse (leaves, count).
+    """Return the fraction of each fine bin's grid points in each group, sparse (fine bins, count).
 
-    Leaves and groups are few runs of neighbouring grid points, with one sum each.
+    With ``weights``, the sum of the weights is divided by the number of grid points.
+
+    Fine bins and groups are few runs of adjacent grid points, so one sum per run is enough.
     """
     starts = np.union1d(axis.starts[axis.starts < len(groups)], runs_of(groups))
     of_run = groups[starts]
@@ -116,13 +118,13 @@ def leaf_shares(axis: Axis, groups: IntArray, count: int, weights: FloatArray | 
 
 
 def runs_of(*parts: AnyArray) -> IntArray:
-    """Return the first points of runs of neighbours over which all given arrays, (n,) each, are constant."""
+    """Return the first positions of runs over which all given arrays, (n,) each, are constant."""
     changes = [np.flatnonzero(part[1:] != part[:-1]) + 1 for part in parts]
     return np.unique(np.concatenate([np.zeros(1, np.int64), *changes]))
 
 
 def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
-    """Return the mean of a function of grid points over each leaf, (axis.size,)."""
+    """Return the mean of a function of grid points over each fine bin, (axis.size,)."""
     inside = axis.starts < len(values)
     of_run = np.add.reduceat(values.astype(np.float64, copy=False), axis.starts[inside])
     sums = np.bincount(axis.cells[inside], weights=of_run, minlength=axis.size).astype(np.float64)
@@ -130,14 +132,17 @@ def leaf_means(axis: Axis, values: FloatArray) -> FloatArray:
 
 
 def by_level(column: Column) -> tuple[IntArray, tuple[object, ...]]:
-    """Return one group per releasable grid point with its label, for columns with levels."""
+    """Return one group per releasable grid point with its label, for categorical columns."""
     releasable = grid_of(column).releasable
     levels = labels_of(column)
     return np.arange(releasable), tuple(levels[u] if u < len(levels) else MISSING for u in range(releasable))
 
 
 def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the model's coarse cells of an ordered column as groups with labels, special and missing values apart."""
+    """Return the model's coarse bins of an ordered column as groups with labels.
+
+    Special and missing values get groups of their own.
+    """
     grid = grid_of(column)
     starts = np.union1d(axis.starts[axis.starts < grid.releasable], np.arange(grid.regular, grid.releasable))
     cells = axis.cells_of(starts.astype(np.uint32)).astype(np.int64)
@@ -146,7 +151,7 @@ def by_cell(column: Column, axis: Axis) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
-    """Return bins of a numeric column as groups with labels: ``bins`` equal ones, or those between given ends."""
+    """Return bins of a numeric column as groups with labels: ``bins`` equal bins, or bins between given ends."""
     grid = grid_of(column)
     if isinstance(bins, int):
         starts = grid.even_starts(bins)
@@ -167,7 +172,7 @@ def by_bins(column: Column, bins: Bins) -> tuple[IntArray, tuple[object, ...]]:
 
 
 def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the groups and labels in which an answer shows a column: levels, given bins, or the release's cells."""
+    """Return the groups and labels for a column in an answer: categories, given bins, or the release's coarse bins."""
     if has_labels(column):
         return by_level(column)
     return by_cell(column, axis) if bins is None else by_bins(column, bins)
@@ -175,26 +180,24 @@ def groups_of(column: Column, axis: Axis, bins: Bins | None) -> tuple[IntArray, 
 
 @lru_cache(maxsize=64)
 def numbers_of(column: Column) -> tuple[FloatArray, IntArray]:
-    """Return each releasable grid point's value, 0 if missing, and 1 where there is one, (releasable,) each."""
+    """Return each releasable grid point's value, 0 if missing, and whether it has one (1 or 0), (releasable,) each."""
     values, missing = grid_values(column)
     return frozen(np.where(missing, 0.0, values.astype(np.float64))), frozen((~missing).astype(np.int64))
 
 
 LONGEST = 2.0**62
-"""Times of this many microseconds or more cannot be represented, and count as missing.  Derived: below the 2^63 of 64
-bits.
-"""
+"""Times of this many microseconds or more count as missing.  Derived: below 2^63, the range of 64-bit integers."""
 
 
 def show_number(column: Column, value: float) -> object:
-    """Return a number, in microseconds for times, as users write the column's values; NaN becomes no time."""
+    """Return a number (microseconds for times) in the form of the column's values; NaN becomes a missing time."""
     return column.estimate(value)
 
 
 def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray, tuple[object, ...]]:
-    """Return the group of each grid point, numbered by first appearance, and each group's label, a range of values.
+    """Return the group of each grid point, numbered by first occurrence, and each group's label, a range of values.
 
-    ``key`` says which runs of grid points form one group, -1 for none.
+    ``key`` holds the group key of each run of grid points; -1 is for no group.
     """
     of_run, first = numbered(key)
     order = np.argsort(first, kind="stable")
@@ -210,9 +213,9 @@ def _numbered(column: Column, starts: IntArray, key: IntArray) -> tuple[IntArray
 
 
 def numbered(key: IntArray) -> tuple[IntArray, IntArray]:
-    """Renumber keys without gaps in their order, -1 for negative ones, and return where each key first occurs.
+    """Return keys renumbered without gaps in increasing order, -1 for negative keys, and each key's first position.
 
-    As `np.unique` does, but in linear time: keys are few, or not much larger than their number.
+    It replaces `np.unique` and takes linear time, because keys are small integers.
     """
     first = np.full(int(key.max(initial=-1)) + 2, -1)
     first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
@@ -238,17 +241,20 @@ def _range(column: Column, first: int, last: int) -> object:
 
 
 def show_value(column: Column, value: AnyArray) -> object:
-    """Return one value of a column as users write it."""
+    """Return one value of a column in the form that users write."""
     return column.shown(value)
 
 
 def _per_point(axis: Axis, sums: FloatArray) -> FloatArray:
-    """Return sums over cells, (cells, ...), divided by each cell's number of grid points; 0 for cells without any."""
+    """Return sums over bins, (bins, ...), divided by each bin's number of grid points.
+
+    The result is 0 for bins without grid points.
+    """
     width = axis.width[:, None]
     return np.divide(sums, width, out=np.zeros(sums.shape), where=width > 0)
 
 
 def _mass(refinement: Refinement) -> FloatArray:
-    """Return the weight of each coarse cell, (cells, 1); 1 instead of 0, as it is a divisor."""
+    """Return the total weight of each coarse bin, (bins, 1), with 1 in place of 0 so that it can be a divisor."""
     mass = np.bincount(refinement.coarse_cell, weights=refinement.weights)
     return np.where(mass > 0, mass, 1.0)[:, None]

@@ -1,9 +1,9 @@
-"""Least squares for the leaves of one column, from noisy histograms of different fineness.  Knows no column and no model.
+"""Least squares for the fine bins of one column, from noisy histograms of different resolution.
 
-Every histogram divides the same leaves into cells, and most leaves are a cell of their own in one of them.  Leaves that
-share all their larger cells, and are known equally well by themselves, form a group.  Within a group least squares leaves
-the deviations from the group's mean as they were measured, and these are uncorrelated with all sums over groups, so that
-only the sums need a system of equations: there are few groups, however many leaves.
+The cells of every histogram are sets of fine bins, and most fine bins are a cell of their own in some histogram.  Fine
+bins in the same larger cells, with equally precise counts of their own, form a group.  Least squares leaves the
+deviations from a group's mean as measured, and these are uncorrelated with all sums over groups.  So only the sums need
+a system of equations, which is small, because there are few groups.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _AT_ONCE = 2**22
 
 
 class Histogram(NamedTuple):
-    """A noisy histogram of one column, whose cells are sets of its leaves.
+    """Holds a noisy histogram of one column, whose cells are sets of fine bins.
 
     Parameters
     ----------
     cell
-        (size,) cell of each leaf.
+        (size,) cell of each fine bin.
     counts
         (cells,) noisy counts.
     stddev
@@ -44,16 +44,16 @@ class Histogram(NamedTuple):
 
 
 class FineBinCounts(Protocol):
-    """Estimated counts of a column's leaves, with the covariance of their errors."""
+    """Estimated counts of a column's fine bins, with the covariance of their errors."""
 
     @property
     def counts(self) -> FloatArray:
-        """(size,) estimated counts."""
+        """Return the estimated count of each fine bin, (size,), in rows."""
         ...
 
     @property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each count."""
+        """Return the error variance of each fine bin's count, (size,), in rows squared."""
         ...
 
     def variances(self, weights: AnyArray | Sparse) -> FloatArray:
@@ -63,23 +63,23 @@ class FineBinCounts(Protocol):
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
 
-        Weights are (size,).
+        The weights are one number per fine bin, (size,).
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FineBinEstimates:
-    """The counts of a column's leaves by least squares, and the covariance of their errors.
+    """Holds the least-squares counts of a column's fine bins, and the covariance of their errors.
 
     Parameters
     ----------
     counts
         (size,) estimated counts.
     group
-        (size,) group of each leaf.
+        (size,) group of each fine bin.
     own_variance
-        (groups,) variance of the noise of each leaf of a group by itself; 0 for groups of one leaf.
+        (groups,) variance of the noise of each fine bin's own count; 0 for groups of one fine bin.
     sums_covariance
         (groups, groups) covariance of the errors of the sums over groups.
     """
@@ -91,18 +91,18 @@ class FineBinEstimates:
 
     @cached_property
     def _sizes(self) -> FloatArray:
-        """(groups,) the number of leaves in each group."""
+        """Return the number of fine bins in each group, (groups,)."""
         return np.bincount(self.group).astype(np.float64)
 
     @cached_property
     def _mean(self) -> Sparse:
-        """The sparse matrix that averages functions of leaves, (q, size), over groups, (q, groups)."""
+        """Return the sparse matrix that averages functions of fine bins, (q, size), over groups, (q, groups)."""
         places = (np.arange(len(self.group)), self.group)
         return sparse.csr_array((1 / self._sizes[self.group], places), shape=(len(self.group), len(self._sizes)))
 
     @cached_property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each leaf's count."""
+        """Return the error variance of each fine bin's count, (size,)."""
         of_group = np.diag(self.sums_covariance) / self._sizes**2 + self.own_variance * (1 - 1 / self._sizes)
         return np.asarray(of_group[self.group], np.float64)
 
@@ -117,7 +117,7 @@ class FineBinEstimates:
     def covariances(self, weights: FloatArray) -> FloatArray:
         """Return the covariance of each count's error with the error of ``weights @ counts``, (size,).
 
-        Weights are (size,).
+        The weights are one number per fine bin, (size,).
         """
         mean = np.asarray(weights @ self._mean)
         own = self.own_variance[self.group] * (weights - mean[self.group])
@@ -126,18 +126,18 @@ class FineBinEstimates:
 
 @dataclass(frozen=True, eq=False)
 class InDomainFineBins:
-    """Leaf counts after out-of-domain rows, counted in leaves of their own, were spread over the others in proportion.
+    """Holds fine-bin counts after the rows in out-of-domain bins were spread over the other bins in proportion.
 
-    Linear to first order: the slope is ``diag(scale) + outer(share, misfit)``.
+    Errors are of first order, by the derivative ``diag(scale) + outer(share, misfit)`` of the counts.
 
     Parameters
     ----------
     leaves
-        All leaves.
+        Counts of all fine bins, before the spreading.
     counts
-        (size,) counts without misfits.
+        (size,) counts after the spreading, 0 in out-of-domain bins.
     scale, share, misfit
-        (size,) parts of the slope.
+        (size,) parts of the derivative.
     """
 
     leaves: FineBinCounts
@@ -148,7 +148,10 @@ class InDomainFineBins:
 
     @classmethod
     def of(cls, leaves: FineBinCounts, fits: BoolArray, *, least: float) -> InDomainFineBins:
-        """Spread the rows in leaves not marked by ``fits`` over those marked, which hold at least ``least`` rows."""
+        """Return the counts after rows in bins outside ``fits`` are spread over the bins in ``fits``.
+
+        The bins in ``fits`` are taken to have at least ``least`` rows together, so that the ratio stays bounded.
+        """
         counts = np.where(fits, leaves.counts, 0.0)
         fitting = max(float(counts.sum()), least)
         ratio = float(leaves.counts[~fits].sum()) / fitting
@@ -157,7 +160,7 @@ class InDomainFineBins:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """(size,) variance of the error of each leaf's count, to first order."""
+        """Return the error variance of each fine bin's count, (size,), to first order."""
         between = self.leaves.covariances(self.misfit)
         found = self.scale**2 * self.leaves.variance + 2 * self.scale * self.share * between
         return np.asarray(np.maximum(found + self.share**2 * float(self.misfit @ between), 0.0))
@@ -179,12 +182,12 @@ class InDomainFineBins:
 
 
 def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
-    """Estimate a column's leaf counts from all its noisy histograms by generalised least squares.
+    """Return a column's fine-bin counts, estimated from all its noisy histograms by generalised least squares.
 
     Parameters
     ----------
     histograms
-        Of the same leaves; together they must tell all leaves apart.
+        Histograms over the same fine bins; together they must determine every fine bin.
     """
     merged = _merged(histograms)
     size = len(merged[0].cell)
@@ -219,7 +222,7 @@ def gls_fine_bins(histograms: Iterable[Histogram]) -> FineBinEstimates:
 
 
 def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
-    """Average histograms that have the same cells by precision, so that each set of cells occurs once."""
+    """Return histograms with each set of cells once; histograms with the same cells are averaged by precision."""
     found: dict[bytes, Histogram] = {}
     for histogram in histograms:
         cells = histogram.cell.tobytes()
@@ -233,7 +236,7 @@ def _merged(histograms: Iterable[Histogram]) -> list[Histogram]:
 
 
 def _combined(key: IntArray, other: IntArray) -> IntArray:
-    """Return numbers, (n,), that are equal exactly where both keys are equal."""
+    """Return integers, (n,), that are equal exactly where both keys are equal."""
     low = int(other.min())
     joint = key * (int(other.max()) - low + 1) + (other - low)
     return np.asarray(np.unique(joint, return_inverse=True)[1], np.int64)
@@ -242,11 +245,13 @@ def _combined(key: IntArray, other: IntArray) -> IntArray:
 def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
     """Return the intraclass correlation k of one column's fine bins, from 0 to 1.
 
-    A part of a fine bin holds the fraction p of its grid points, and the bin has n rows.  The number of rows in the part
-    has variance n p (1 - p) (1 + (n - 1) k), the beta-binomial law.  At k = 0 rows are independent; at k = 1 they share one
-    value.  The estimate is by the method of moments on adjacent fine bins: of the n rows of two, of widths a and b, the
-    first has a / (a + b) on average.  Smooth densities have a smaller k within a bin.  Of categories that share a
-    bin all rows may have one: k is 1 then, and 0 where none do.
+    A part of a fine bin has the fraction p of its grid points, and the bin has n rows.  The number of rows in the part
+    has variance n p (1 - p) (1 + (n - 1) k), the beta-binomial law.  At k = 0 rows are independent; at k = 1 all share
+    one value.
+
+    The estimate is by the method of moments on adjacent fine bins.  Of the n rows of two bins of widths a and b, the
+    first has the fraction a / (a + b) on average.  Smooth densities have a smaller k within a bin.  For categories, k
+    is 1 if some share a bin, because all rows may then have one category, and 0 otherwise.
     """
     if has_labels(axis.column):
         return float((axis.width > 1).any())
@@ -265,27 +270,27 @@ def intraclass_correlation(leaves: FineBinCounts, axis: Axis) -> float:
 
 
 def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
-    """Return the rows of each leaf, (leaves,), inflated for clumping: n (1 + (n - 1) k), with k = ``uneven``.
+    """Return the effective rows of each fine bin, (fine bins,): n (1 + (n - 1) k), with k = ``uneven``.
 
-    The variance of where in a leaf they lie is proportional to it.
+    The variance of the rows' positions inside the bin is proportional to the effective rows.
     """
     rows = np.maximum(counts, 0.0)
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))
 
 
 def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
-    """Return an error bound for q counts, (q,), in rows: a condition can cut a fine bin beside a point mass.
+    """Return an error bound for q counts, (q,), in rows, for conditions that cut a fine bin with a point mass.
 
-    All rows of that bin may then lie on one side.  The bound adds these worst cases in quadrature, times the estimated
-    fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly name the values
-    that many rows have.
+    All rows of such a bin may lie on one side of the cut.  The bound adds these worst cases in quadrature, times the
+    estimated fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly
+    name the values that many rows have.
 
     Parameters
     ----------
     shares
         (q, fine bins) fraction of each fine bin's grid points that is counted.
     counts
-        (leaves,) rows.
+        (fine bins,) rows.
     uneven
         The fraction of fine bins that are one point mass, `intraclass_correlation`.
     """

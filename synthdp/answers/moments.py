@@ -1,4 +1,4 @@
-"""Means, variances and correlations from sums of powers of columns, with survey weights or without.  Pure arithmetic."""
+"""Means, variances and correlations from sums of powers of columns, with or without survey weights."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from synthdp.schema.column import Column
 
 
 def positive(sums: FloatArray) -> FloatArray:
-    """Return numbers of rows for use as denominators, with NaN where there are none, as nothing is known then."""
+    """Return numbers of rows for use as denominators, with NaN in place of 0 or less, where an answer is undefined."""
     return np.where(sums > 0, sums, np.nan)
 
 
 def moment(question: Moments, sums: FloatArray) -> FloatArray:
-    """Return the sum, mean or variance asked for, (q,), from sums of the powers 0, 1 and 2 of values, (3, q)."""
+    """Return the sum, mean or variance of a question, (q,), from sums of the powers 0, 1 and 2 of values, (3, q)."""
     rows, first, second = sums
     match question:
         case Sum():
@@ -37,7 +37,7 @@ def moment(question: Moments, sums: FloatArray) -> FloatArray:
 
 
 def pearson(sums: FloatArray) -> FloatArray:
-    """Return correlations, (q,), from sums of products of powers, (3, 3, q); 0 where a column does not vary."""
+    """Return correlations, (q,), from sums of products of powers, (3, 3, q); 0 if a column does not vary."""
     means = sums / positive(sums[0, 0])
     covariance = means[1, 1] - means[1, 0] * means[0, 1]
     variances = (means[2, 0] - means[1, 0] ** 2) * (means[0, 2] - means[0, 1] ** 2)
@@ -51,36 +51,36 @@ class FunctionFamily(Protocol):
     """Several functions on [-1, 1]^d evaluated at once, such as `GaussianKernels`."""
 
     def averages(self, points: FloatArray) -> FloatArray:
-        """Return the average of each function over points, (m, d); (q,)."""
+        """Return the mean of each function, (q,), over points, (m, d)."""
         ...
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return the values of each function at points, (m, d); (m, q)."""
+        """Return the values of each function, (m, q), at points, (m, d)."""
         ...
 
 
 def points_in(axis: Axis, leaves: AnyArray, rng: Generator) -> FloatArray:
-    """Draw a point of [-1, 1] for each given leaf of a column, (n,)."""
+    """Draw a point of [-1, 1] for each given fine bin of a column, (n,)."""
     points: FloatArray = points_of_grid(axis.column)[axis.indices_in(leaves, rng)]
     return points
 
 
 def points_of_grid(column: Column) -> FloatArray:
-    """Return the place of each releasable grid point in [-1, 1], (releasable,): bounds at the ends, missing at 0."""
+    """Return each releasable grid point's place in [-1, 1], (releasable,): bounds at the ends, missing values at 0."""
     values, missing = grid_values(column)
     lower, upper = bounds_of(column)
     return np.where(missing, 0.0, (2 * values.astype(np.float64) - lower - upper) / ((upper - lower) or 1))
 
 
 def averages(function: Any, points: FloatArray) -> FloatArray:
-    """Return the average over points, (m, d), of a function, (1,), or of each function of a family, (q,)."""
+    """Return the mean over points, (m, d), of a function, (1,), or of each function of a family, (q,)."""
     if isinstance(function, FunctionFamily):
         return function.averages(points)
     return np.array([values_at(function, points).mean()])
 
 
 def values_of(function: Any, points: FloatArray) -> FloatArray:
-    """Return the values at points, (m, d), of a function or a family; (m, q)."""
+    """Return the values of a function or family at points, (m, d), as an (m, q) array."""
     if isinstance(function, FunctionFamily):
         return function.values(points)
     return values_at(function, points)[:, None]
@@ -95,21 +95,21 @@ def values_at(function: Any, points: FloatArray) -> FloatArray:
 
 
 Weighable = Count | Share | Sum | Mean
+"""Type of the questions that may have survey weights."""
 
 EVENLY = 1 / 3
-"""Variance of a uniform number on [-1, 1]: of a weight within its class, in half widths.  Derived: 1/3, the integral of
-x^2 / 2.
-"""
+"""Variance of a weight inside its class, in squared half widths, as of a uniform number on [-1, 1].  Derived: 1/3, the
+integral of x^2 / 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassWeights:
-    """The survey weights of groups of rows, where weights are known only by class.
+    """Holds the survey weights of groups of rows, if only the mean weight of each class is known.
 
     Parameters
     ----------
     kind
-        (g,) class of each group; -1 of rows without a weight.
+        (g,) class of each group; -1 for rows without a weight.
     means, errors
         (classes,) mean of each class and its standard error.
     within
@@ -123,16 +123,16 @@ class ClassWeights:
 
     @classmethod
     def of(cls, column: Column, groups: IntArray, count: int) -> ClassWeights:
-        """Look up the class of each group of grid points, and the classes' mean weights, errors and widths.
+        """Return the class of each group of grid points, with the classes' mean weights, errors and variances.
 
         Parameters
         ----------
         column
-            A survey weight with measured means.
+            A survey weight column with measured class means.
         groups
-            (grid points,) group of each, -1 for none.
+            (grid points,) group of each grid point, -1 for none.
         count
-            How many groups there are.
+            Number of groups.
         """
         first = np.full(count, 0)
         inside = np.flatnonzero(groups >= 0)
@@ -151,14 +151,14 @@ class ClassWeights:
         return np.asarray(np.tensordot(self._each(values), rows, axes=(0, 0)))
 
     def error(self, slope: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return the standard error of an answer, (q,), due to uncertain weights, not to uncertain rows.
+        """Return the standard error of an answer, (q,), from uncertain weights alone, without the error of the counts.
 
         Parameters
         ----------
         slope
-            (g, q) by how much the answer rises with the weight of all rows of a group.
+            (g, q) derivative of the answer by the weight of all rows of a group.
         squares
-            (g, q) sum over the rows of a group of the square of the same, row by row.
+            (g, q) sum over a group's rows of the squared derivative by the row's weight.
         """
         there = self.kind >= 0
         of_class = np.zeros((len(self.means), slope.shape[1]))
@@ -172,7 +172,10 @@ class ClassWeights:
 
 
 class Slope(NamedTuple):
-    """An answer, (q,), and its sensitivity to weights, from which `ClassWeights.error` computes the error."""
+    """Holds an answer, (q,), and its derivatives by the weights, from which `ClassWeights.error` computes the error.
+
+    ``slope`` and ``squares``, (g, q), are the parameters of that method.
+    """
 
     estimate: FloatArray
     slope: FloatArray
@@ -180,13 +183,13 @@ class Slope(NamedTuple):
 
 
 Rows = Callable[[int], FloatArray]
-"""From the number of a condition to rows by power of the column that is summed, (3 or 1, g, q)."""
+"""Function type.  Returns for the number of a condition the rows by power of the summed column, (3 or 1, g, q)."""
 
 
 def weighed(question: Weighable, weights: ClassWeights, rows: Rows) -> Slope:
-    """Answer a weighted question from the rows of each group of weights.
+    """Return the answer to a question with survey weights, and the answer's derivatives by the weights.
 
-    ``rows(i)`` counts the rows that meet condition i.
+    ``rows(i)`` returns the rows that meet condition i, by power of the summed column.
     """
     sums = rows(0)
     total = partial(weights.summed, values=weights.means)

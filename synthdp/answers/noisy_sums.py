@@ -1,7 +1,7 @@
-"""Questions answered from noisy sums alone, without a model: counts, shares, sums and means with exact standard errors.
+"""Counts, shares, sums and means answered from noisy sums alone, without a model, with exact standard errors.
 
-What a release measured (a table, parities, monomials) says the table of some columns as a linear function of noisy numbers
-with independent noise.  A question is a linear function of that table, or the ratio of two.  Knows no row and no mechanism.
+Measured statistics (a table, parities, monomials) are noisy numbers with independent noise; they determine the table of
+some columns linearly.  A question is a linear function of that table, or a ratio of two such functions.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ MOST_NUMBERS = 2**24
 """Most entries (answers times cells) of one question's weight matrix.  A safety limit: 128 MB."""
 
 EXACT = 1e-6
-"""A question can be answered only if least squares on the measured functions reproduces it to this precision.  A
-tolerance.
-"""
+"""Largest error of a least-squares fit of a question's weights by measured functions at which the question is answered.
+A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisySums:
-    """Noisy answers of a release without a model, from which tables of its columns can be computed.
+    """Holds the noisy answers of a release without a model, from which tables of its columns are computed.
 
     Parameters
     ----------
     schema
-        The columns that can be asked about.
+        The columns that questions may name.
     measurements
         The noisy answers.
     row_count
-        The number of rows, and the standard deviation of its error.
+        The number of rows, and the stddev of its error.
     """
 
     schema: Schema
@@ -59,7 +58,7 @@ class NoisySums:
         Raises
         ------
         ParameterError
-            If nothing was measured of them together.
+            If no measurement covers these columns together.
         """
         known = [
             sums
@@ -76,14 +75,14 @@ class NoisySums:
 
 
 def answered(source: NoisySums, question: object) -> Answers:
-    """Answer a count, share, sum, mean or marginal from noisy sums alone, with exact standard errors.
+    """Return the answer to a count, share, sum, mean or marginal from noisy sums alone, with exact standard errors.
 
-    A sum or a mean of a column that was released in cells takes the middle of each; half its width is the bias.
+    A sum or mean of a column released in bins uses the middle of each bin; half of the widest bin bounds the bias.
 
     Raises
     ------
     ParameterError
-        If it is another question, or what it asks is no function of what was measured.
+        If the question is of another kind, or is no function of the measured statistics.
     """
     match question:
         case Marginal():
@@ -102,30 +101,33 @@ def answered(source: NoisySums, question: object) -> Answers:
 
 
 def missing_rows(sums: ProductSums, rows: float) -> float:
-    """Return the number of rows not counted in a one-column table (out of its domain), by noisy sums."""
+    """Return the number of rows out of the column's domain, which a one-column table does not count.
+
+    It is the number of rows minus the sum of the noisy table.
+    """
     basis = _Basis.of(sums.features[0], sums.axes[0])
     counted = basis.solved[sums.axes[0].releasable].sum(axis=0) @ sums.values
     return rows - float(counted)
 
 
 class _Asked(NamedTuple):
-    """A question resolved to noisy sums: its columns, groups, labels and condition."""
+    """Holds a question with its columns, groups, labels and condition resolved to noisy sums."""
 
     sums: ProductSums
     names: tuple[str, ...]
     labels: dict[str, list[Any]]
     groups: tuple[FloatArray, ...]
-    """For each column (groups_j, cells_j), one group of all cells for a column that groups nothing."""
+    """For each column (groups_j, cells_j) masks; a column without grouping has one group of all cells."""
     inside: FloatArray | None
-    """(cells_1, ..., cells_d) which cells meet the condition; all where there is none."""
+    """(cells_1, ..., cells_d) 1 for cells that meet the condition, else 0; ``None`` without a condition."""
 
 
 def _asked(
     source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any], *, more: Sequence[str] = ()
 ) -> _Asked:
-    """Find the noisy sums that a question needs, and its groups, labels and condition.
+    """Return a question resolved to noisy sums, with its groups, labels and condition.
 
-    Raise ParameterError if there are none.
+    Raise ParameterError if no measurement covers its columns.
     """
     names = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ()), *more]))
     for name in names:
@@ -147,14 +149,14 @@ def _asked(
 
 
 def _counts(source: NoisySums, by: Sequence[str], where: Node | None, bins: dict[str, Any]) -> Answers:
-    """Answer a count or marginal, with error bars from noise alone."""
+    """Return the answer to a count or marginal, with error bars from noise alone."""
     asked = _asked(source, by, where, bins)
     estimate, stddev = _linear(asked, asked.inside)
     return with_intervals(asked.labels, estimate, stddev, [MEASURED] * len(estimate), lowest=0.0)
 
 
 def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
-    """Answer a share, sum or mean; a ratio has the error of its linear expansion."""
+    """Return the answer to a share, sum or mean; the error of a ratio is of first order."""
     if isinstance(question, Share):
         more: tuple[str, ...] = tuple(sorted(columns_of(question.condition)))
         asked = _asked(source, question.by, question.where, {}, more=more)
@@ -194,16 +196,16 @@ def _ratio_or_sum(source: NoisySums, question: Share | Sum | Mean) -> Answers:
 
 
 def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return weighted sums over the cells of each answer's group, and their standard deviations, (answers,) each.
+    """Return weighted sums over the cells of each answer's group, and their stddevs, (answers,) each.
 
     Parameters
     ----------
     asked
         The question.
     weights
-        (cells_1, ..., cells_d) what a row counts; 1 where ``None``.
+        (cells_1, ..., cells_d) weight of a row in each cell; ``None`` for weight 1.
     only
-        The one answer that is wanted; default: all.
+        Position of a single answer to compute; default: all answers.
     """
     sums, shape = asked.sums, tuple(len(group) for group in asked.groups)
     groups = asked.groups
@@ -242,7 +244,10 @@ def _linear(asked: _Asked, weights: FloatArray | None, *, only: int | None = Non
 
 
 def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
-    """Return what is lost of a weighting of cells if a column is known only through the measured functions."""
+    """Return the error of a weighting of cells after least-squares projection on one column's measured functions.
+
+    A nonzero error means that the measurements do not determine the answer.
+    """
     place = next(i for i, one in enumerate(asked.sums.axes) if one is axis)
     basis = _Basis.of(asked.sums.features[place], axis)
     kept = np.moveaxis(np.asarray(weights, np.float64), place, -1) * axis.releasable
@@ -251,18 +256,18 @@ def _off(asked: _Asked, weights: FloatArray, axis: Axis) -> FloatArray:
 
 
 class _Basis(NamedTuple):
-    """How functions of a column's cells are expressed by the functions that were measured."""
+    """Holds the expression of functions of a column's cells by the measured functions."""
 
     solved: FloatArray
     """(cells, f) each cell's indicator as a combination of the functions, by least squares."""
     projection: FloatArray | None
-    """(cells, cells) what least squares makes of the cells' indicators; ``None`` if nothing is lost."""
+    """(cells, cells) least-squares projection of the cells' indicators; ``None`` if it is exact."""
 
     @classmethod
     def of(cls, features: FloatArray, axis: Axis) -> _Basis:
-        """Compute the matrix that turns measured functions into counts of cells, and what it cannot recover.
+        """Return the basis of a column: the matrix from measured functions, (f, cells), to counts of cells.
 
-        ``features``, (f, cells), are the functions' values.
+        The projection is stored only if least squares does not reproduce the cells exactly.
         """
         solved = np.zeros((axis.size, len(features)))
         if features.shape[0] == features.shape[1] and np.array_equal(features, np.eye(len(features))):
@@ -275,9 +280,9 @@ class _Basis(NamedTuple):
         return cls(solved, None if np.abs(projection - exact).max() < EXACT else projection)
 
     def of_functions(self, functions: FloatArray, axis: Axis) -> FloatArray:
-        """Express functions of cells, (q, cells), by the measured ones, (q, f).
+        """Return the coefficients, (q, f), that express functions of cells, (q, cells), by the measured functions.
 
-        Raise ParameterError if that loses something.
+        Raise ParameterError if the expression is inexact.
         """
         kept = functions * axis.releasable
         if self.projection is not None and np.abs(kept @ self.projection - kept).max() > EXACT:
@@ -286,14 +291,14 @@ class _Basis(NamedTuple):
 
 
 def _undecided(axis: Axis) -> ParameterError:
-    """Return the error for a question that distinguishes values which the release does not."""
+    """Return the error for a question that distinguishes values which the measurements do not distinguish."""
     return ParameterError(
         f"what was released of column {axis.name!r} does not tell apart the values that the question tells apart"
     )
 
 
 def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: Node) -> FloatArray:
-    """Return which combinations of cells meet a condition, 1 or 0, (cells_1, ..., cells_d)."""
+    """Return 1 for combinations of cells that meet a condition, else 0, (cells_1, ..., cells_d)."""
     found: dict[Any, BoolArray] = {}
     for comparison in comparisons_of(where):
         place = names.index(comparison.column)
@@ -312,9 +317,9 @@ def _inside(source: NoisySums, sums: ProductSums, names: Sequence[str], where: N
 
 
 def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
-    """Return a whole number per cell from one per grid point; -1 in never-released cells.
+    """Return one integer per cell from integers per grid point; -1 in cells that may not be released.
 
-    Raises ParameterError if a cell's points differ.
+    Raise ParameterError if the grid points of a cell differ, because the measurements cannot cut a bin.
     """
     low, high = _ends(axis, of_point.astype(np.float64))
     if (low[axis.releasable] != high[axis.releasable]).any():
@@ -326,9 +331,9 @@ def _of_cells(axis: Axis, of_point: AnyArray) -> AnyArray:
 
 
 def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest number among each cell's grid points, (cells,) each.
+    """Return the smallest and the largest number among each cell's grid points, (cells,) each.
 
-    Infinite in cells without any.
+    The numbers are infinite for a cell without grid points.
     """
     there = axis.starts < len(of_point)
     low, high = np.full(axis.size, np.inf), np.full(axis.size, -np.inf)
@@ -338,7 +343,7 @@ def _ends(axis: Axis, of_point: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _numbers(axis: Axis) -> tuple[FloatArray, FloatArray, float]:
-    """Return the middle of each cell's numbers, 1 or 0 for whether it has any, and the largest half width of a cell."""
+    """Return the middle of each cell's numbers, whether it has numbers (1 or 0), and the largest half width."""
     values, present = numbers_of(axis.column)
     there = _of_cells(axis, present)
     low, high = _ends(axis, values)

@@ -1,4 +1,4 @@
-"""Questions about one column, from the noisy counts of its leaves: sums, means, numbers of rows and quantiles."""
+"""Questions about one column, answered from the noisy counts of its fine bins: sums, means, counts and quantiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from synthdp.domain.axis import Axis
 from synthdp.errors import ParameterError
 
 INSIDE = 1e-9
-"""Fraction of a leaf's rows left for its last value when an interval ends in it.  A numerical tolerance."""
+"""Fraction of a fine bin's rows reserved for its last value if an interval ends in the bin.  A numerical tolerance."""
 
 
 def quantile_intervals(
@@ -25,21 +25,21 @@ def quantile_intervals(
 ) -> tuple[FloatArray, ...]:
     """Return quantiles of a column and the ends of their 95 % intervals, (q,) each.
 
-    The ends are the quantiles of q -/+ 1.96 standard errors of F(quantile): Woodruff (1952). A quantile is a value that
-    rows may have; so are the ends, so that intervals of columns of few values hold the truth more often than they say.
+    The ends are the quantiles of q -/+ 1.96 standard errors of F(quantile) (Woodruff 1952).  Quantiles and ends are
+    values of the column, so intervals of columns with few values cover the truth more often than 95 %.
 
     Parameters
     ----------
     leaves
-        Noisy counts of the column's leaves, with their covariance.
+        Noisy counts of the column's fine bins, with their covariance.
     axis
-        Of the leaves.
+        The fine bins.
     shares
-        (q,) which quantiles.
+        (q,) probabilities of the quantiles.
     inside
-        (releasable,) the grid points over which they are taken; of none they are NaN.
+        (releasable,) mask of the grid points to include; without any, the result is NaN.
     spread
-        (size,) rows of each leaf as their spread within it counts them.
+        (size,) effective rows of each fine bin, for the variance of positions inside the bin; see `effective_counts`.
     """
     if not inside.any():
         return (np.full(len(shares), np.nan),) * 3
@@ -68,16 +68,16 @@ def quantile_intervals(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedSupport:
-    """The values of a column's grid points sorted by group and value, to look up quantiles.
+    """Holds the values of a column's grid points, sorted by group and value, to look up quantiles.
 
     Parameters
     ----------
     groups
-        (g,) the groups that have grid points, by their least value.
+        (g,) the groups that have grid points, sorted by their smallest value.
     values
-        (points,) the values, by group, then by value.
+        (points,) the values, sorted by group, then by value.
     place
-        (g + 1,) where the values of each group begin, and where the last ones end.
+        (g + 1,) position of each group's first value, then the number of values.
     """
 
     groups: IntArray
@@ -86,7 +86,7 @@ class SortedSupport:
 
     @classmethod
     def of(cls, groups: IntArray, values: AnyArray) -> SortedSupport:
-        """Sort the values of grid points by their group; points with group -1 are left out."""
+        """Return the sorted values of grid points with their groups; points with group -1 are left out."""
         points = _sorted_by(np.flatnonzero(groups >= 0), values)
         of_point = groups if len(points) == len(groups) and _rises(values) else groups[points]
         starts = runs_of(of_point)[: len(points)]
@@ -103,14 +103,14 @@ class SortedSupport:
         return cls(found, values[points], np.append(0, np.cumsum(sizes)))
 
     def at(self, cumulative: FloatArray, shares: FloatArray) -> FloatArray:
-        """Return the values at given shares of the rows, where rows are spread evenly over each group's grid points.
+        """Return the values at given probabilities, if rows are spread evenly over each group's grid points.
 
         Parameters
         ----------
         cumulative
-            (g + 1,) part of the rows in all groups before each one; the last is 1.
+            (g + 1,) fraction of the rows in all groups before each group; the last entry is 1.
         shares
-            Any shares; those below 0 and above 1 give the least and the largest value.
+            Probabilities; values below 0 and above 1 give the smallest and the largest value.
         """
         reached, part = reached_by(shares, cumulative)
         index = self.place[reached] + part * (self.place[reached + 1] - self.place[reached])
@@ -118,7 +118,7 @@ class SortedSupport:
 
 
 def _sorted_by(units: IntArray, values: AnyArray) -> IntArray:
-    """Return positions ``units`` sorted by their values; fast where they are sorted already, as in most columns."""
+    """Return the positions ``units`` sorted by their values; fast if they are already sorted, as in most columns."""
     key = values if len(units) == len(values) else values[units]
     return units if _rises(key) else units[np.argsort(key, kind="stable")]
 
@@ -129,7 +129,7 @@ def _rises(values: AnyArray) -> bool:
 
 
 def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the step of a distribution function in which each share lies, and how far within it, from 0 to 1."""
+    """Return the step of a distribution function in which each probability lies, and its place in it, 0 to 1."""
     after = np.clip(np.searchsorted(cumulative, shares), 1, len(cumulative) - 1)
     low, high = cumulative[after - 1], cumulative[after]
     return after - 1, np.clip((shares - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
@@ -138,7 +138,10 @@ def reached_by(shares: FloatArray, cumulative: FloatArray) -> tuple[IntArray, Fl
 def _errors(
     leaves: FineBinCounts, found: IntArray, share: FloatArray, cumulative: FloatArray, at: IntArray
 ) -> FloatArray:
-    """Return the standard error of an estimated distribution function, a ratio of sums, at steps ``at``, (len(at),)."""
+    """Return the standard errors of an estimated distribution function at steps ``at``, (len(at),).
+
+    The function is a ratio of two estimated sums of rows; the error is of first order.
+    """
     rows = max(float(share @ leaves.counts[found]), 1.0)
     below = (np.arange(len(found)) < at[:, None]) - cumulative[at][:, None]
     weights, squares = (np.zeros((len(at), len(leaves.counts))) for _ in range(2))
@@ -150,11 +153,13 @@ def _errors(
 
 
 def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return each grid point's leaf, with leaves divided where special values lie between their numbers.
+    """Return the fine bin of each grid point, with fine bins divided where special values lie between their numbers.
+
+    Quantiles need the parts, because a special value such as -1 has a place in the order of values.
 
     Returns
     -------
-    (releasable,) the part of each grid point that a released row may have, and (parts,) the leaf of each part.
+    (releasable,) part of each grid point that may be released, and (parts,) fine bin of each part.
     """
     grid = axis.grid
     leaf = axis.cells_of(np.arange(grid.releasable, dtype=np.uint32)).astype(np.int64)
@@ -167,7 +172,7 @@ def leaf_parts(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], FloatArray]) -> FloatArray:
-    """Interpolate ``values`` at ``x`` as `np.interp` does, but compute them only at the steps around each x."""
+    """Return ``values`` interpolated at ``x`` as by `np.interp`, computed only at the steps next to each x."""
     left = np.clip(np.searchsorted(steps, x, side="right") - 1, 0, len(steps) - 2)
     low, high = values(left), values(left + 1)
     part = np.clip((x - steps[left]) / np.maximum(steps[left + 1] - steps[left], 1e-300), 0.0, 1.0)
@@ -175,12 +180,10 @@ def _between(x: FloatArray, steps: FloatArray, values: Callable[[IntArray], Floa
 
 
 def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[FloatArray, FloatArray]:
-    """Return counts, (q,), and standard errors, from one column's leaves.
+    """Return counts, (q,), and standard errors, (q,), from the noisy counts of one column's fine bins.
 
-    ``shares``, (q, leaves), says which part counts.
-
-    Where rows lie at point masses, the error of a fine bin that is cut is added to the noise's, not its square: see
-    `cut_point_mass_errors`.
+    ``shares``, (q, fine bins), holds the fraction of each fine bin that is counted.  The error of cut point masses is a
+    bound, so it is added to the standard error and not in quadrature; see `cut_point_mass_errors`.
     """
     leaves, uneven = direct.leaves(column), direct.uneven(column)
     if leaves is None:
@@ -192,15 +195,15 @@ def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[Fl
 
 
 def summed(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sum of a function of one column over some of its grid points, and its standard error, (1,) each."""
+    """Return the sum of a function of one column over some grid points, and its standard error, (1,) each."""
     axis, some = direct.model.refinements[column].fine, np.where(inside, values, 0.0)
     return one_way(direct, column, leaf_means(axis, some)[None, :], leaf_means(axis, some**2)[None, :])
 
 
 def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of a function of one column over some of its grid points, and its standard error, (1,) each.
+    """Return the mean of a function of one column over some grid points, and its standard error, (1,) each.
 
-    A ratio, with its first-order error; NaN over no grid points.
+    The mean is a ratio of sums, and the error is of first order.  Both are NaN without grid points.
     """
     if not inside.any():
         return np.full(1, np.nan), np.full(1, np.nan)
@@ -220,15 +223,15 @@ def average(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatA
 def one_way(direct: GLSEstimates, column: int, means: AnyArray, squares: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return sums over rows of functions of one column, and their standard errors, (q,) each.
 
-    Within a leaf rows are taken as spread evenly; how far they may not be, as neighbouring leaves are not filled
-    evenly, is part of the error.
+    Rows are taken to be spread evenly inside a fine bin.  The error includes uneven spread, as estimated from adjacent
+    fine bins.
 
     Parameters
     ----------
     column
-        With leaves.
+        Position of the column.
     means, squares
-        (q, leaves) mean of each function, and of its square, over each leaf's grid points; dense or sparse.
+        (q, fine bins) mean of each function, and of its square, over each fine bin's grid points; dense or sparse.
     """
     leaves = direct.leaves(column)
     if leaves is None:

@@ -1,7 +1,7 @@
-"""Answers about every period of a series, with error bars that know that the periods' noise is correlated.
+"""Answers for every period of a series, with error bars that include the correlation of noise between periods.
 
-The noise of all periods comes from one plan of questions, which shares it: errors of neighbouring periods move together, so
-that a difference between them is better known than either alone says.  Post-processing.
+One plan of queries makes the noise of all periods.  Errors of adjacent periods are correlated, so a difference has a
+smaller error than independent periods would give.  The module is post-processing.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ from synthdp.randomness import generator
 from synthdp.tables.results import dataframe
 
 DRAWS = 40_000
-"""Random draws from which the width of a simultaneous band is computed, right to about half a per cent.  A numerical
-tolerance.
-"""
+"""Random draws from which the width of a simultaneous band is computed, accurate to about half a per cent.  A numerical
+tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverTime:
-    """Estimates of one number for several periods, and the covariance of their errors.
+    """Holds the estimates of one number for several periods, and the covariance of their errors.
 
     Parameters
     ----------
     names
-        Of the periods.
+        Names of the periods.
     estimates
-        (t,) one a period.
+        (t,) one estimate per period.
     covariance
-        (t, t) of their errors.
+        (t, t) covariance of the errors.
     """
 
     names: tuple[Any, ...]
@@ -44,11 +43,11 @@ class OverTime:
 
     @property
     def standard_errors(self) -> FloatArray:
-        """(t,) standard error of each estimate."""
+        """Return the standard error of each estimate, (t,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def of_single_periods(self) -> OverTime:
-        """Turn estimates for all rows up to each period into estimates for the single periods: differences."""
+        """Return estimates for the single periods, as differences of estimates for all rows up to each period."""
         steps = np.eye(len(self.estimates)) - np.eye(len(self.estimates), k=-1)
         return OverTime(self.names, steps @ self.estimates, steps @ self.covariance @ steps.T)
 
@@ -93,9 +92,10 @@ class OverTime:
         return float(weights @ self.estimates), math.sqrt(max(variance, 0.0))
 
     def to_frame(self, *, least: float = -np.inf, most: float = np.inf) -> Any:
-        """Return a DataFrame with one row a period: estimate, standard error, interval and band.
+        """Return a DataFrame with one row per period: estimate, standard error, interval and band.
 
-        Each interval holds in 95 of 100 releases; the band holds in all periods at once in as many.
+        Each interval covers its period with probability 95 %; the band covers all periods at once with probability 95
+        %.
         """
         errors, width = self.standard_errors, NORMAL
         wide = self.band()

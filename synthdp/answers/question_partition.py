@@ -1,6 +1,6 @@
-"""How a question divides the rows: by the comparisons of its conditions, by the columns that it groups by, by leaves.
+"""Division of the rows by a question: by the comparisons of its conditions, its grouping columns, and fine bins.
 
-Pure arithmetic on public axes; knows no noise.
+The module does arithmetic on public axes; it uses no noisy answer.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from synthdp.schema.schema import Schema
 
 
 def about_modelled_columns(question: Question, schema: Schema) -> Question:
-    """Return a question in which conditions on derived columns are replaced by ones on modelled columns.
+    """Return the question with conditions on derived columns replaced by conditions on modelled columns.
 
     Raises
     ------
     ParameterError
-        If it names a column that is computed by an expression, or does not exist.
+        If a condition names a column that is computed by an expression, or does not exist.
     """
     if isinstance(question, Share):
         question = replace(question, condition=_modelled(question.condition, schema))
@@ -63,12 +63,12 @@ def about_modelled_columns(question: Question, schema: Schema) -> Question:
 
 
 def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
-    """Return the position and declaration of a modelled column; raise an error for identifiers and derived columns.
+    """Return the position and declaration of a modelled column.
 
     Raises
     ------
     ParameterError
-        If it is one, or derived, or does not exist.
+        If the column is an identifier, or derived, or does not exist.
     """
     source, _ = followed(model.schema, name)
     if source != name:
@@ -82,12 +82,12 @@ def modelled_column(model: SyntheticModel, name: str) -> tuple[int, Column]:
 
 
 def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> QuestionBinning:
-    """Return the groups in which a marginal shows a column, which may be looked up from a modelled one.
+    """Return the groups of a column in a marginal; the column may be looked up from a modelled column.
 
     Raises
     ------
     ParameterError
-        If it is an identifier, or computed by an expression, or does not exist.
+        If the column is an identifier, or computed by an expression, or does not exist.
     """
     source, indices = followed(model.schema, name)
     j, _ = modelled_column(model, source)
@@ -98,7 +98,7 @@ def grouping_of(model: SyntheticModel, name: str, bins: Bins | None) -> Question
 
 
 def _modelled(node: Node, schema: Schema) -> Node:
-    """Replace derived columns in a condition by equivalent conditions on the columns they are looked up from."""
+    """Return a condition in which derived columns are replaced by equivalent conditions on their source columns."""
     match node:
         case Not(part):
             return Not(_modelled(part, schema))
@@ -115,7 +115,7 @@ def _modelled(node: Node, schema: Schema) -> Node:
 
 
 def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
-    """Return the values of the chosen grid points of a column of levels or whole numbers; ``None`` for missing."""
+    """Return the values of the chosen grid points of a column of categories or integers; ``None`` for missing."""
     raw = decode(column, np.flatnonzero(chosen).astype(np.uint32))
     if isinstance(raw, Numbers):
         gone = np.zeros(len(raw.values), np.bool_) if raw.missing is None else raw.missing
@@ -124,24 +124,24 @@ def _values_at(column: Column, chosen: np.ndarray) -> list[Literal]:
 
 
 MOST_CELLS = 1_000_000
-"""Most cells of the table that a question needs.  A safety limit of memory."""
+"""Most cells of the table that one question needs.  A safety limit of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionPartition:
-    """How a question divides the rows: a table of groups of its columns, and the answer that each cell belongs to.
+    """Holds the division of the rows by a question: a table of its columns' groups, and the answer of each cell.
 
     Parameters
     ----------
     groupings
-        The columns' groups, ordered by column; those with values have three entries a group: how many rows, and the sums
-        of the values and of their squares.
+        The groups of each column, ordered by column.  A column with values has three entries per group: rows, sum of
+        values and sum of squares.
     holds
-        For each condition where it holds, over the groups.
+        For each condition, a mask over the table of groups, (groups, ...).
     place
-        (groups, ...) where each cell goes among the answers, -1 for nowhere.
+        (groups, ...) position of each cell's answer, -1 for none.
     labels
-        What each answer is about, for each column that the question groups by.
+        By grouping column, the label of each answer.
     size
         Number of answers.
     """
@@ -153,7 +153,7 @@ class QuestionPartition:
     size: int
 
     def sums(self, table: FloatArray, condition: int = 0) -> FloatArray:
-        """Sum a table of groups over the cells of each answer in which one of the conditions holds.
+        """Return a table of groups summed over the cells of each answer in which a condition holds.
 
         Returns
         -------
@@ -177,25 +177,25 @@ def partition_for(
     leaves_of: int | None = None,
     by: Sequence[str] = (),
 ) -> QuestionPartition:
-    """Divide the rows by a question's conditions and groups into the coarsest table that answers it.
+    """Return the division of the rows by a question's conditions and groups: the coarsest table that answers it.
 
     Parameters
     ----------
     model
-        Whose axes the question is in.
+        The model, whose columns the question names.
     conditions
         Trees of comparisons, or None for all rows.
     values
-        Columns whose numbers are summed, and what is taken off each: rows in which one is missing are left out.
+        By column whose numbers are summed, a number to subtract; rows with a missing value are left out.
     leaves_of
-        A column whose leaves are answers of their own, before the groups; rows in which it is missing are left out.
+        A column whose fine bins get separate answers, before the groups; rows with a missing value are left out.
     by
-        Columns whose groups are, as a marginal shows them.
+        Columns whose groups, as in a marginal, get separate answers.
 
     Raises
     ------
     ParameterError
-        If a column cannot be compared so, or there are too many cells.
+        If a column does not support a comparison, or there are more than `MOST_CELLS` cells.
     """
     shifts = values or {}
     comparisons = dict.fromkeys(c for node in conditions if node is not None for c in comparisons_of(node))

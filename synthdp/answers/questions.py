@@ -1,6 +1,6 @@
-"""What a user may ask of a release: a marginal, counts, shares, sums, means, variances, quantiles, regressions.
+"""Questions that a user can ask of a release: counts, shares, sums, means, quantiles, regressions and others.
 
-Plain data; `synthdp.answers` knows how to answer.
+Questions are plain data; other modules of `synthdp.answers` compute the answers.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ MOST_TERMS = 30
 """Most terms of a regression formula.  A safety limit."""
 
 _PIECE = re.compile(r"\s*(?:`(?P<quoted>[^`]+)`|(?P<word>[^\W\d](?:[\w.]|-(?=\w))*)|(?P<sign>[~+]))")
-"""One piece of a regression formula: a name in backticks, a plain name, or a sign."""
+"""Pattern of one token of a regression formula: a name in backticks, a plain name, or a sign."""
 
 NO_MORE = "only names, ~ and + can stand in a formula: an intercept is always there, interactions are not offered"
-"""What an error says that a formula may contain."""
+"""Error text on the allowed contents of a formula."""
 
 
 class Formula(NamedTuple):
-    """A parsed regression formula: the response column and the explaining columns."""
+    """Holds a parsed regression formula: the response column and the predictor columns."""
 
     response: str
     terms: tuple[str, ...]
 
 
 def parse_formula(text: str) -> Formula:
-    """Return the columns of ``response ~ term + term``; a name with other characters than letters stands in backticks.
+    """Return the columns of a formula ``response ~ term + term``.
+
+    A name with characters other than letters, digits, ``_``, ``.`` and inner ``-`` must be in backticks.
 
     Raises
     ------
     ParameterError
-        With one sentence that says where the text cannot be read.
+        If the text is no formula; the message names the position.
 
     Examples
     --------
@@ -74,15 +76,16 @@ def parse_formula(text: str) -> Formula:
 
 
 def _wrong(text: str, at: int, what: str) -> ParameterError:
-    """Return the error for a place in a formula, whose characters are counted from 1."""
+    """Return the error for a position in a formula; characters count from 1."""
     at += len(text[at:]) - len(text[at:].lstrip())
     return ParameterError(f"formula, character {at + 1}: {what}")
 
 
 MOST_COLUMNS = 6
-"""Most columns of a marginal, and of groups.  A safety limit."""
+"""Most columns of a marginal, and most grouping columns.  A safety limit."""
 
 Bins: TypeAlias = int | tuple[float, ...]
+"""Type of the bins of a numeric column: a number of equal bins, or increasing ends."""
 
 By: TypeAlias = str | Sequence[str]
 """Names of the columns by which rows are grouped."""
@@ -90,7 +93,7 @@ By: TypeAlias = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """How many rows have each combination of values of some columns; made by `marginal`."""
+    """A question for the number of rows with each combination of values of some columns; made by `marginal`."""
 
     columns: tuple[str, ...]
     bins: tuple[tuple[str, Bins], ...] = ()
@@ -98,7 +101,7 @@ class Marginal:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows meet a condition; made by `count`."""
+    """A question for the number of rows that meet a condition; made by `count`."""
 
     where: Node | None
     by: tuple[str, ...] = ()
@@ -107,7 +110,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which part of the rows that meet a condition meet another; made by `share`."""
+    """A question for the fraction of rows that meet a condition, among the rows that meet another; made by `share`."""
 
     condition: Node
     where: Node | None
@@ -117,7 +120,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum of a column over the rows that meet a condition; made by `sum`."""
+    """A question for the sum of a column over the rows that meet a condition; made by `sum`."""
 
     column: str
     where: Node | None
@@ -127,7 +130,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of a column over the rows that meet a condition; made by `mean`."""
+    """A question for the mean of a column over the rows that meet a condition; made by `mean`."""
 
     column: str
     where: Node | None
@@ -137,7 +140,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """The variance of a column over the rows that meet a condition; made by `variance`."""
+    """A question for the variance of a column over the rows that meet a condition; made by `variance`."""
 
     column: str
     where: Node | None
@@ -146,7 +149,10 @@ class Variance:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Pearson's correlation of two columns over the rows that meet a condition; made by `correlation`."""
+    """A question for Pearson's correlation of two columns over the rows that meet a condition.
+
+    The function `correlation` makes it.
+    """
 
     columns: tuple[str, str]
     where: Node | None
@@ -155,7 +161,10 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """The least-squares coefficients of a column on others over the rows that meet a condition; made by `regression`."""
+    """A question for the least-squares coefficients of a regression over the rows that meet a condition.
+
+    The function `regression` makes it.
+    """
 
     formula: Formula
     where: Node | None
@@ -164,7 +173,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which a share of the rows that meet a condition lie; made by `quantile`."""
+    """A question for quantiles of a column over the rows that meet a condition; made by `quantile`."""
 
     column: str
     q: tuple[float, ...]
@@ -174,27 +183,29 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Smooth:
-    """The average over rows of a function of numeric columns scaled to [-1, 1]; made by `smooth`."""
+    """A question for the mean over rows of a function of numeric columns scaled to [-1, 1]; made by `smooth`."""
 
     function: Callable[[FloatArray], FloatArray]
     columns: tuple[str, ...] | None
 
 
 Moments: TypeAlias = Sum | Mean | Variance
+"""Type of the questions whose answers are computed from sums of powers of one column."""
 
 Question: TypeAlias = Marginal | Count | Share | Moments | Correlation | Regression | Quantile | Smooth
+"""Type of all questions."""
 
 
 def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None = None) -> Marginal:
-    """Ask for the table of counts of one or more columns.
+    """Return a question for the table of counts of one or more columns.
 
     Parameters
     ----------
     columns
-        Different names, at most six; one list of names will do.
+        Different names, at most six, as arguments or in one list.
     bins
-        For columns of numbers: a number of equal cells, or a mapping from names to a number or to increasing ends of
-        cells ``[a, b)``, the last of them closed.  Default: the cells of the release, few and well filled.
+        Bins of numeric columns: a number of equal bins, or a mapping from names to a number or to increasing ends.
+        Bins are ``[a, b)``, and the last bin is closed.  Default: the coarse bins of the release.
 
     Examples
     --------
@@ -215,18 +226,20 @@ def marginal(*columns: str | Sequence[str], bins: Mapping[str, Any] | int | None
 
 
 def count(where: str | None = None, *, by: By = (), weight: str | None = None) -> Count:
-    """Ask how many rows meet a condition, such as ``"age >= 40 and income == '>50K'"``; without one, how many there are.
+    """Return a question for the number of rows that meet a condition, such as ``"age >= 40 and income == '>50K'"``.
+
+    Without a condition, all rows are counted.
 
     Parameters
     ----------
     where
         A condition in the language of `synthdp.answers.expressions.parse`.
     by
-        A column, or a list of columns, by whose values (or cells, as in `marginal`) the rows are grouped: one answer each.
+        A column, or a list of columns, by whose values (or bins, as in `marginal`) rows are grouped; one answer per
+        group.
     weight
-        A column of the schema that says for how many units of a population each row stands, as surveys have it: the
-        answer is then a total of that population.  A column of numbers whose bounds are not negative; rows without a
-        weight count nothing.
+        A survey weight column: the number of population units that a row represents.  The answer is then a total of
+        the population.  The column's bounds must not be negative; rows without a weight count as 0.
 
     Examples
     --------
@@ -244,9 +257,9 @@ def count(where: str | None = None, *, by: By = (), weight: str | None = None) -
 
 
 def mean(column: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Mean:
-    """Ask for the mean of a column, missing values left out, perhaps over the rows that meet a condition only.
+    """Return a question for the mean of a column, over all rows or the rows that meet a condition.
 
-    ``by`` and ``weight`` as for `count`.
+    Missing values are left out.  ``by`` and ``weight`` are as for `count`.
 
     Examples
     --------
@@ -264,14 +277,16 @@ def mean(column: str, *, where: str | None = None, by: By = (), weight: str | No
 
 
 def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None = None, by: By = ()) -> Quantile:
-    """Ask for quantiles of an ordered column, missing values left out, perhaps under a condition.
+    """Return a question for quantiles of an ordered column, over all rows or the rows that meet a condition.
+
+    Missing values are left out.
 
     Parameters
     ----------
     column
-        A column of numbers, moments or ordered levels.
+        A column of numbers, times or ordered categories.
     q
-        One or more shares, each above 0 and below 1.
+        One or more probabilities, each above 0 and below 1.
     where
         A condition.
     by
@@ -295,9 +310,10 @@ def quantile(column: str, q: float | Sequence[float] = 0.5, *, where: str | None
 
 
 def sum(column: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Sum:  # noqa: A001 - the word users know
-    """Ask for the sum of a column, missing values left out, perhaps under a condition or by groups; see `count`.
+    """Return a question for the sum of a column, over all rows or the rows that meet a condition; see `count`.
 
-    With ``weight`` the total of a population: every value counts as often as its row's weight says.
+    Missing values are left out.  With ``weight``, each value is multiplied by its row's weight, for a total of the
+    population.
 
     Examples
     --------
@@ -315,18 +331,18 @@ def sum(column: str, *, where: str | None = None, by: By = (), weight: str | Non
 
 
 def variance(column: str, *, where: str | None = None, by: By = ()) -> Variance:
-    """Ask for the variance of a column of numbers, the mean squared deviation; parameters as for `sum`.
+    """Return a question for the variance of a numeric column, the mean squared deviation; parameters as for `sum`.
 
-    The number of rows is the denominator, as in ``numpy.var``.  Measured, it has the error of a mean of squared deviations:
-    to first order the mean's own error does not matter.
+    The denominator is the number of rows, as in ``numpy.var``.  A measured variance has the standard error of a mean of
+    squared deviations; the error of the mean itself is of second order.
     """
     return Variance(_name(column), _parsed(where), _names(by))
 
 
 def share(condition: str, *, where: str | None = None, by: By = (), weight: str | None = None) -> Share:
-    """Ask which part of the rows, or of those ``where`` something holds, meet a condition.
+    """Return a question for the fraction of rows that meet a condition, among all rows or the rows that meet ``where``.
 
-    ``by`` and ``weight`` as for `count`.
+    ``by`` and ``weight`` are as for `count`.
 
     Examples
     --------
@@ -344,10 +360,10 @@ def share(condition: str, *, where: str | None = None, by: By = (), weight: str 
 
 
 def correlation(first: str, second: str, *, where: str | None = None, by: By = ()) -> Correlation:
-    """Ask for Pearson's correlation of two columns of numbers over the rows in which neither is missing.
+    """Return a question for Pearson's correlation of two numeric columns, over the rows in which neither is missing.
 
-    Answered by the model, whose pairs of columns know of each other what their cells show: within cells they are
-    independent, so that strong correlations come out somewhat weaker.  ``where`` and ``by`` as for `count`.
+    The model answers.  Its columns are dependent between bins and independent within bins, so strong correlations come
+    out somewhat too weak.  ``where`` and ``by`` are as for `count`.
     """
     if first == second:
         raise ParameterError("a correlation needs two different columns")
@@ -355,18 +371,18 @@ def correlation(first: str, second: str, *, where: str | None = None, by: By = (
 
 
 def regression(formula: str, *, where: str | None = None, by: By = ()) -> Regression:
-    """Ask for the coefficients of a linear regression by least squares, with an intercept.
+    """Return a question for the coefficients of a linear least-squares regression with an intercept.
 
-    Answered by the model, from rows drawn from it; rows in which a column of the formula is missing are left out.  The
-    error is the coefficient's as an estimate of the private rows' own: noise, shrinkage, chance, and
-    relations that were not measured.  It is not the error about a population that these rows are a sample from.
+    The model answers, from rows drawn from it; rows with a missing value in the formula's columns are left out.  The
+    error is that of the private rows' own coefficients.  It includes noise, shrinkage, chance and unmeasured relations,
+    but no sampling error of the private rows.
 
     Parameters
     ----------
     formula
-        ``response ~ term + term``: names of columns, in backticks where they hold more than letters, digits, ``_``,
-        ``.`` and inner ``-``.  A column with levels has a coefficient for each level but the first, the column of truth
-        values one; columns of times are refused.
+        ``response ~ term + term``: names of columns, in backticks if they contain more than letters, digits, ``_``,
+        ``.`` and inner ``-``.  A categorical column has a coefficient for each level except the first, a Boolean column
+        has one coefficient; columns of times are refused.
     where, by
         As for `count`.
 
@@ -385,14 +401,14 @@ def regression(formula: str, *, where: str | None = None, by: By = ()) -> Regres
 
 
 def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[str] | None = None) -> Smooth:
-    """Ask for the average over rows of a function of points.
+    """Return a question for the mean of a function over all rows, whose numeric columns are points of [-1, 1]^d.
 
     Parameters
     ----------
     function
-        From (m, d) points of [-1, 1]^d to (m,) values; a column's declared bounds are -1 and 1, missing values 0.
+        Function from (m, d) points to (m,) values; a column's declared bounds become -1 and 1, missing values 0.
     columns
-        The d columns; default: all of numbers, in order.
+        The d columns; default: all numeric columns, in order.
     """
     if not callable(function):
         raise ParameterError(
@@ -403,12 +419,12 @@ def smooth(function: Callable[[FloatArray], FloatArray], *, columns: Sequence[st
 
 
 def _parsed(where: str | None) -> Node | None:
-    """Parse a condition; None where there is none."""
+    """Return a parsed condition; None without a condition."""
     return None if where is None else parse(where)
 
 
 def _names(by: By) -> tuple[str, ...]:
-    """Return the names of grouping columns as a tuple; raise ParameterError for too many, or one twice."""
+    """Return the names of grouping columns as a tuple; raise ParameterError for too many names or a repeated name."""
     if not isinstance(by, Iterable):
         raise ParameterError("by must be the name of a column, or a list of names")
     names = (by,) if isinstance(by, str) else tuple(by)

@@ -1,6 +1,6 @@
-"""Survey weights of a synthetic table: raked to public totals of a population.
+"""Survey weights of a synthetic table, raked to public totals of a population.
 
-Post-processing of what a release published.
+Post-processing of a published table.
 """
 
 from __future__ import annotations
@@ -15,39 +15,38 @@ from synthdp.arrays import FloatArray, IntArray
 from synthdp.errors import ParameterError
 
 MOST_SWEEPS, MET, ALIKE = 1000, 1e-9, 1e-6
-"""Most rounds of raking over all totals (a safety limit of time); relative error of a total at which it ends; and
-relative difference by which sums of the totals may differ.  The latter two are numerical tolerances.
-"""
+"""Most passes of raking over all totals, a safety limit of time; then the relative error of a total at which raking
+ends; then the largest relative difference between sums of the totals.  The last two are numerical tolerances."""
 
 LEAST = 1e-300
-"""Replaces 0 where a positive divisor is needed.  A numerical tolerance."""
+"""Smallest divisor, in place of 0.  A numerical tolerance."""
 
 
 def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArray:
     """Return the weights of a synthetic table, raked so that groups add up to public totals of the population.
 
-    Each weight is multiplied by one factor for every total: of all weights that meet the totals these are the nearest in
-    relative entropy (iterative proportional fitting; Deville and Särndal 1992).  It costs nothing.  Answers of a release do
-    not know of it: their totals are the noisy ones.
+    Each weight is multiplied by one factor per total.  Of all weights that match the totals, these are the nearest in
+    relative entropy (iterative proportional fitting; Deville and Särndal 1992).  Raking costs nothing.  Answers of a
+    release do not use the raked weights, only the noisy weights.
 
     Parameters
     ----------
     table
-        A synthetic table: what gives the values of a column by ``table[name]``, such as a dataframe.
+        A synthetic table: any object with a column's values in ``table[name]``, such as a dataframe.
     weight
-        Its column of weights, above 0.
+        Name of its weight column; weights are above 0.
     totals
-        A mapping from columns, a name or a tuple of names, to how many units of the population there are: a Series or a
-        mapping, by values of the column or tuples of values.  They must be public.
+        Public numbers of population units, by column name or tuple of names.  Each is a Series or a mapping, by values
+        of the column or tuples of values.
 
     Returns
     -------
-    (n,) weights, for the rows in order.
+    (n,) weights, in the order of the rows.
 
     Raises
     ------
     ParameterError
-        If a total is missing, negative or of no row, totals contradict each other, or no weights of these rows meet them.
+        If a total is missing, negative or has no row, totals contradict each other, or no weights match all totals.
 
     Examples
     --------
@@ -84,9 +83,9 @@ def rake_weights(table: Any, weight: str, totals: Mapping[Any, Any]) -> FloatArr
 
 
 def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, FloatArray]:
-    """Return each row's group and each group's total.
+    """Return each row's group, (n,), and each group's total, (groups,).
 
-    Raise ParameterError for a row without a total, or a total without rows.
+    Raise ParameterError for a row without a total, or a positive total without rows.
     """
     if not hasattr(given, "items"):
         raise ParameterError(f"totals of {names} must map values to numbers, as a Series does")

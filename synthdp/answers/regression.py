@@ -1,6 +1,6 @@
 """Coefficients of linear regressions, from rows drawn from the model, with bootstrap errors.
 
-Rows are needed, not tables: a regression of many columns has no table that is small enough.
+Rows are drawn because the joint table of many columns would be too large.
 """
 
 from __future__ import annotations
@@ -33,39 +33,36 @@ from synthdp.randomness import generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 POINTS = 60_000
-"""Rows drawn from a model to estimate regression coefficients; the error of drawing them is part of the standard error.
-Tuned; not measured.
-"""
+"""Rows drawn from a model to estimate regression coefficients; the sampling error of these rows is part of the standard
+error.  Tuned; not measured."""
 
 MOST_COEFFICIENTS = 80
-"""Most coefficients of one regression.  A safety limit."""
+"""Most coefficients of one regression.  A safety limit of time."""
 
 _AT_ONCE = 2**20
 """Most products of columns held in memory at once.  A safety limit."""
 
 LEAST_EIGENVALUE, HALVINGS = 0.05, 6
-"""When correlations are changed at random, the matrix must keep this least eigenvalue; else the change is halved, at
-most HALVINGS times.  `LEAST_EIGENVALUE`: numerical tolerance.  `HALVINGS`: safety limit.
-"""
+"""Smallest eigenvalue that a correlation matrix must keep after a random change, a numerical tolerance.  Otherwise the
+change is halved, at most HALVINGS times, a safety limit."""
 
 COLLINEAR = 1e-7
-"""A column gets no coefficient if earlier columns leave less than this fraction of its variance unexplained.  A
-numerical tolerance.
-"""
+"""Fraction of a column's variance that earlier columns must leave unexplained for the column to get a coefficient.  A
+numerical tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows drawn from a model as grid indices, computed column by column when needed.
+    """Holds rows drawn from a model; grid points are drawn column by column when needed.
 
     Parameters
     ----------
     model
-        Whose columns they are in.
+        The model.
     leaves_of
-        From a column to the leaves of the rows.
+        Function from a column's position to the fine bins of the rows, (m,).
     seed
-        Of the grid points within leaves.
+        Seed of the grid points inside fine bins.
     """
 
     model: SyntheticModel
@@ -73,7 +70,7 @@ class Points:
     seed: int
 
     def indices(self, column: int) -> IntArray:
-        """Return the grid index of each row in a column, (m,)."""
+        """Return the grid point of each row in a column, (m,)."""
         if column not in self._indices:
             leaves, rng = self.leaves_of(column), generator(self.seed + column)
             self._indices[column] = self.model.refinements[column].fine.indices_in(leaves, rng).astype(np.int64)
@@ -81,12 +78,12 @@ class Points:
 
     @cached_property
     def _indices(self) -> dict[int, IntArray]:
-        """A cache of `indices` by column."""
+        """Return the cache of `indices`, by column."""
         return {}
 
     @classmethod
     def of_model(cls, model: SyntheticModel, seed: int) -> Points:
-        """Draw `POINTS` rows from the model."""
+        """Return `POINTS` rows drawn from the model."""
         codes: Codes = model.distribution.sample(POINTS, generator(seed))
         return cls(model, lambda j: draw_leaves(model.refinements[j], codes[:, j], generator(seed + j)), seed)
 
@@ -103,11 +100,11 @@ class Regressions:
     Parameters
     ----------
     direct
-        The release.
+        GLS estimates of the release, with its model.
     pools
-        Its bootstrap.
+        The bootstraps of the release.
     seed
-        Of the points; equal questions get equal answers.
+        Seed of the drawn rows; equal questions get equal answers.
     """
 
     direct: GLSEstimates
@@ -116,23 +113,23 @@ class Regressions:
 
     @property
     def model(self) -> SyntheticModel:
-        """The released model."""
+        """Return the released model."""
         return self.direct.model
 
     @cached_property
     def drawn(self) -> Points:
-        """Rows drawn from the model, for the estimates."""
+        """Return rows drawn from the model, for the estimates."""
         return Points.of_model(self.model, self.seed)
 
     def pool(self, bootstrap: Bootstrap) -> Points:
-        """Return the points of a bootstrap, for the errors; the points of the last one are kept."""
+        """Return the points of a bootstrap, for the errors; the last bootstrap's points are cached."""
         if not self._pool or self._pool[0][0] is not bootstrap:
             self._pool[:] = [(bootstrap, Points.of_pool(self.model, bootstrap, self.seed))]
         return self._pool[0][1]
 
     @cached_property
     def _pool(self) -> list[tuple[Bootstrap, Points]]:
-        """A cache with the last bootstrap and its points."""
+        """Return the cache with the last bootstrap and its points."""
         return []
 
     def answer(self, question: Regression) -> Answers:
@@ -173,13 +170,13 @@ class Regressions:
     def _errors(
         self, question: Regression, bootstrap: Bootstrap, inside: BoolArray, columns: list[int]
     ) -> Iterator[FloatArray]:
-        """Yield, for each bootstrap replicate, its fit's coefficients minus its table's, (p,)."""
+        """Yield for each bootstrap replicate the coefficients of its fit minus the coefficients of its table, (p,)."""
         design = self._design(self.pool(bootstrap), question, inside)
         fitted, rows = (weights[inside, 1:] for weights in bootstrap.weights(columns))
         yield from design.fits(fitted) - design.fits(rows, self._straight(question, bootstrap))
 
     def _straight(self, question: Regression, bootstrap: Bootstrap) -> FloatArray:
-        """Return the standard deviations of unmeasured correlations, (p + 1, p + 1), in the order of `Design`."""
+        """Return the stddevs of unmeasured correlations, (p + 1, p + 1), in the order of the columns of `Design`."""
         names, places, at = (*question.formula.terms, question.formula.response), {}, 1
         for name in names:
             j, column = modelled_column(self.model, name)
@@ -222,7 +219,7 @@ class Regressions:
         return [f"{name}[{level}]" for level in labels_of(column)[1:]] if column.quantity == "label" else [name]
 
     def _inside(self, points: Points, question: Regression, columns: list[int]) -> BoolArray:
-        """Return which points, (m,), have no missing value in the formula's columns and meet the condition."""
+        """Return a mask of the points without missing values in the formula's columns that meet the condition, (m,)."""
         schema, names = self.model.schema, self.model.domain.names
         inside = np.logical_and.reduce([numbers_of(schema[names[j]])[1][points.indices(j)] > 0 for j in columns])
         if question.where is not None:
@@ -232,7 +229,7 @@ class Regressions:
         return np.asarray(inside, np.bool_)
 
     def _design(self, points: Points, question: Regression, inside: BoolArray) -> Design:
-        """Return the design matrix of some points: intercept, terms and response, standardised."""
+        """Return the standardised design matrix of the points in ``inside``: intercept, terms and response."""
         parts = [np.ones((1, int(inside.sum())))]
         for name in (*question.formula.terms, question.formula.response):
             j, column = modelled_column(self.model, name)
@@ -243,7 +240,7 @@ class Regressions:
 
 
 def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int, ...]) -> BoolArray | bool:
-    """Return which points, (m,), lie in given groups of the columns that a question groups by; True without any."""
+    """Return a mask of the points in one combination of the question's groups, (m,); True without grouping columns."""
     found: BoolArray | bool = True
     for grouping, group in zip(grouped, cell, strict=True):
         found = found & (grouping.groups[points.indices(grouping.column)] == group)
@@ -252,14 +249,14 @@ def _of_cell(points: Points, grouped: Sequence[QuestionBinning], cell: tuple[int
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The design matrix of a regression: intercept, terms and response, shifted and scaled for numerical accuracy.
+    """Holds the design matrix of a regression: intercept, terms and response, standardised for numerical accuracy.
 
     Parameters
     ----------
     columns
-        (m, p + 1) the intercept as it is, the others with mean 0 and standard deviation 1.
+        (m, p + 1) the intercept, then columns with mean 0 and standard deviation 1.
     centre, scale
-        (p + 1,) what was taken off each column, and what it was divided by.
+        (p + 1,) the number subtracted from each column, and its divisor.
     """
 
     columns: FloatArray
@@ -268,7 +265,7 @@ class Design:
 
     @classmethod
     def of(cls, columns: FloatArray) -> Design:
-        """Standardise columns, (m, p + 1), the first of which is the intercept."""
+        """Return the design of standardised columns, from (m, p + 1) columns; the first column is the intercept."""
         centre = columns.mean(axis=0) if len(columns) else np.zeros(columns.shape[1])
         centre[0] = 0.0
         scaled = columns - centre
@@ -277,14 +274,14 @@ class Design:
         return cls(scaled / scale, centre, scale)
 
     def fit(self) -> FloatArray:
-        """Return the least-squares coefficients, (p,); NaN for a term that earlier ones explain."""
+        """Return the least-squares coefficients, (p,); NaN for a term that is a linear function of earlier terms."""
         return self._solution.coefficients
 
     def fits(self, weights: FloatArray, open_to: FloatArray | None = None) -> FloatArray:
         """Return the weighted least-squares coefficients, (r, p), for each column of weights, (m, r).
 
-        With ``open_to``, correlations are changed at random by these standard deviations, (p + 1, p + 1), while they
-        remain correlations.
+        With ``open_to``, correlations are changed at random with these stddevs, (p + 1, p + 1).  A change is halved or
+        dropped if the matrix would not be valid.
         """
         grams = self._products(weights)
         if open_to is not None and open_to.any():
@@ -293,9 +290,9 @@ class Design:
         return np.array([self._solved(gram).coefficients for gram in grams])
 
     def errors(self) -> FloatArray:
-        """Return the coefficients' standard errors, (p,), if the points are a random sample.
+        """Return the coefficients' standard errors, (p,), as if the points were a random sample.
 
-        They are robust to unequal variance.
+        The errors are robust to unequal variance.
         """
         found = self._solution
         errors = np.full(self.columns.shape[1] - 1, np.nan)
@@ -307,7 +304,7 @@ class Design:
 
     @cached_property
     def _solution(self) -> _Solution:
-        """The solution of the unweighted normal equations."""
+        """Return the solution of the unweighted normal equations."""
         return self._solved(np.asarray(self.columns.T @ self.columns / max(len(self.columns), 1), np.float64))
 
     def _products(self, weights: FloatArray) -> FloatArray:
@@ -323,7 +320,7 @@ class Design:
         return found
 
     def _solved(self, gram: FloatArray) -> _Solution:
-        """Solve the normal equations given mean products of columns, (p + 1, p + 1)."""
+        """Return the solution of the normal equations, from mean products of columns, (p + 1, p + 1)."""
         p = len(gram) - 1
         kept = _independent(gram[:p, :p])
         inverse = np.asarray(np.linalg.inv(gram[np.ix_(kept, kept)]), np.float64)
@@ -336,7 +333,10 @@ class Design:
 
 
 class _Solution(NamedTuple):
-    """The solution of normal equations, in original and scaled units, with which columns were kept."""
+    """Holds the solution of normal equations, in original and scaled units.
+
+    ``kept`` holds the positions of the linearly independent terms.
+    """
 
     coefficients: FloatArray
     kept: IntArray
@@ -346,7 +346,10 @@ class _Solution(NamedTuple):
 
 
 def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
-    """Return mean products after correlations are changed, the change being halved until the matrix is valid."""
+    """Return mean products after a change of correlations, halved until the matrix is valid.
+
+    Return the products unchanged if no halving makes it valid.
+    """
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     upper = np.triu(change, 1)
     change = (upper + upper.T) * np.outer(scale, scale)
@@ -359,7 +362,7 @@ def _changed(gram: FloatArray, change: FloatArray) -> FloatArray:
 
 
 def _independent(gram: FloatArray) -> IntArray:
-    """Return the positions of columns that earlier ones do not explain, from their mean products."""
+    """Return the positions of columns that are linearly independent of earlier columns, from mean products."""
     kept: list[int] = []
     for j in range(len(gram)):
         left = gram[j, j]

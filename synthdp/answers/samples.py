@@ -1,7 +1,7 @@
-"""Several synthetic tables that differ as widely as what is known about the private one, and the rule that combines them.
+"""Several synthetic tables that vary with the uncertainty about the private table, and the rule that combines them.
 
-Post-processing of a release.  Tables drawn from one fitted model agree too well: they do not know how far the model may be
-from the private rows.  Here each is drawn from a model of its own.
+Tables drawn from one fitted model agree too closely, because they ignore the error of the model.  Here each table is
+drawn from a model of its own.  All is post-processing of a release.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ FEWEST = 2
 """Fewest synthetic tables that can be combined.  Derived: a variance needs two."""
 
 LEAST_FITTED = 0.1
-"""Weights of points in a fit are floored at this fraction of their mean before dividing by them.  Tuned on six columns
-of Adult: with 1e-6 a few points have all the weight of a table (an effective 1 to 300 of 12 000), with .1 a quarter of
-them has it.
-"""
+"""Smallest divisor of the ratio drawn / fitted, as a fraction of the mean fitted weight of a point.  Tuned on six
+columns of Adult: with 1e-6 a few points have all the weight (an effective 1 to 300 of 12 000); with .1 a quarter of the
+points has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replicate:
-    """Two models from one bootstrap replicate: a possible private table, and a possible release of a synthetic one.
+    """Holds two models from one bootstrap replicate: a plausible private table, and a plausible release.
 
     Parameters
     ----------
     likely
-        What the private table may be: as far from the released model as the replicate's fit is from the replicate's table.
+        A plausible private table; it differs from the released model as the replicate's table differs from its fit.
     fitted
-        What a release of the replicate's table would have been: as far from the released model as that from the truth.
+        A plausible release; it differs from the released model as the released model differs from the truth.
     """
 
     likely: SyntheticModel
@@ -55,17 +54,17 @@ class Replicate:
 def replicates_of(
     model: SyntheticModel, measurements: Sequence[Measurements], m: int, *, random_state: RandomState = None
 ) -> Iterator[Replicate]:
-    """Yield ``m`` bootstrap replicates of a release, from which tables are drawn that differ as much as is uncertain.
+    """Yield ``m`` bootstrap replicates of a release, so that tables drawn from them vary with the uncertainty.
 
-    Each is a table drawn from the model and what a release of that table would have been fitted to.  As the fit is to
-    its table, so the released model is taken to be to the private one: each point of the model counts as often as the
-    table has it for every time that the fit has it.  The table is the one that was fitted: what error bars put in
-    beside it because no fit finds it, such as cells that noise may hide, the ratio tells already.
+    Each replicate is a table drawn from the model, and the fit of a release to that table.  The private table is taken
+    to relate to the released model as the drawn table relates to its fit.  So the model's points are reweighted by the
+    ratio drawn / fitted.  The drawn tables contain no extra relations of the error bars, because the ratio already
+    includes such errors.
 
     Raises
     ------
     ParameterError
-        If ``m`` is below 2, or the release keeps no noisy tables.
+        If ``m`` is below 2, or the release stores no noisy tables.
     """
     check_whole("m", m, least=FEWEST)
     direct, rng = GLSEstimates(model, tuple(measurements)), generator(random_state)
@@ -93,7 +92,7 @@ def replicates_of(
 
 
 def _drawn(direct: GLSEstimates, column: int, rng: Generator) -> Refinement:
-    """Return a column's refinement with leaf counts drawn at random around the noisy ones, by their errors."""
+    """Return a column's refinement with random fine-bin counts, drawn around the noisy counts by their errors."""
     refinement, leaves = direct.model.refinements[column], direct.leaves(column)
     if leaves is None:
         return refinement
@@ -111,26 +110,26 @@ def combine(
     n: float | None = None,
     rows: int | None = None,
 ) -> Any:
-    """Combine what several synthetic tables of one release say: the rule for fully synthetic data.
+    """Return estimates from several synthetic tables of one release, combined by the rule for fully synthetic data.
 
-    With the mean q of m estimates, their variance b and the mean u of their own variances, the error of q as an estimate of
-    what the private rows themselves have has the variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003), and
-    Student's t the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  Where chance makes the
-    variance negative, ``(1 + 1/m) b`` is taken, which is too large.
+    Let q be the mean of m estimates, b their variance, and u the mean of their own variances.  As an estimate for the
+    private rows, q has the error variance ``(1 + 1/m) b - u`` (Raghunathan, Reiter and Rubin 2003).  Student's t has
+    the degrees of freedom ``(m - 1) (1 - u / ((1 + 1/m) b)) ** 2`` (Reiter 2002).  If chance makes the variance
+    negative, ``(1 + 1/m) b`` is used, which is too large.
 
-    With ``population=True`` q is an estimate for the population from which the n private rows are a
-    simple random sample.  Its variance is ``(1 + 1/m) b - u + u k / n`` for tables of k rows: ``u k / n`` is the variance
-    that the estimate has in samples of n rows.  With k = n, as `Release.samples` draws, it is ``(1 + 1/m) b``, to which the
-    variances do not matter.
+    With ``population=True``, q is an estimate for a population; the n private rows are a simple random sample of it.
+    For tables of k rows, the variance is ``(1 + 1/m) b - u + u k / n``.  The term ``u k / n`` is the sampling variance
+    of n rows.  With k = n, as `Release.samples` draws, the variance is ``(1 + 1/m) b``, and the variances u have no
+    effect.
 
     Parameters
     ----------
     estimates
-        (m,) or (m, q): the same estimate, or estimates, from each of the tables that ``release.samples(m)`` gave.
+        (m,) or (m, q) estimates, from each of the tables that ``release.samples(m)`` returned.
     variances
-        The same shape: the squared standard error that each table's analysis shows, as if its rows were a random sample.
+        The same shape: squared standard errors of each table's analysis, as if its rows were a random sample.
     level
-        Of the interval, 0 < level < 1.
+        Coverage of the intervals, 0 < level < 1.
     population
         Whether intervals hold for the population, or for the private rows alone.
     n
@@ -145,8 +144,8 @@ def combine(
     Raises
     ------
     ParameterError
-        If there are fewer than 2 tables, the shapes differ, a number is not finite or a variance negative, or n is not given
-        for a population or given without one.
+        If there are fewer than 2 tables or the shapes differ.  If a number is not finite or a variance is negative.  If
+        ``population`` is True without ``n``, or False with ``n``.
 
     Examples
     --------
@@ -174,7 +173,10 @@ def combine(
 
 
 def _missing(population: bool, n: float | None, rows: int | None) -> float:
-    """Return the factor c in the combined variance ``(1 + 1/m) b - c u``: 1 for private rows alone."""
+    """Return the factor c in the combined variance ``(1 + 1/m) b - c u``.
+
+    It is 1 for private rows alone.  For a population it is 1 - rows / n, or 0 without ``rows``.
+    """
     if not population:
         if n is not None or rows is not None:
             raise ParameterError("n and rows apply with population=True only: leave n and rows out")
@@ -190,7 +192,10 @@ def _missing(population: bool, n: float | None, rows: int | None) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Combined:
-    """Estimates from several tables in one, (q,) each, with half of the interval and the degrees of freedom."""
+    """Holds estimates combined over tables, (q,) each.
+
+    ``reach`` is half the width of the interval; ``freedom`` are the degrees of freedom.
+    """
 
     estimate: FloatArray
     stddev: FloatArray
@@ -199,10 +204,10 @@ class Combined:
 
 
 def intervals(values: FloatArray, within: FloatArray, *, level: float, missing: float) -> Combined:
-    """Combine (m, q) estimates and their variances, with error variance ``(1 + 1/m) b - missing u``.
+    """Return combined estimates, from (m, q) estimates and variances, with error variance ``(1 + 1/m) b - missing u``.
 
-    Its degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``: u is taken as known.  Where chance
-    makes the variance negative, ``(1 + 1/m) b`` is taken with the normal law.
+    Its degrees of freedom are ``(m - 1) (1 - missing u / ((1 + 1/m) b)) ** 2``, with u taken as exact.  If chance makes
+    the variance negative, ``(1 + 1/m) b`` is used with the normal distribution.
     """
     m = len(values)
     between, mean = (1 + 1 / m) * values.var(axis=0, ddof=1), missing * within.mean(axis=0)
@@ -229,27 +234,27 @@ def _numbers(name: str, given: Any) -> FloatArray:
 
 
 MEDIAN = math.pi / 2
-"""Variance of the median of normal numbers, as a multiple of their mean's: π / 2. Derived."""
+"""Variance of the median of normal numbers, as a multiple of the variance of their mean.  Derived: π / 2."""
 
 READ = (
     "a number, a dict or pandas Series of numbers, a pair (estimates, variances), a result of statsmodels, or a fitted "
     "linear model of scikit-learn"
 )
-"""What the function of an analysis may return, as error messages list it."""
+"""Allowed results of an analysis function, as error messages list them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Estimates:
-    """The estimates, names and variances that an analysis found in one table.
+    """Holds the names, values and variances of the estimates of an analysis of one table.
 
     Parameters
     ----------
     names
-        Of the q estimates.
+        Names of the q estimates.
     values
         (q,) the estimates.
     variances
-        (q,) their squared standard errors in a random sample of the table's size; ``None`` where the analysis has none.
+        (q,) squared standard errors, as in a random sample of the table's size; ``None`` if the analysis has none.
     """
 
     names: tuple[str, ...]
@@ -259,18 +264,18 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Analysis:
-    """Estimates from several synthetic tables of one release, combined.
+    """Holds the combined estimates of an analysis of several synthetic tables of one release.
 
     Parameters
     ----------
     names
-        Of the q estimates.
+        Names of the q estimates.
     estimate, standard_error, reach, freedom
-        (q,) each: the estimate, its standard error, half of its interval, and the degrees of freedom of Student's t.
+        (q,) each: the estimate, its standard error, half width of its interval, and degrees of freedom of Student's t.
     level
-        Of the intervals.
+        Coverage of the intervals.
     tables, rows, n
-        How many tables of how many rows from a release of about how many private rows.
+        Number of tables, rows of each table, and approximate number of private rows.
     population
         Whether the intervals hold for the population or for the private rows alone.
     """
@@ -288,7 +293,7 @@ class Analysis:
 
     @property
     def table(self) -> Any:
-        """A DataFrame with one row per estimate: estimate, standard_error, t, p_value, lower, upper.
+        """Return a DataFrame with one row per estimate: estimate, standard_error, t, p_value, lower, upper.
 
         The p-value is for the hypothesis that the true value is 0.
         """
@@ -305,7 +310,7 @@ class Analysis:
 
     @property
     def covers(self) -> str:
-        """What the intervals cover, in one sentence."""
+        """Return one sentence on the intervals: level, population or private rows, and number of tables."""
         whom = (
             "the population, if the private rows are a simple random sample of it" if self.population else
             "the private rows, and not a population that they are a sample of"
@@ -334,35 +339,34 @@ def analysed(
     population: bool,
     level: float,
 ) -> Analysis:
-    """Run an analysis on several synthetic tables of one release, and combine the results with standard errors.
+    """Run an analysis on several synthetic tables of one release, and return the combined results with standard errors.
 
-    The spread of the estimates in tables that are likely as the private one is the error.  What a fit makes of its
-    table is what the release has made of the private rows: the median of the estimates in fitted tables lies as far
-    from the released one as that from the truth, and the estimate is moved back by as much (the basic bootstrap). The
-    correction is itself an error of its own size: it was found in a world that is as simple as the model.
+    The spread over tables that are plausible private tables is the error.  The bias of the release is estimated by the
+    basic bootstrap: the median over fitted tables minus the released estimate.  The estimate is corrected by this bias.
+    The size of the correction is added to the error, because the bootstrap world is as simple as the model.
 
     Parameters
     ----------
     function
-        Of one table; see `Release.analyse` for what it may return.
+        The analysis of one table; see `Release.analyse` for its allowed results.
     likely, fitted
-        (m,) tables each of the models that `replicates_of` gave.
+        (m,) tables, one from each model that `replicates_of` yielded.
     released
         A table of the released model.
     rows
-        Of each table.
+        Number of rows of each table.
     n
         Number of private rows, or its noisy estimate.
     population
         Whether intervals hold for the population or for the private rows alone.
     level
-        Of the intervals.
+        Coverage of the intervals.
 
     Raises
     ------
     ParameterError
-        If what the function returns cannot be read, differs in length between tables, is not finite, or has no variances
-        where the intervals need them.
+        If the function's result cannot be read, differs in names between tables, is not finite, or has no variances
+        although the intervals need them.
     """
     if not callable(function):
         raise ParameterError("function must be a function of one table")
@@ -400,12 +404,12 @@ def analysed(
 
 
 def estimates_of(result: Any) -> Estimates:
-    """Read the estimates from whatever an analysis returned, without importing its library.
+    """Return the estimates in the result of an analysis; the library of the result is not imported.
 
     Raises
     ------
     ParameterError
-        If it is none of the kinds that are read.
+        If the result is of no supported kind.
     """
     if hasattr(result, "params") and hasattr(result, "bse"):
         named = _named(result.params, "parameter", getattr(getattr(result, "model", None), "exog_names", None))
@@ -430,7 +434,7 @@ def estimates_of(result: Any) -> Estimates:
 
 
 def _named(given: Any, kind: str, names: Any) -> Estimates:
-    """Return numbers with names: their own, the given ones if as many, else numbered ones."""
+    """Return numbers with names: their own names, else the given names if the number fits, else numbered names."""
     if isinstance(given, Mapping):
         own, values = [str(name) for name in given], _as_floats(list(given.values()))
     else:

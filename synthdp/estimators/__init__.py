@@ -1,1 +1,1 @@
-"""What scikit-learn's users see: estimators without arithmetic."""
+"""Estimators in the style of scikit-learn, the main interface of the library; they do no computations themselves."""

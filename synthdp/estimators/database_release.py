@@ -1,4 +1,4 @@
-"""`DatabaseRelease`: several private tables in, as many synthetic ones out.  No arithmetic in it."""
+"""`DatabaseRelease`: synthetic tables of several related private tables.  The module does no computations."""
 
 from __future__ import annotations
 
@@ -55,51 +55,54 @@ if TYPE_CHECKING:
     from synthdp.curator import Discovered
 
 LOOKED = "bounds and levels were looked for in one row of each person: the rows of these notes are such rows"
-"""What a note says of a table with open columns."""
+"""Receipt note of a table with discovered columns."""
 
 T = TypeVar("T")
+"""Type of the object that `_of_table` makes."""
 
 
 class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
-    """Turn several private tables into synthetic ones, with a guarantee for a person with all rows in all of them.
+    """Turn several private tables into synthetic tables.
+
+    The guarantee protects a person with all rows in all tables.
 
     Parameters
     ----------
     schema
-        A `DatabaseSchema`, or the path of its file.  Bounds and levels of its columns may be open.  Or a list of
-        `Relation`: names and types of the tables' columns are taken as public then, and all bounds and levels are open.
+        A `DatabaseSchema`, or the path of its file; bounds and levels of columns may be open.  With a list of
+        `Relation`, names and types of columns are taken as public, and all bounds and levels are open.
     epsilon, delta
         The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
     neighbors
-        ``"add_remove"``: the promise hides whether a person is there, with all rows.  ``"replace_one"``: it hides what all
-        rows of a person say; the number of persons is public.
+        ``"add_remove"``: the guarantee hides whether a person is present, with all rows.  ``"replace_one"``: it hides
+        the values of all rows of a person; the number of persons is public.
     n_rows
-        Persons of ``fit_transform``'s result; default: the noisy estimate of the real number.
+        Number of persons in ``fit_transform``'s result; default: the noisy number of real persons.
     domain_budget
-        Share of the budget that finds open bounds and levels, 0 < share < 1, as of `SyntheticRelease`.
+        Share of the budget for the discovery of bounds and levels, 0 < share < 1, as in `SyntheticRelease`.
     workload
-        Sets of columns whose relations should come out right, perhaps with weights, as of `SyntheticRelease`; columns are
+        Sets of columns whose relations should be accurate, perhaps with weights, as in `SyntheticRelease`.  Columns are
         named ``table.column``, and the number of rows of a child table ``child.rows``.  Default: all relations alike.
     target
-        A column, named so, whose relations matter most.
+        A column, named ``table.column``, whose relations should be accurate.
     ledger, dataset
         Path of a ledger that records the spend before data is read, and the data's name in it.
     random_state
-        Seed of the sampling; it never reaches noise.
+        Seed of the sampling; privacy noise never uses it.
     on_progress
-        Called with a `Progress` at each stage.
+        Function that is called with a `Progress` at each stage.
 
     Attributes
     ----------
     release_ : Release
-        The artefact: output, loss, receipt, measurements.
+        The release: model, loss, receipt and measurements.
     schema_ : DatabaseSchema
-        The schema, with what was discovered.
+        The schema with the discovered bounds and levels.
     receipt_ : Receipt
-        What was spent on what.
+        The steps of the release and their privacy costs.
     misfits_ : dict
-        By table and column the noisy share of values that did not fit the schema, with its error; ``None`` where no answer
-        says it.
+        By table and column, the noisy fraction of out-of-domain values with its standard error; ``None`` if it was not
+        measured.
 
     Examples
     --------
@@ -158,7 +161,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit(self, X: Mapping[str, Any], y: Any = None) -> DatabaseRelease:  # noqa: ARG002
-        """Ask the curator of the tables and keep its answers; no row is kept.
+        """Measure the tables through a curator, fit the model and return the estimator; no private row is stored.
+
+        Costs ``epsilon`` and ``delta``.
 
         Parameters
         ----------
@@ -170,9 +175,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         DataError, ParameterError, SchemaError
-            With one sentence; nothing is spent then.
+            If a setting, the schema or a table is unsuitable; nothing is spent then.
         BudgetExceededError, LedgerError
-            If the ledger does not cover the spend; nothing is read then.
+            If the ledger does not cover the spend; no row is read then.
         """
         schema, loss = self._checked(X)
         _check_names(schema, X)
@@ -233,7 +238,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _takes(self, schema: DatabaseSchema) -> Callable[[str, Schema], bool]:
-        """Return whether a release can do with a table's schema without some columns: not without what is wished for."""
+        """Return a function that tells whether a release works if a table keeps only some columns.
+
+        It does not if the workload or the target names a column that is gone.  Discovery then keeps the column.
+        """
         wished, names = relations_wished(schema, self.workload, self.target), names_wished(schema)
         needed = {names[i] for clique, _ in wished.weights or () for i in clique}
         needed |= set() if wished.target is None else {names[wished.target]}
@@ -246,7 +254,10 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return takes
 
     def _with_unfit(self) -> tuple[list[Unusual], dict[str, MisfitShare | None]]:
-        """Note rows that do not join and values that do not fit, by the noisy answers alone; return them."""
+        """Add receipt notes on unusual persons and out-of-domain values, and return both.
+
+        They come from noisy answers, so they cost nothing.
+        """
         layout, measured = self.release_.output.layout, self.release_.measurements
         found, failed = first_that_works(
             lambda: (unusual_persons(layout, measured), unfit_values(layout, measured)), lambda: ([], {})
@@ -259,7 +270,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return unusual, shares
 
     def _fit_one(self, schema: DatabaseSchema, X: Mapping[str, Any]) -> DatabaseRelease:
-        """Release a single table as `SyntheticRelease` does: a database of one table is no other thing."""
+        """Fit a database of one table with `SyntheticRelease`, take over its results and return the estimator."""
         one = SyntheticRelease(
             schema=schema.tables[schema.root], epsilon=self.epsilon, delta=self.delta, neighbors=self.neighbors,
             n_rows=self.n_rows, domain_budget=self.domain_budget, workload=self.workload, target=self.target,
@@ -276,7 +287,7 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit_transform(self, X: Mapping[str, Any], y: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """Fit, and return synthetic tables like ``X``'s: same columns, order, types and library."""
+        """Fit and return synthetic tables with the columns, order, types and library of the tables in ``X``."""
         return self.fit(X).sample(self.n_rows)
 
     def sample(
@@ -286,18 +297,18 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         random_state: RandomState = None,
         given: Mapping[str, Any] | str | Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Draw synthetic persons with all their rows; free, as often as wanted.
+        """Return synthetic tables of persons with all their rows; sampling costs nothing and can be repeated.
 
         Parameters
         ----------
         rows
-            How many persons; default: the noisy estimate of the real number.
+            The number of persons; default: the noisy number of real persons.
         random_state
             Seed; default: the estimator's.
         given
-            Values that the persons must have, by column of the root table, of their first rows in a table that has an
-            order, as ``visits[1].cost``, or of some row of any table below, as ``visits.cost``; see `DatabaseModel.sample`.
-            Or a condition on columns of the root table and of tables below, such as ``"sex == 'f' and visits.cost > 90"``.
+            Required values by column.  ``age`` names a column of the root table, ``visits[1].cost`` of a person's first
+            row in an ordered table, and ``visits.cost`` of any row; see `DatabaseModel.sample`.  Or a condition on
+            columns of the root table and of tables below, such as ``"sex == 'f' and visits.cost > 90"``.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
@@ -307,19 +318,22 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return made
 
     def sample_to(self, folder: Any, **options: Any) -> None:
-        """Draw synthetic persons into a new folder or a `SqlDatabase`, in bounded memory; see `DatabaseModel.sample_to`.
+        """Draw synthetic persons into a new folder or a `SqlDatabase`, in bounded memory.
+
+        See `DatabaseModel.sample_to`.
 
         Parameters
         ----------
         folder
-            It must be new or empty.  Of one table it is a file or a table of a database, see `SyntheticModel.sample_to`.
+            A new or empty folder, or a `SqlDatabase`.  For a release of one table, a file or a database table; see
+            `SyntheticModel.sample_to`.
         options
             ``rows``, ``random_state``, ``given``, ``ending``.
 
         Raises
         ------
         ParameterError
-            If the folder is not empty, a table is the one that was just read, or the rows cannot be drawn.
+            If the folder is not empty, a table is one that was read, or the rows cannot be drawn.
         """
         check_is_fitted(self)
         if isinstance(folder, Mapping):
@@ -327,21 +341,24 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         self.release_.sample_to(folder, **{"random_state": self.random_state, **options})
 
     def answer(self, question: Any, *, of: str | None = None) -> Any:
-        """Answer a question about the private tables from the release alone, with standard error and 95 % interval; free.
+        """Return the answer to a question about the private tables, with standard error and 95 % interval.
+
+        Costs nothing.
 
         Parameters
         ----------
         question
-            Made by `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or `marginal`.  Names are columns,
-            ``table.column`` where a name is in several tables; ``visits.rows`` is how many visits a person has, and
-            ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``, ``last``) a person's over its visits.
+            A question made by `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `quantile` or `marginal`.
+            Names are columns, or ``table.column`` if several tables have the name.  ``visits.rows`` is the number of
+            visits of a person.  ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``, ``last``) summarises a
+            person's visits.
         of
-            The table whose rows count, each once; default: the lowest table that the question names.
+            The table whose rows are counted; default: the lowest table that the question names.
 
         Raises
         ------
         ParameterError
-            If the question names what is not there, or rows that are not joined to each other.
+            If the question names an unknown column, or tables whose rows are not joined.
 
         Examples
         --------
@@ -373,15 +390,16 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return self.release_.answer(question, of=of)
 
     def persons_with_history(self, rows: int | None = None, *, random_state: RandomState = None) -> Any:
-        """Draw synthetic persons as one table, with a column for each value of each of their rows.
+        """Return synthetic persons as one table, with a column for each value of each of their rows.
 
-        Rows of a child table are numbered from 1: ``visits[1].cost``; what a person does not have is missing.  For models
-        that take a table of features; `synthdp.tables.history_rows.with_history` makes the same of real tables.
+        Rows of a child table are numbered from 1, such as ``visits[1].cost``; absent rows are missing values.  The form
+        suits models that take one table of features.  `synthdp.tables.history_rows.with_history` makes the same form
+        from real tables.
 
         Parameters
         ----------
         rows
-            How many persons; default: the noisy estimate of the real number.
+            The number of persons; default: the noisy number of real persons.
         random_state
             Seed; default: the estimator's.
         """
@@ -390,22 +408,24 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         return with_history(self.sample(rows, random_state=random_state), self.schema_)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to a folder of JSON and npz; `synthdp.load` reads it."""
+        """Write the release to a folder of JSON and npz files; `synthdp.load` reads the folder."""
         check_is_fitted(self)
         save(self.release_, path)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> None:
-        """Write an HTML page about the release, from the release alone: publishable, without network.
+        """Write an HTML page about the release.
 
-        It has a part for each table and one for each relation, the privacy card and what was spent.  Of one table it is the
+        It uses the release alone, can be published and loads nothing from the network.
+
+        The page has a section per table and per relation, the privacy card and the receipt.  For one table, it is the
         report of `SyntheticRelease`.
 
         Parameters
         ----------
         path
-            The file.
+            Path of the HTML file.
         title
-            Of the page; default: a general one.
+            Title of the page; default: a general title.
 
         Raises
         ------
@@ -419,15 +439,14 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
         write_report(self.release_, path, title=title)
 
     def plan(self, *, rows: Mapping[str, int] | None = None, epsilon: float | None = None) -> DatabasePlan:
-        """Say what ``fit`` will cost and how large its noise will be, before any spend; reads no row.
+        """Return the expected cost and noise of ``fit``, before any spend; no private row is read.
 
         Parameters
         ----------
         rows
-            About how many rows each table has, an assumption of yours; default: 10 000 persons, each with half of the rows
-            that it may have.
+            Your estimate of the number of rows by table; default: 10 000 persons, each with half of the rows allowed.
         epsilon
-            Another loss than the estimator's.
+            The epsilon of the plan; default: the estimator's.
 
         Raises
         ------
@@ -442,11 +461,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[DatabaseModel]:
-        """Read a release from a folder."""
+        """Return a release that was saved to a folder."""
         return load(path)
 
     def _checked(self, X: object = None) -> tuple[DatabaseSchema, PrivacyLoss]:
-        """Check the settings that no later step checks; return the schema and the whole loss."""
+        """Return the schema and the whole loss, after checks of the settings that no later step checks."""
         if self.schema is None:
             raise ParameterError(
                 "schema must be a DatabaseSchema for several tables, because the columns that join the tables "
@@ -490,12 +509,14 @@ def _check_names(schema: DatabaseSchema, X: object) -> None:
 
 
 def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
-    """Return the schema of related tables by the names and types of their columns alone.
+    """Return the schema of related tables, from the names and types of their columns alone.
+
+    All bounds and levels are open.
 
     Raises
     ------
     DataError, ParameterError, SchemaError
-        If these are no relations, or a table is missing or has no types.
+        If the list has other items than relations, or a table is missing or has no types.
     """
     if not relations or not all(isinstance(one, Relation) for one in relations):
         raise ParameterError("schema must be a DatabaseSchema, the path of its file, or a list of Relation")
@@ -516,7 +537,7 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
 
 
 def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
-    """Return what is made of one table; what is wrong with it is said with its name."""
+    """Return the result of ``make``; a DataError gets the table's name."""
     try:
         return make(*given)
     except DataError as error:
@@ -524,7 +545,7 @@ def _of_table(name: str, make: Callable[..., T], *given: Any) -> T:
 
 
 def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dict[str, TableFormat], DatabaseSchema]:
-    """Return the outer form of every table, and the schema without missing values where a type cannot hold them."""
+    """Return the form of every table, and the schema without missing values in columns whose type cannot hold them."""
     formats, tables = {}, {}
     for name, source in sources.items():
         outer = outer_schema(schema, name)

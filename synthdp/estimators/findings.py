@@ -1,4 +1,4 @@
-"""What an estimator tells its user: settings that it refuses before a fit, and notes and warnings after one."""
+"""Checks of an estimator's settings before a fit, and its notes and warnings after a fit."""
 
 from __future__ import annotations
 
@@ -40,35 +40,34 @@ if TYPE_CHECKING:
     from synthdp.curator import Discovered
 
 RARE = "no value of it is frequent enough to be released; declare its levels, or an Identifier if it names rows"
-"""What a note says of a column without a frequent value."""
+"""Receipt text for a column without a frequent value."""
 
 NO_RANGE = "no range of it could be told from noise; declare its bounds"
-"""What a note says of a column without a range."""
+"""Receipt text for a column whose range was not found."""
 
 LEFT_OUT, STAYS = "column {0!r} is left out: {1}", "column {0!r} stays, but its values mean nothing: {1}"
-"""What notes say of such columns."""
+"""Receipt texts for columns in which discovery found nothing: left out, or kept with placeholder values."""
 
 SHOWN = 10
-"""Columns that a warning names."""
+"""Most columns that a warning names.  A convention."""
 
 
 def discovery_notes(found: Discovered) -> tuple[str, ...]:
-    """Return the receipt's lines about what was discovered, and about the columns without any finding."""
+    """Return the receipt notes on discovered domains, and on columns in which discovery found nothing."""
     why = {**dict.fromkeys(found.without_range, NO_RANGE), **dict.fromkeys(found.without_levels, RARE)}
     hidden = ((STAYS if name in found.schema else LEFT_OUT).format(name, said) for name, said in why.items())
     return (*found.notes, *hidden, *[_coarse(found)] * found.is_coarse)
 
 
 def warn_of_undiscovered(found: Discovered, *, table: str | None = None, stacklevel: int) -> None:
-    """Warn of columns in which discovery found nothing, and of a table for which noise hides too much.
+    """Warn of columns in which discovery found nothing, or of a table whose values are mostly hidden by noise.
 
-    Both are decided by noisy answers and public numbers, before the rest of the budget is used: who turns the warnings into
-    errors gets a refusal.
+    The decision uses noisy answers and public numbers only, so the warning costs no budget.
 
     Warns
     -----
     DiscoveryWarning
-        If there are such columns, once; and if noise hides what a large share of the rows holds.
+        At most once: on columns without a finding, else on a table with mostly hidden values.
     """
     said = _undiscovered(found)
     if said is not None:
@@ -77,9 +76,9 @@ def warn_of_undiscovered(found: Discovered, *, table: str | None = None, stackle
 
 
 def refuse_undiscovered(found: Discovered, account: Curator) -> None:
-    """Refuse a release if discovery found too little, and give back what it did not cost.
+    """Raise DiscoveryError if discovery found too little, and give back the budget that is not spent.
 
-    Costs at most what the discovery did, and that is what the ledger then has.
+    Costs at most the budget of discovery; the ledger records this cost.
 
     Raises
     ------
@@ -92,7 +91,7 @@ def refuse_undiscovered(found: Discovered, account: Curator) -> None:
 
 
 def _undiscovered(found: Discovered) -> str | None:
-    """Return what to say of a discovery that found too little."""
+    """Return the warning text for a discovery that found too little; None if it found enough."""
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
     said = [f"left out, because noise hides the range or the levels: column {_some(lost)}"] * bool(lost)
@@ -103,7 +102,7 @@ def _undiscovered(found: Discovered) -> str | None:
 
 
 def _coarse(found: Discovered) -> str:
-    """Return what a note says where noise hides most values."""
+    """Return the note for a table whose values are mostly hidden by noise."""
     held = f"only about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
     return (
         f"noise hides values that fewer than about {found.least:,.0f} rows hold, and {held}: declare bounds and levels, "
@@ -112,17 +111,18 @@ def _coarse(found: Discovered) -> str:
 
 
 HALF = 0.5
-"""Derived: above, a value that comes out was more often invented than read."""
+"""Fraction of out-of-domain values above which a column counts as mostly out of domain.  Derived: above a half, a
+synthetic value is more often invented than observed."""
 
 MEANS_NOTHING = (
     "its synthetic values rest on the few that did, so drop the column: its cells probably have another format than "
     "declared (give format=), or another type"
 )
-"""What a warning says of a column with few values in domain."""
+"""Text for a column with mostly out-of-domain values."""
 
 
 def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
-    """Return what a receipt says of the values that did not fit the schema."""
+    """Return the receipt notes on out-of-domain values: their estimated shares, and columns without a measurement."""
     clear = misfit_columns(shares)
     notes = [f"column {name!r}: {MEANS_NOTHING}" for name in _mostly_misfits(clear)]
     notes += [
@@ -139,11 +139,15 @@ def misfit_notes(shares: Mapping[str, MisfitShare | None]) -> tuple[str, ...]:
 
 
 MOSTLY_EMPTY = 0.75
-"""A tolerance: where more of a range than this lies beyond all rows that come out, at one end, the receipt says so."""
+"""Fraction of a column's range at one end beyond all synthetic rows, above which the receipt reports the gap.  A
+tolerance."""
 
 
 def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
-    """Return what a receipt says, by noisy answers, of relations that were not measured and tails that noise hides."""
+    """Return the receipt notes on unmeasured relations, and on ends of ranges that noise hides.
+
+    The notes use noisy answers only, so they cost no budget.
+    """
     model = release.model
     asked = [one for measured in release.measurements for one in getattr(measured.queries, "cliques", ())]
     moments = any(hasattr(measured.queries, "pairs") for measured in release.measurements)
@@ -154,7 +158,7 @@ def learned_notes(release: Release[SyntheticModel]) -> tuple[str, ...]:
 
 
 def _ends(name: str, refinement: Refinement) -> str:
-    """Return where the numbers of a column end, if most of its range lies beyond; the empty text otherwise."""
+    """Return a note on where synthetic numbers of a column end, if most of its range lies beyond; otherwise ""."""
     axis = refinement.fine
     column, grid = axis.column, axis.grid
     filled = np.flatnonzero((refinement.weights > 0)[axis.cells] & (axis.starts < grid.regular))
@@ -175,12 +179,12 @@ def _ends(name: str, refinement: Refinement) -> str:
 
 
 def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int) -> None:
-    """Warn if more values did not fit the schema than noise explains.
+    """Warn if columns have more out-of-domain values than noise explains.
 
     Warns
     -----
     MisfitWarning
-        With the columns and their noisy shares.
+        With the names of the columns and their noisy shares.
     """
     clear = misfit_columns(shares)
     if not clear:
@@ -197,12 +201,12 @@ def warn_of_misfits(shares: Mapping[str, MisfitShare | None], *, stacklevel: int
 
 
 def _mostly_misfits(clear: Mapping[str, MisfitShare]) -> list[str]:
-    """Return the columns in which clearly more than half of the values did not fit."""
+    """Return the columns in which significantly more than half of the values are out of domain."""
     return [name for name, one in clear.items() if one.share - SURELY * one.stddev > HALF]
 
 
 def unusual_notes(found: Sequence[Unusual]) -> tuple[str, ...]:
-    """Return what a receipt says of persons whose rows do not join, are repeated or are not all used."""
+    """Return the receipt notes on persons with rows that have no parent row, are repeated or are not used."""
     clear = [one for one in found if one.is_clear(len(found))]
     if not clear:
         return ("rows that join no row above them, are repeated or were left out: no more than noise explains",)
@@ -210,12 +214,12 @@ def unusual_notes(found: Sequence[Unusual]) -> tuple[str, ...]:
 
 
 def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
-    """Warn if more persons have rows that do not join or are not used than noise explains.
+    """Warn if more persons than noise explains have rows without a parent row, or rows that are not used.
 
     Warns
     -----
     MisfitWarning
-        With their noisy numbers.
+        With the noisy numbers of persons.
     """
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
@@ -233,18 +237,18 @@ def _about(one: Unusual) -> str:
 
 
 def _some(named: Sequence[str]) -> str:
-    """Return the first few of some columns, and how many there are beside them."""
+    """Return the first `SHOWN` names as a text, and the number of further names."""
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return ", ".join(named[:SHOWN]) + more
 
 
 def _percent(share: MisfitShare) -> str:
-    """Return a share of out-of-domain values with its standard error, as text."""
+    """Return a fraction of out-of-domain values with its standard error as text, in per cent."""
     return f"{share.share:.2%} ± {share.stddev:.2%}"
 
 
 def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]:
-    """Return the receipt's lines about columns of the table that the schema does not name."""
+    """Return the receipt notes on columns of the table that the schema does not name."""
     lines = [f"column {name!r} is not in the schema and was ignored" for name in ignored if name != unit]
     if unit in ignored:
         lines.append(f"column {unit!r} names the privacy units; it is not in the schema and is not released")
@@ -252,16 +256,17 @@ def ignored_notes(ignored: tuple[str, ...], unit: str | None) -> tuple[str, ...]
 
 
 KEPT = "the release is paid for, made and kept in release_: sample(), answer() and save() cost nothing"
-"""What a warning adds where something failed after the spend."""
+"""Text added to an error after the spend: the release exists."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+"""Type of a method that `tells_of_budget` decorates."""
 
 
 def tells_of_budget(method: Method) -> Method:
-    """Decorate a method that fits, so that whatever it raises says what became of the budget.
+    """Return a fitting method whose exceptions state how much budget was spent.
 
-    The curator says it of what was raised while it was asked; before that nothing was spent, and after it the release is
-    there.
+    If no release was made, the added text is that nothing was spent.  If the release exists, the text is that it is
+    paid for.  The curator itself adds the text to errors raised while it reads.
     """
 
     @wraps(method)
@@ -277,14 +282,19 @@ def tells_of_budget(method: Method) -> Method:
 
 
 EPSILONS = (1e-5, 700.0)
-"""Least and largest epsilon: below, noise exceeds what whole numbers hold; above, e^epsilon exceeds what floats do."""
+"""Smallest and largest epsilon.  Derived: below, noise exceeds the range of integers; above, e^epsilon exceeds the
+range of floats."""
 
 MOST_NOISE = 1e6
-"""Largest stddev, in rows, that a number of rows may have if it is all that is asked for the budget.  A safety limit."""
+"""Largest noise stddev, in rows, of one count of all rows with the whole budget; a noisier setting is refused.  A
+safety limit."""
 
 
 class Addresses(tuple[str, ...]):
-    """Addresses of tables of databases; pickled, addresses of open connections stay behind: they mean nothing elsewhere."""
+    """Holds the addresses of database tables that were read.
+
+    Pickling leaves out addresses of open connections, which are meaningless in another process.
+    """
 
     __slots__ = ()
 
@@ -293,17 +303,17 @@ class Addresses(tuple[str, ...]):
 
 
 def addresses(sources: Iterable[object]) -> Addresses:
-    """Return the addresses of tables of databases among some sources."""
+    """Return the addresses of those sources that are tables of databases."""
     return Addresses(one.address for one in sources if isinstance(one, OneTable) and one.address is not None)
 
 
 def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
-    """Refuse to append synthetic rows to a table that private rows were read from.
+    """Raise ParameterError if synthetic rows would be appended to a table that private rows were read from.
 
     Raises
     ------
     ParameterError
-        If one is, to the extent that addresses tell.
+        If the address of a target is the address of a table that was read.
     """
     if set(read) & set(addresses(sinks)):
         raise ParameterError(
@@ -313,7 +323,7 @@ def refuse_own_tables(read: Sequence[str], sinks: Iterable[object]) -> None:
 
 
 def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, label: str | None) -> None:
-    """Warn of the columns that will not come out; a label must."""
+    """Warn of columns that a mechanism does not release; raise ParameterError if the label is among them."""
     name = type(mechanism).__name__
     if label in missing:
         raise ParameterError(f"{name} does not release column {label!r}, which is the label: choose another mechanism")
@@ -326,14 +336,17 @@ def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, l
 
 
 def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
-    """Refuse levels that are left open where there is no delta to discover them with."""
+    """Raise SchemaError if categories are open and delta is 0, because their discovery needs delta."""
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
         raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
 
 
 def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:
-    """Refuse a budget that would not do, all of it, to count rows: noise on finer answers might be too large to draw."""
+    """Raise ParameterError if even one count of all rows, with the whole budget, would have noise above `MOST_NOISE`.
+
+    Noise on finer answers could then be too large to draw.
+    """
     rows = whole("max_rows_per_unit", rows_per_unit, least=1)
     made = calibrate(Norms(rows, rows**2, rows), loss, k=1)
     stddev = made.noise.stddev / made.resolution

@@ -1,4 +1,7 @@
-"""`PanelSeries`: synthetic persons who live on, period by period, under one promise.  A façade: noise is the room's."""
+"""`PanelSeries`: synthetic persons who continue period by period, under one privacy guarantee.
+
+The curator side adds all noise.
+"""
 
 from __future__ import annotations
 
@@ -36,47 +39,48 @@ if TYPE_CHECKING:
     from synthdp.curator import PanelRoom
 
 NORMAL = 1.959964
-"""Derived: the 97.5 % point of the normal law."""
+"""z-value of a two-sided 95 % interval.  Derived: the 97.5 % point of the normal distribution."""
 
 
 class PanelSeries:
-    """Release the histories of the same persons, period by period, all under one promise.
+    """Release the histories of the same persons, period by period, under one privacy guarantee.
 
-    Synthetic persons live on: each period every one of them is extended by a state, and what was published never changes.
-    Over every ``window`` of periods in a row they do what the real persons do, up to noise (Bun, Gaboardi, Neunhoeffer and
-    Zhang 2023, arXiv:2306.07884).  A state is a combination of levels of all columns, or that a person has no row; there
-    can be only a few, as all sequences of them are counted.  The persons are fixed by the first period.
+    The same synthetic persons continue through all periods.  Each period extends every person by one state, and
+    published states never change.  Over every ``window`` of consecutive periods, counts of sequences of states match
+    the real counts up to noise (Bun, Gaboardi, Neunhoeffer and Zhang 2023, arXiv:2306.07884).  A state is a combination
+    of levels of all columns, or "no row".  All sequences of states are counted, so there must be few states.  The first
+    period fixes the persons.
 
-    Costs ``epsilon`` and ``delta`` for the whole panel and all rows of a person, booked in the ledger before the first row
-    is read.
+    Costs ``epsilon`` and ``delta`` for the whole panel and all rows of a person, booked in the ledger before the first
+    row is read.
 
     Parameters
     ----------
     schema
-        What is publicly known of a person's row in one period, complete, without rules.  Left out, the panel at
-        ``path``.
+        Complete schema of a person's row in one period, without rules.  Default: the schema of the panel at ``path``.
     epsilon, delta
         The privacy loss of the whole panel; delta above 0.
     periods
-        How many there will be.
+        Total number of periods.
     window
-        Over how many periods in a row relations hold, at least 1.  Rows come out from the ``window``-th period on.
+        Number of consecutive periods over which counts are accurate, at least 1.  The first rows are published in
+        period number ``window``.
     period
-        What a period is called.
+        Name of a period, such as "month".
     path
-        The folder of the panel: one that exists is gone on with, with the settings that it was started with.
+        The folder of the panel.  An existing panel is continued with the settings that it was started with.
     privacy_unit
         The column that names persons.
     bins
-        Into how many states a column of numbers falls, at most.
+        Most bins of a numeric column.
     ledger, dataset, key, random_state
         As in `ReleaseSeries`.
 
     Attributes
     ----------
     padding
-        How many persons more there are of every sequence of a window than were counted, so that noise takes no count below
-        0.  They are among the synthetic persons; `answer` leaves them out.
+        Number of persons added to the count of every sequence of states, so that noise makes no count negative.  These
+        persons are among the synthetic persons; `answer` leaves them out.
 
     Examples
     --------
@@ -148,16 +152,16 @@ class PanelSeries:
 
     @property
     def added(self) -> int:
-        """How many periods were added."""
+        """Return the number of periods added so far."""
         return self._folder.done
 
     @property
     def _stddev(self) -> float:
-        """Of the noise on a count, in persons."""
+        """Return the noise stddev of the count of one sequence of states, in persons."""
         return self._plan.noise.stddev / self._plan.resolution
 
     def start(self) -> PanelSeries:
-        """Make the folder and book the whole panel in the ledger; `add` does so if nobody did.
+        """Create the folder and book the whole panel in the ledger; `add` calls this method if needed.
 
         Costs ``epsilon`` and ``delta``, for all rows of a person, once.
         """
@@ -176,12 +180,12 @@ class PanelSeries:
         Parameters
         ----------
         table
-            One row a person: a dataframe or any source.  Who has none is absent; whoever was not there in the first
-            period is left out.
+            One row per person: a dataframe or any source.  A person without a row is absent.  Persons without a row in
+            the first period are left out.
 
         Returns
         -------
-        As `rows_`; ``None`` before the window is full.
+        The table of `rows_`; ``None`` before period number ``window``.
 
         Raises
         ------
@@ -213,12 +217,14 @@ class PanelSeries:
         return None if noisy is None else self.rows_()
 
     def rows_(self) -> Any:
-        """Return all synthetic rows so far, one for each person and period in which it is present; they never change.
+        """Return all synthetic rows so far, one for each person and period in which the person is present.
+
+        Published rows never change.
 
         Returns
         -------
-        A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the schema.  `padding` persons
-        of every sequence of a window are among them.
+        A pandas DataFrame: ``person`` and ``period``, both counted from 1, and the columns of the
+        schema.  Of every sequence of states, `padding` persons are additional.
         """
         states = self._published(self._checked() + 1)
         frames = []
@@ -235,7 +241,7 @@ class PanelSeries:
         return pd.concat(frames, ignore_index=True)
 
     def write_rows(self, path: str | PathLike[str]) -> None:
-        """Write all synthetic rows so far to a file, csv or parquet by ending; see `rows_`."""
+        """Write the rows of `rows_` to a file; its ending gives the format, CSV or Parquet."""
         rows = self.rows_()
         if library_for(path) != "pandas":
             import pyarrow as pa
@@ -244,12 +250,14 @@ class PanelSeries:
         write_blocks(path, iter([rows]))
 
     def windows_(self, period: int) -> Any:
-        """Return about how many persons did what over the window that ends with a period, counted from 0.
+        """Return the estimated number of persons with each sequence of states, over the window that ends with a period.
+
+        Periods count from 0.
 
         Returns
         -------
-        A pandas DataFrame with a row for each sequence of states: ``sequence``, a tuple of states, each a tuple of codes of
-        the columns' cells or ``None`` for absent; estimate, standard_error, lower, upper.
+        A pandas DataFrame with a row for each sequence: ``sequence``, estimate, standard_error, lower,
+        upper.  A sequence is a tuple of states; a state is a tuple of bin codes of the columns, or ``None`` for absent.
         """
         noisy = self._noisy(period)
         codes = np.stack(np.unravel_index(self._states.cells, self._states.domain.shape), axis=1).tolist()
@@ -259,13 +267,15 @@ class PanelSeries:
         return dataframe(found | _intervals(noisy, errors))
 
     def answer(self, *conditions: str | None) -> Any:
-        """Say how many persons met conditions in periods in a row, for every period that ends such a run.
+        """Return how many persons met conditions in consecutive periods, for every period that ends such a run.
+
+        Costs nothing.
 
         Parameters
         ----------
         conditions
-            One for each of at most ``window`` periods in a row, as `count` takes them; ``None`` where anything may be,
-            absence too.
+            One condition for each of at most ``window`` consecutive periods, as `count` takes them.  ``None`` allows
+            every state, absence too.
 
         Returns
         -------
@@ -289,7 +299,7 @@ class PanelSeries:
 
     @property
     def receipt_(self) -> Receipt:
-        """The account of the whole panel."""
+        """Return the receipt of the whole panel: its privacy guarantee, noise and assumptions."""
         tellings = max(0, self.added - self.window + 1)
         item = Item(
             step=f"a panel of {self.periods} periods, {self.added} of them so far, by sequences of {self.window}",
@@ -311,7 +321,7 @@ class PanelSeries:
         )  # fmt: skip
 
     def _met(self, conditions: tuple[str | None, ...]) -> BoolArray:
-        """Return which sequences of a window end with states that meet conditions, (patterns,)."""
+        """Return which sequences of a window end with states that meet the conditions, (patterns,)."""
         met: BoolArray = np.ones(1, np.bool_)
         anything = np.ones(self._states.count, np.bool_)
         for text in (None,) * (self.window - len(conditions)) + conditions:
@@ -323,6 +333,7 @@ class PanelSeries:
         return met
 
     def _room(self) -> PanelRoom:
+        """Return the curator side of this panel, which reads rows and adds noise."""
         known = self._settings
         return open_panel(
             self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
@@ -331,6 +342,7 @@ class PanelSeries:
         )  # fmt: skip
 
     def _model(self) -> SyntheticModel:
+        """Return a model that only converts states to rows of a table; its distribution is not used."""
         domain = self._states.domain
         codes = np.stack(np.unravel_index(self._states.cells[:1], domain.shape), axis=1)
         return SyntheticModel(
@@ -339,7 +351,7 @@ class PanelSeries:
         )  # fmt: skip
 
     def _checked(self) -> int:
-        """Return the last period that was added."""
+        """Return the last period added, counted from 0; raise DataError before the window is full."""
         if self.added < self.window:
             raise DataError(
                 f"a panel answers only after {self.window} periods (its window), and {self.added} were added: add "
@@ -348,11 +360,12 @@ class PanelSeries:
         return self.added - 1
 
     def _published(self, periods: int) -> IntArray:
-        """Return the states of all synthetic persons in the first periods, (n, periods)."""
+        """Return the published states of all synthetic persons in the first periods, (n, periods)."""
         parts = [read_arrays(self._folder.period(t) / "period.npz")["states"] for t in range(self.window - 1, periods)]
         return np.concatenate(parts, axis=1)
 
     def _noisy(self, period: int) -> FloatArray:
+        """Return the noisy counts of all sequences that end with a period, in persons, (patterns,)."""
         last = self._checked()
         t = whole("period", period, least=self.window - 1, most=last)
         return np.asarray(
@@ -361,6 +374,7 @@ class PanelSeries:
 
 
 def _intervals(estimates: FloatArray, errors: FloatArray) -> dict[str, Any]:
+    """Return the columns of a table of answers: estimates, standard errors and 95 % intervals, cut at 0."""
     return {
         "estimate": estimates, "standard_error": errors, "lower": np.maximum(estimates - NORMAL * errors, 0.0),
         "upper": np.maximum(estimates + NORMAL * errors, 0.0),

@@ -1,4 +1,4 @@
-"""What is public of a release, read before anything is spent: rows that nobody protects, and exact totals."""
+"""Public knowledge of a release, read before any spend: a table of unprotected rows, and exact totals."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from synthdp.tables.sources.file_source import source_at
 from synthdp.tables.sources.resolve import source_of
 
 DIGITS = 6
-"""Decimals of a number of rows that must agree.  A numerical tolerance."""
+"""Decimals to which two totals of rows must agree.  A numerical tolerance."""
 
 UNNAMED = "a table without a name"
-"""What receipts call a public table without a name."""
+"""Name of a public table without a file name, in receipts."""
 
 WHOLE = 1.0
-"""The weight of a public table that counts with all its rows.  Derived: a share."""
+"""Largest and default weight of a public table: each of its rows counts as one row.  Derived: a fraction of the
+rows."""
 
 
 def check_public(public: Any, weight: Any, private: Any = None) -> None:
-    """Refuse settings of a public table that cannot be meant; reads no row.
+    """Raise ParameterError if the settings of a public table make no sense; no row is read.
 
     Raises
     ------
     ParameterError
-        If the weight is not above 0 and at most 1, or set without a table; or if the table is the private one.
+        If the weight is outside (0, 1] or set without a table, or if the table is the private one.
     """
     check_number("public_weight", weight, above=0, most=WHOLE)
     if public is None and weight != WHOLE:
@@ -50,21 +51,21 @@ def check_public(public: Any, weight: Any, private: Any = None) -> None:
 
 
 def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> PublicRows:
-    """Read the columns that a public table shares with a schema.
+    """Return the rows of a public table, in the columns that it shares with a schema.
 
     Parameters
     ----------
     public
         A dataframe, a source, or the path of a file.
     schema
-        Of the private table; columns may be open.
+        Schema of the private table; columns may be open.
     weight
-        The most that the table counts for, in parts of its rows, 0 < weight <= 1.
+        Largest weight of a public row, relative to a private row, 0 < weight <= 1.
 
     Raises
     ------
     DataError
-        If it is no table, has no rows, or shares no column with the schema.
+        If ``public`` is no table, has no rows, or shares no column with the schema.
     """
     source = source_of(source_at(public) if isinstance(public, (str, PathLike)) else public, schema)
     shared = {name: column for name, column in schema.items() if name in source.names and not column.names_rows}
@@ -81,13 +82,16 @@ def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> Public
 
 
 def public_knowledge(public: Any, totals: Any, schema: Schema, *, weight: float = WHOLE) -> PublicKnowledge:
-    """Return what is public; errors as of `read_public` and `read_totals`."""
+    """Return a public table and public totals as one object for mechanisms.
+
+    Raise the errors of `read_public` and `read_totals`.
+    """
     rows = None if public is None else read_public(public, schema, weight=weight)
     return PublicKnowledge(rows=rows, totals=() if totals is None else read_totals(totals, schema))
 
 
 def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
-    """Return exact numbers of rows, checked.
+    """Return exact public numbers of rows, one object per set of columns, after checks.
 
     Parameters
     ----------
@@ -95,13 +99,13 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
         A mapping from columns, a name or a tuple of names, to numbers of rows: a Series or a mapping, by values of the
         column or tuples of values.
     schema
-        Of the private table; it declares the columns with their values.
+        Schema of the private table; it declares the categories of the columns.
 
     Raises
     ------
     ParameterError
-        If a column is not in the schema, a value is none of its levels, a number is negative or not finite, or two totals
-        contradict each other.
+        If a column is not in the schema, or a value is no category of its column.  If a number is negative or not
+        finite, or two totals contradict each other.
     """
     if not isinstance(totals, Mapping):
         raise ParameterError('public_totals must map columns to totals, as in {("region",): series}')
@@ -120,7 +124,10 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
 
 
 def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
-    """Return the public totals of one entry; raise ParameterError unless it is about levels that are declared."""
+    """Return the public totals of one set of columns.
+
+    Raise ParameterError if they are malformed or not about declared categories.
+    """
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if name not in schema:
@@ -152,7 +159,10 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
 
 
 def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
-    """Return the grid points of values; raise ParameterError if one is no level of the column."""
+    """Return the grid points of categories, (values,).
+
+    Raise ParameterError if a value is no releasable category of the column.
+    """
     column = schema[name]
     levels: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values]
     indices = encode(column, Labels(levels, np.arange(len(levels)))).astype(np.int64)
@@ -173,7 +183,12 @@ def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:
 
 
 def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], float]:
-    """Return the rows of each combination of some columns' values, if it has any."""
+    """Return the rows of each combination of some columns' values with a positive count.
+
+    The key is a tuple of grid points.
+
+    Two totals with shared columns must agree on these counts.
+    """
     found: dict[tuple[int, ...], float] = {}
     places = [one.names.index(name) for name in names]
     for point, count in zip(one.points[:, places].tolist(), one.counts.tolist(), strict=True):
@@ -182,5 +197,5 @@ def _margin(one: PublicTotals, names: Sequence[str]) -> dict[tuple[int, ...], fl
 
 
 def _rows(raw: RawColumn) -> int:
-    """Return how many rows a raw column has."""
+    """Return the number of rows of a raw column."""
     return len(raw.codes if isinstance(raw, Labels) else raw.values)

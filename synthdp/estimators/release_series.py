@@ -1,4 +1,7 @@
-"""`ReleaseSeries`: releases over time under one promise.  A façade: noise is the room's, arithmetic the mechanism's."""
+"""`ReleaseSeries`: releases over time under one privacy guarantee.
+
+The curator side adds noise, the mechanism computes.
+"""
 
 from __future__ import annotations
 
@@ -54,50 +57,52 @@ if TYPE_CHECKING:
     from synthdp.curator import SeriesRoom
 
 NORMAL = 1.959964
-"""Derived: the 97.5 % point of the normal law."""
+"""z-value of a two-sided 95 % interval.  Derived: the 97.5 % point of the normal distribution."""
 
 
 class ReleaseSeries:
-    """Release a synthetic table every period, all under one promise.
+    """Release a synthetic table every period, all under one privacy guarantee.
 
-    Each period's rows are read once, by `add`.  The answers of all periods share their noise, so that the table of all rows
-    so far is much nearer to one release of them all than tables of split budgets are.
+    Method `add` reads each period's rows once.  The noise of all periods is correlated.  So the table of all rows so
+    far is much more accurate than with a budget split over periods.
 
     Costs ``epsilon`` and ``delta`` for the whole series, booked in the ledger before the first row is read.
 
     Parameters
     ----------
     schema
-        What is publicly known, complete: nothing is discovered.  Left out, the schema of the series at ``path``.
+        A complete schema, because a series discovers nothing.  Default: the schema of the series at ``path``.
     epsilon, delta
         The privacy loss of the whole series; delta above 0.
     periods
-        How many there will be.
+        Total number of periods.
     period
-        What a period is called, for tables and pictures.
+        Name of a period, such as "month", for tables and pictures.
     path
-        The folder of the series: one that exists is gone on with, with the settings that it was started with.
+        The folder of the series.  An existing series is continued with the settings that it was started with.
     neighbors
-        As in `SyntheticRelease`; ``"replace_one"`` is within a period, and the number of rows of each period is public.
+        As in `SyntheticRelease`.  With ``"replace_one"``, a row is replaced within its period, and the number of rows
+        of each period is public.
     privacy_unit, max_rows_per_unit, max_periods_per_unit
-        The column that names whom to protect, how many rows of each are used in a period, and in how many periods.  Rows of
-        a unit in later periods are left out.
+        The column that names the persons to protect, the most rows per person and period, and the most periods per
+        person.  Rows of a person in later periods are left out.
     workload, target, bins
         As in `SyntheticRelease`.
     choose_again
-        Whether the tables are chosen again in the third period, for which `add` needs the earlier rows once more.
+        Whether the marginals to measure are selected again in the third period; `add` then needs the earlier rows
+        again.
     public
-        A public table like the private ones, such as an earlier year: it chooses the tables, and what noisy answers do not
-        tell is taken from its rows, as far as these bear them out.  No budget is spent on it.  Give it again where the
-        series is gone on with in another process.  Its rows are not protected.
+        A public table like the private ones, such as an earlier year; its rows are not protected.  It selects the
+        marginals to measure without spend, and is the prior of the models.  Pass the table again if another process
+        continues the series.
     rows_per_period
-        With ``public``, about how many private rows a period has; default: as many as ``public``.
+        Assumed number of private rows per period, with ``public``; default: the number of rows of ``public``.
     ledger, dataset
         As in `SyntheticRelease`.
     key
-        A secret of 16 bytes or more that the private files are encrypted with; it is needed again for every period.
+        A secret of 16 bytes or more that encrypts the private files; every period needs the same key.
     random_state
-        Seed of the sampling; it never reaches noise.
+        Seed of the sampling; privacy noise never uses it.
 
     Examples
     --------
@@ -176,11 +181,11 @@ class ReleaseSeries:
 
     @property
     def added(self) -> int:
-        """How many periods were added."""
+        """Return the number of periods added so far."""
         return self._folder.done
 
     def start(self) -> ReleaseSeries:
-        """Make the folder and book the whole series in the ledger; `add` does so if nobody did.
+        """Create the folder and book the whole series in the ledger; `add` calls this method if needed.
 
         Costs ``epsilon`` and ``delta``, for the neighbours of the series, once.
         """
@@ -192,22 +197,22 @@ class ReleaseSeries:
         return self
 
     def add(self, table: Any, *, corrections: Any = None, history: Any = None) -> Release[SyntheticModel]:
-        """Add the rows of the next period, and return what is released about them.
+        """Add the rows of the next period, and return the release about these rows.
 
-        Costs nothing beyond what the series cost when it was started.
+        Costs nothing beyond the cost of the series.
 
         Parameters
         ----------
         table
             The new rows: a dataframe or any source.
         corrections
-            Rows of earlier periods, as they were added, that turned out wrong: they count -1 from now on.  They need a
-            ``privacy_unit`` with ``max_periods_per_unit`` of 2 or more, and are among the rows and periods that it has; the
-            right rows are new rows.  What was published stays.
+            Wrong rows of earlier periods, as they were added; they count -1 from now on.  The corrected rows are added
+            as new rows.  Corrections need a ``privacy_unit`` with ``max_periods_per_unit`` of 2 or more, and count
+            among the person's rows and periods.  Published rows do not change.
         history
-            All earlier rows, unchanged, in the period in which tables are chosen again: the list of the earlier periods'
-            tables in order, or, without a ``privacy_unit``, one table of all.  Of a period with corrections the pair
-            ``(table, corrections)``.  Other periods do not need them.
+            All earlier rows, unchanged, for the period in which marginals are selected again.  Give the list of the
+            earlier periods' tables in order; without a ``privacy_unit``, one table of all is allowed.  For a period
+            with corrections, give the pair ``(table, corrections)``.  Other periods need no history.
 
         Raises
         ------
@@ -234,37 +239,40 @@ class ReleaseSeries:
         return self.release_(period)
 
     def release_(self, period: int) -> Release[SyntheticModel]:
-        """Return what was released about the rows of one period, counted from 0; it never changes."""
+        """Return the release about the rows of one period, counted from 0; a published release never changes."""
         return self._folder.release(self._checked(period))
 
     def rows_(self, period: int) -> Any:
-        """Return the synthetic rows that were published for a period, counted from 0; they never change.
+        """Return the synthetic rows that were published for a period, counted from 0; published rows never change.
 
         Rows of later periods are drawn so that all published rows together follow the model of all rows.
         """
         return self._table(self._checked(period))
 
     def write_rows(self, period: int, path: str | PathLike[str]) -> None:
-        """Write the rows that were published for a period to a file, csv or parquet by ending; see `rows_`."""
+        """Write the published rows of a period to a file; its ending gives the format, CSV or Parquet."""
         write_blocks(path, iter([self._table(self._checked(period), library=library_for(path))]))
 
     @property
     def cumulative_(self) -> Release[SyntheticModel]:
-        """What is released about all rows so far: a new model every period, nearer to them than the published rows."""
+        """Return the release about all rows so far.
+
+        Each period fits a new model, which is more accurate than the published rows.
+        """
         return self._folder.cumulative(self._checked(self.added - 1))
 
     @property
     def receipt_(self) -> Receipt:
-        """The account of the whole series."""
+        """Return the receipt of the whole series: its privacy guarantee, noise and assumptions."""
         return self.cumulative_.receipt
 
     def plan(self, rows_per_period: int = 1000) -> SeriesPlan:
-        """Say how noisy the tables of all periods will be, before any spend; reads no row.
+        """Return the expected noise of all periods, before any spend; no private row is read.
 
         Parameters
         ----------
         rows_per_period
-            About how many rows a period has, an assumption of yours.
+            Your estimate of the number of rows per period.
         """
         return plan_series(
             self.schema, self._mechanism, periods=self.periods, at_most=self._terms.most_periods, mu=self._terms.mu,
@@ -273,16 +281,17 @@ class ReleaseSeries:
         )  # fmt: skip
 
     def answer(self, question: Question, *, by: str | None = None, cumulative: bool = False) -> Any:
-        """Answer a question about all rows so far, or about every period, with error bars.
+        """Return the answer to a question about all rows so far, or about every period, with error bars; costs nothing.
 
         Parameters
         ----------
         question
-            As for a release.  By period it is a count or a sum without groups.
+            A question, as for a release.  By period, the question must be a count or a sum without groups.
         by
-            ``"period"`` for one row a period, with the interval of each and a band that holds for all at once.
+            ``"period"`` for one row per period, each with an interval and a simultaneous band over all periods.
         cumulative
-            By period: whether each row is about all rows up to the period; any question of one number then.
+            Whether each period's answer is about all rows up to the period; then any question with one number is
+            allowed.
         """
         if by is None:
             return self.cumulative_.answer(question)
@@ -293,20 +302,20 @@ class ReleaseSeries:
         return found.to_frame(least=least)
 
     def difference(self, question: Question, first: int, second: int, *, cumulative: bool = False) -> Any:
-        """Return how much larger the answer of one period is than another's, with its error bar.
+        """Return the answer of the second period minus the answer of the first period, with its error bar.
 
         Parameters
         ----------
         question, cumulative
             As in `answer`.
         first, second
-            Periods, counted from 0: the second less the first.
+            The two periods, counted from 0.
         """
         found = self.over_time(question, cumulative=cumulative)
         return _one(found.difference(self._checked(first), self._checked(second)))
 
     def trend(self, question: Question, *, cumulative: bool = False) -> Any:
-        """Return by how much the answer changes from one period to the next, by generalised least squares.
+        """Return the mean change of the answer per period with its error bar, by generalised least squares.
 
         Parameters
         ----------
@@ -316,14 +325,14 @@ class ReleaseSeries:
         return _one(self.over_time(question, cumulative=cumulative).trend())
 
     def over_time(self, question: Question, *, cumulative: bool = False) -> OverTime:
-        """Return the estimates of all periods, and the covariance of their errors.
+        """Return the estimates of all periods and the covariance of their errors.
 
-        Where an answer comes from the model, the errors of different periods are taken to be correlated as their noise is.
+        For answers from the model, errors of different periods are taken to be correlated as the noise is.
 
         Raises
         ------
         ParameterError
-            If the question has several numbers, or is no count or sum and not cumulative.
+            If the answer has several numbers, or the question is no count or sum although ``cumulative`` is False.
         """
         if not cumulative and not isinstance(question, Count | Sum):
             raise ParameterError(
@@ -345,16 +354,18 @@ class ReleaseSeries:
         return found if cumulative else found.of_single_periods()
 
     def report(self, path: str | PathLike[str], *, title: str | None = None, counts: Sequence[Question] = ()) -> None:
-        """Write a page about the series: the rows over time, and other counts with their bands; publishable.
+        """Write an HTML page about the series: the number of rows and other counts over time, with bands.
+
+        The page can be published.
 
         Parameters
         ----------
         path
-            An HTML file.
+            Path of the HTML file.
         title
-            Of the page.
+            Title of the page.
         counts
-            Counts that are drawn beside the number of rows.
+            Counts that are drawn in addition to the number of rows.
         """
         wanted = [("number of rows", count()), *((f"question {i + 1}", one) for i, one in enumerate(counts))]
         page = series_page(
@@ -367,7 +378,7 @@ class ReleaseSeries:
             raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
 
     def plot(self, question: Question | None = None, *, cumulative: bool = False) -> Picture:
-        """Return a picture of the answer over time with its bands; ``save`` writes it; publishable.
+        """Return a picture of the answer over time with its bands, which can be published; ``save`` writes it.
 
         Parameters
         ----------
@@ -378,7 +389,7 @@ class ReleaseSeries:
         return picture_over_time(self.over_time(question or count(), cumulative=cumulative), title)
 
     def _room(self) -> SeriesRoom:
-        """Return the trusted side of this series."""
+        """Return the curator side of this series, which reads rows and adds noise."""
         known = self._settings
         return open_series(
             self._folder.private, schema=self.schema, loss=ApproxDP(self.epsilon, self.delta), periods=self.periods,
@@ -387,20 +398,24 @@ class ReleaseSeries:
         )  # fmt: skip
 
     def _table(self, period: int, *, library: str | None = None) -> Any:
-        """Return a period's published rows in their outer form; labels of identifiers go on from period to period."""
+        """Return a period's published rows as a table; labels of identifiers continue from period to period."""
         model, rows = self._folder.release(period).model, self._folder.rows(period)
         before = sum(len(next(iter(self._folder.rows(t).values()))) for t in range(period))
         form = model.format if library is None else model.format.for_files(model.schema, library=library)
         return model.table_of(rows, generator(period), first=before, format=form)
 
     def _checked(self, period: int) -> int:
-        """Return the number of a period; raise if there is none of that number."""
+        """Return a period's number; raise an error if the period was not added."""
         if self.added < 1:
             raise DataError("the series has no period yet: add one")
         return whole("period", period, least=0, most=self.added - 1)
 
     def _asked(self, room: SeriesRoom, period: int, *, with_history: bool) -> tuple[AskedPlan, list[IntArray]]:
-        """Return the plan that a period belongs to, and its noisy answers; a new plan if one is due."""
+        """Return the plan of queries that a period belongs to, and the period's noisy answers.
+
+        A new plan is made in the first period of a stage: with a new selection of marginals, or with the earlier one if
+        ``history`` is not given.
+        """
         stages = {stage.start: stage for stage in stages_of(self.periods, again=bool(self._settings["choose_again"]))}
         before = [start for start in self._folder.starts() if start < period]
         if period not in stages:
@@ -424,7 +439,7 @@ class ReleaseSeries:
         return ask(room, known, earlier.places, parts, stage, factor=factor, mu=mu, note=KEPT)
 
     def _times_public(self) -> float:
-        """Return about how many times as many rows as the public table the whole series will have."""
+        """Return the expected number of rows of the whole series, as a multiple of the public table's rows."""
         if self._rows_per_period is None:
             return float(self.periods)
         return self.periods * whole("rows_per_period", self._rows_per_period, least=1) / max(1, len(self._public))
@@ -433,7 +448,7 @@ class ReleaseSeries:
         self, plan: AskedPlan, period: int, answers: list[IntArray], *, rows: int | None, entry: int | None,
         format: TableFormat,  # noqa: A002 - the word users know
     ) -> None:  # fmt: skip
-        """Fit what the answers say, draw the period's rows, and write both, whole or not at all."""
+        """Fit the models, draw the period's rows and write them; the period's folder appears complete or not at all."""
         found = period_of(
             plan, period, [*(self._folder.answers(t) for t in range(plan.start, period)), answers],
             published=[self._folder.rows(t) for t in range(period)], rows=rows, format=format,
@@ -479,13 +494,13 @@ class ReleaseSeries:
 
 
 def _noise_of_rows(plan: AskedPlan) -> float:
-    """Return the noise of the first answer, in rows: of their number where it is private."""
+    """Return the noise stddev of the plan's first statistic in rows; it is the number of rows if that is private."""
     one = plan.statistics[0]
     return one.decoded(plan.factor, [np.zeros(one.queries.k, np.int64)], np.ones(1)).stddev
 
 
 def _one(found: tuple[float, float]) -> Any:
-    """Return an estimate and its error as a table of one row with an interval."""
+    """Return an estimate and its standard error as a table of one row, with a 95 % interval."""
     estimate, error = found
     return dataframe({
         "estimate": [estimate], "standard_error": [error], "lower": [estimate - NORMAL * error],

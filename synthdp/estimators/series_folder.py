@@ -1,6 +1,6 @@
-"""The public files of a series of releases: its settings, its plans of questions, and what each period published.
+"""Public files of a series of releases: settings, plans of queries, and the published release of each period.
 
-Nothing private is here: the exact sums lie in a folder beside these, whose name says so.
+Nothing in these files is private; exact sums are in a folder beside them that is named private.
 """
 
 from __future__ import annotations
@@ -24,26 +24,28 @@ from synthdp.release import Release, load, save
 from synthdp.schema.schema import Schema
 
 KINDS = ("series", "panel")
-"""What a folder may hold: its settings are in a file of that name, as JSON, with the format and its version."""
+"""Kinds of folders.  The settings are in a JSON file of this name, together with the format and its version.  A
+convention."""
 
 PRIVATE, VERSION = "private", 1
-"""Name of a folder's private part, and the version of its format."""
+"""Name of a folder's private part, and version of the folder's format."""
 ROWS, ROWS_OF_YESTERDAY = "points.npz", "rows.npz"
-"""Published rows as grid points of today, and of the version whose columns had grid points of one width only."""
+"""Names of the files with published rows: as grid points of this version, and as grid points of the earlier version.
+The earlier version had grid points of one width only."""
 
 _PLAN, _PERIOD = "plan-", "period-"
-"""Beginnings of the names of plans and periods."""
+"""Prefixes of the folder names of plans and periods."""
 
 
 class SeriesFolder:
-    """The folder of a series, or of a panel.
+    """Reads and writes the public files in the folder of a series or panel.
 
     Parameters
     ----------
     path
         The folder.
     kind
-        Which of `KINDS`.
+        The kind of folder, one of `KINDS`.
     """
 
     __slots__ = ("kind", "path")
@@ -53,21 +55,21 @@ class SeriesFolder:
 
     @property
     def _settings(self) -> Path:
-        """The file of the settings."""
+        """Return the path of the settings file."""
         return self.path / f"{self.kind}.json"
 
     @property
     def private(self) -> Path:
-        """The folder of the private files."""
+        """Return the path of the folder with private files."""
         return self.path / PRIVATE
 
     def settings(self) -> dict[str, Any] | None:
-        """Return the settings that it was started with; ``None`` if there is nothing.
+        """Return the settings that the series or panel was started with; ``None`` if the folder is new or empty.
 
         Raises
         ------
         FormatError
-            If the folder holds something else.
+            If the folder holds other files, or settings of another version.
         """
         try:
             text = self._settings.read_text(encoding="utf-8")
@@ -87,7 +89,7 @@ class SeriesFolder:
         return found
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Write the settings of a new series or panel.
+        """Create the folder and write the settings of a new series or panel.
 
         Raises
         ------
@@ -105,28 +107,28 @@ class SeriesFolder:
 
     @property
     def done(self) -> int:
-        """How many periods were published."""
+        """Return the number of published periods."""
         count = 0
         while self.period(count).is_dir():
             count += 1
         return count
 
     def period(self, number: int) -> Path:
-        """Return the folder of a period, counted from 0."""
+        """Return the path of a period's folder; periods count from 0."""
         return self.path / f"{_PERIOD}{number:04}"
 
     @property
     def _format(self) -> str:
-        """What the settings say that they are of."""
+        """Return the name of the format in the settings file."""
         return f"synthdp {self.kind}"
 
     def starts(self) -> list[int]:
-        """Return the first periods of all plans, in order."""
+        """Return the first periods of all plans, sorted."""
         found = (re.fullmatch(rf"{_PLAN}(\d+)", path.name) for path in self.path.glob(f"{_PLAN}*"))
         return sorted(int(one[1]) for one in found if one)
 
     def plan(self, start: int) -> AskedPlan:
-        """Read a plan."""
+        """Return the stored plan that begins with period ``start``: the queries measured until the next plan."""
         folder = self.path / f"{_PLAN}{start:04}"
         release = load(folder / "release")
         told = read_document(folder / "plan.json")
@@ -141,7 +143,7 @@ class SeriesFolder:
         )  # fmt: skip
 
     def write_plan(self, plan: AskedPlan) -> None:
-        """Write a plan, whole or not at all."""
+        """Write a plan; its folder appears complete or not at all."""
         with self._whole(f"{_PLAN}{plan.start:04}") as folder:
             save(plan.release, folder / "release")
             told = {
@@ -159,7 +161,7 @@ class SeriesFolder:
         cumulative: Release[Any],
         rows: Mapping[str, GridIndices],
     ) -> None:
-        """Publish a period, whole or not at all."""
+        """Write the answers, releases and rows of a period; the folder appears complete or not at all."""
         with self._whole(f"{_PERIOD}{period:04}") as folder:
             save(release, folder / "release")
             save(cumulative, folder / "cumulative")
@@ -167,20 +169,23 @@ class SeriesFolder:
             write_arrays(folder / ROWS, dict(rows))
 
     def release(self, period: int) -> Release[Any]:
-        """Read what was released about the rows of one period."""
+        """Return the stored release about the rows of one period."""
         return load(self.period(period) / "release")
 
     def cumulative(self, period: int) -> Release[Any]:
-        """Read what was released about all rows up to a period."""
+        """Return the stored release about all rows up to a period."""
         return load(self.period(period) / "cumulative")
 
     def answers(self, period: int) -> list[IntArray]:
-        """Read the noisy answers of a period."""
+        """Return the stored noisy answers of a period, as integer arrays."""
         found = read_arrays(self.period(period) / "answers.npz")
         return [found[f"a{i}"] for i in range(sum(name[1:].isdigit() for name in found))]
 
     def rows(self, period: int) -> dict[str, GridIndices]:
-        """Read the published rows of a period, as grid indices by column."""
+        """Return the published rows of a period, (rows,) grid points by column.
+
+        Files of the earlier version are converted.
+        """
         folder = self.period(period)
         if (folder / ROWS).exists():
             return read_arrays(folder / ROWS)
@@ -191,18 +196,18 @@ class SeriesFolder:
         }  # fmt: skip
 
     def _whole(self, name: str) -> Any:
-        """Open a folder to write that appears whole or not at all."""
+        """Return a context manager for a new folder that appears complete or not at all."""
         return replacing_folder(self.path / name)
 
 
 def _holds_others(path: Path) -> bool:
-    """Say whether a path is taken by something else than a series that was killed before it had begun."""
+    """Return whether a path holds other files than the temporary ones of a series whose start was interrupted."""
     left_over = tuple(f".{kind}.json." for kind in KINDS)  # of a file that was to be moved to its place
     return path.exists() and (path.is_file() or any(not one.name.startswith(left_over) for one in path.iterdir()))
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Read a JSON file of a series."""
+    """Return the contents of a JSON file of a series; raise FormatError if it cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -211,7 +216,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
-    """Read arrays by name."""
+    """Return the arrays of an npz file by name; raise FormatError if it cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
@@ -220,5 +225,5 @@ def read_arrays(path: Path) -> dict[str, Any]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays by name."""
+    """Write arrays to an npz file by name."""
     path.write_bytes(packed(arrays))

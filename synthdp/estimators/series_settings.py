@@ -1,4 +1,4 @@
-"""The settings of a series as they are written into its folder, and checked against when it is gone on with."""
+"""Settings of a series of releases, as its folder stores them, and checks of settings given for an existing series."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from synthdp.privacy.neighbors import neighbors_named
 from synthdp.schema.schema import schema_given
 
 LEAST_KEY = 16
-"""Bytes of a key at least.  Safety limit: 128 bits cannot be tried one by one."""
+"""Smallest length of an encryption key, in bytes.  Safety limit: 128 bits cannot be found by brute force."""
 
 
 def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **given: Any) -> dict[str, Any]:
-    """Return the settings of a new series as a document.
+    """Return the settings of a new series as a JSON document, after checks.
 
     Parameters
     ----------
     schema
-        As a user gives it.
+        The schema in any form that a user may give.
     ledger, dataset
-        Where the series is recorded.
+        Ledger that records the series, and the name of its data there.
     given
-        The other settings of `ReleaseSeries` that hold for the whole series, by name.
+        Other settings of `ReleaseSeries` that hold for the whole series, by name.
 
     Raises
     ------
     ParameterError
-        If one is out of range.
+        If a setting is out of range.
     SchemaError
-        If the schema leaves something open.
+        If the schema has open bounds or levels.
     """
     if schema is None:
         raise ParameterError("schema must be given to start a series")
@@ -70,7 +70,7 @@ def new_settings(schema: Any, *, ledger: Ledger | None, dataset: str | None, **g
 
 
 def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | None, key: bytes | None) -> Ledger | None:
-    """Return the ledger that a series or a panel is recorded in, ``None`` for none.
+    """Return the ledger that records a series or panel; ``None`` if no ledger is given.
 
     Raises
     ------
@@ -85,18 +85,20 @@ def ledger_of(ledger: str | PathLike[str] | Ledger | None, *, dataset: str | Non
 
 
 def check_loss(epsilon: float, delta: float) -> None:
-    """Raise ParameterError unless a series may promise this."""
+    """Raise ParameterError unless epsilon and delta are in the allowed range of a series; delta must be above 0."""
     check_number("epsilon", epsilon, least=EPSILONS[0], most=EPSILONS[1])
     check_number("delta", delta, above=0, below=1)
 
 
 def check_same(known: Mapping[str, Any], schema: Any, **given: Any) -> None:
-    """Refuse settings that differ from a folder's series or panel, if they were given with a schema.
+    """Raise ParameterError if settings differ from those of the series or panel in the folder.
+
+    Nothing is checked without a schema, because the folder's settings are used then.
 
     Raises
     ------
     ParameterError
-        Naming the first.
+        If a setting differs; the message names the first one.
     """
     if schema is None:
         return

@@ -1,4 +1,7 @@
-"""`SyntheticRelease`: the scikit-learn façade over schema, curator, mechanism, model and storage.  No arithmetic in it."""
+"""`SyntheticRelease`: the scikit-learn interface to schema, curator, mechanism, model and storage.
+
+The module does no computations.
+"""
 
 from __future__ import annotations
 
@@ -71,37 +74,41 @@ if TYPE_CHECKING:  # pages, pictures, plans and files are loaded by the methods 
     from synthdp.planning import Plan, Plans
 
 ASSUMED_ROWS = 10_000
-"""Rows that a plan assumes if nobody says how many there are.  A convention."""
+"""Number of rows that a plan assumes if the user gives none.  A convention."""
 
 REFUSE = "refuse"
+"""Setting to refuse a release."""
 UNDISCOVERED = ("leave_out", REFUSE)
-"""What may be done where noise hides what a column holds."""
+"""Allowed settings for columns whose values are hidden by noise: leave the column out, or refuse the release."""
 
 PAIRED = (
     "a y was passed: the synthetic table has as many rows as it, so the number of rows is public and the promise is for "
     "replacing one row; the labels in y are real and no part of the release"
 )
-"""What a receipt says where labels were passed."""
+"""Receipt note of a release to which labels were passed."""
 
 UNPAIRED = (
     "fit_transform() returns synthetic rows and leaves y as it is, so that a pipeline trains on REAL labels of other rows, "
     "which are not protected: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
     "and labels together"
 )
-"""What a warning says where labels were passed to ``fit_transform``."""
+"""Warning text for labels that are passed to ``fit_transform``."""
 
 RESTATED = "; the length of y makes the number of rows public, so that the promise is for tables of as many rows"
-"""What it adds where the number of rows becomes public."""
+"""Addition to that warning if the number of rows becomes public."""
 
 UNCOUNTABLE = (
     "passing y would make the number of rows public, which must stay private with a privacy_unit: leave y out, give "
     "n_rows, or release rows and labels together with fit_resample() or TrainOnSynthetic"
 )
-"""What an error says where labels would make the number of rows of persons public."""
+"""Error text for labels that would make the number of rows public although persons are protected."""
 
 
 def _not_asked_by_imblearn(_: object) -> bool:
-    """Hide the transformer from imbalanced-learn, whose pipelines take steps that transform or resample, but not both."""
+    """Return False if the caller is imbalanced-learn, so that its pipelines do not see the transformer's methods.
+
+    Their steps must either transform or resample, not both.
+    """
     frame = sys._getframe(1)  # noqa: SLF001 - hasattr() has no other way to know its caller
     for _depth in range(6):
         if frame.f_globals.get("__name__", "").startswith("imblearn."):
@@ -113,29 +120,30 @@ def _not_asked_by_imblearn(_: object) -> bool:
 
 
 class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn a private table into a synthetic one with a differential-privacy guarantee.
+    """Turn a private table into a synthetic table with a differential privacy guarantee.
 
     Parameters
     ----------
     schema
-        What is publicly known: a `Schema`, a dict of columns by name, or the path of a schema file.  Without one,
-        column names and types are taken as public; bounds and levels are discovered under ``domain_budget``.
+        Public knowledge of the columns: a `Schema`, a dict of columns by name, or the path of a schema file.  Without a
+        schema, column names and types are taken as public; bounds and levels are discovered under ``domain_budget``.
     epsilon, delta
         The privacy loss of everything that ``fit`` releases; ``delta=0`` is pure epsilon.
     neighbors
-        ``"add_remove"``: the promise hides whether a row is there, and so the number of rows.  ``"replace_one"``: it
-        hides what a row says; the number of rows is public.
+        ``"add_remove"``: the guarantee hides whether a row is present, and so the number of rows.  ``"replace_one"``:
+        it hides the values of a row; the number of rows is public.
     n_rows
-        Rows of ``fit_transform``'s result; default: the noisy estimate of the table's.
+        Number of rows of ``fit_transform``'s result; default: the noisy number of private rows.
     workload
-        Marginals or sets of column names that should come out right, or a mapping from them to weights; default: all alike.
-        Pairs outside of it keep a fifth of what is spent on pairs, if the mechanism is `AdaptiveMarginals`.
+        Marginals or sets of column names that should be accurate, or a mapping from these to weights; default: all
+        alike.  Pairs outside of the workload keep a fifth of the budget for pairs, if the mechanism is
+        `AdaptiveMarginals`.
     target
-        Name of a column whose relations matter most.
+        Name of a column whose relations to other columns should be accurate.
     mechanism
         ``"auto"`` (see `Automatic`), ``"adaptive_marginals"``, ``"smooth_synthesis"``, ``"l1_fit"``, ``"mwem"``,
-        ``"fourier_marginals"``, or a mechanism object that yields a table.  What a mechanism does not take of the other
-        settings is refused, before anything is spent.
+        ``"fourier_marginals"``, or a mechanism object that yields a table.  Settings that the mechanism does not
+        support are refused before any spend.
     mechanism_options
         More keyword arguments of the named mechanism (`SmoothSynthesis`, `L1Fit`, ...), by name.
     solver
@@ -143,53 +151,56 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     bins
         Equal bins of a numeric column before adaptive marginals refine it, at least 2.
     domain_budget
-        Share of the budget for discovering what the schema leaves open: of mu squared, with a tenth of delta for the
-        thresholds of levels, where the mechanism is paid in Gaussian DP as the default is; else of epsilon and delta.
-        Columns are left out if nothing of them can be told from noise, with a warning; columns that a workload, the target
-        or the order of an array needs stay, and so do all if none would be left, without meaning.
+        Share of the budget for the discovery of open columns.  With Gaussian DP, as by default, it is a share of mu
+        squared, and a tenth of delta pays for the thresholds of levels; otherwise it is a share of epsilon and delta.
+        If noise hides the domain of a column, the column is left out with a warning.  Columns that a workload, the
+        target or the order of an array needs are kept with placeholder values, and so are all columns if none would be
+        left.
     undiscovered
-        What to do where noise hides a range or the levels of a column, or what many of the rows hold: ``"leave_out"`` the
-        column, with a warning, or ``"refuse"`` the release with a `DiscoveryError`.  To refuse, the number of rows is
-        estimated first, so that a table too small for its budget costs little; the ledger gets back what was not spent.
+        Action if noise hides the domain of a column, or most values of the table.  ``"leave_out"`` leaves the column
+        out, with a warning; ``"refuse"`` raises `DiscoveryError`.  To refuse, the number of rows is estimated first, so
+        that a table too small for its budget costs little.  The ledger gets back the unspent budget.
     privacy_unit, max_rows_per_unit
-        Column that names whom to protect, and how many rows of each are used; default: every row is one.  Texts, such as
-        all fields of a CSV file, are one id if they are written alike; numbers and moments, if they are equal.  Left out of
-        the schema, it is not released; in it, it must be an `Identifier`, released as fresh labels.  The default number
-        of synthetic rows estimates the rows used.
+        Column that names the persons to protect, and the most rows of each person that are used; default: every row is
+        a unit.  Ids are equal if texts are written alike, as in a CSV file, or if numbers and times are equal.  A
+        column that the schema does not name is not released.  In the schema it must be an `Identifier`, released as
+        fresh labels.  The default number of synthetic rows estimates the number of rows used.
     weight, weight_bounds
-        Name of the column that says for how many units of a population a row stands, as surveys have it, and its public
-        bounds ``(lower, upper)``, above 0; see `Weight`, which a schema may name in their place.  Weights of synthetic rows
-        add up to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
+        Name of a survey weight column, the number of population units that a row represents, and its public bounds
+        ``(lower, upper)``, above 0.  A schema can declare a `Weight` column instead.  Weights of synthetic rows add up
+        to the estimated population; `count`, `share`, `sum` and `mean` take the column as ``weight=``.
     places
-        Name of a column of places, declared as ``Categorical(levels, groups=[...])``: its levels are counted with every
-        other column at each step of the hierarchy, and synthetic rows have whole numbers that add up at every step.
+        Name of a column of places, declared as ``Categorical(levels, groups=[...])``.  Its levels are counted with
+        every other column at each step of the hierarchy.  Counts of synthetic rows are integers that add up at every
+        step.
     public
-        A table whose rows nobody needs to protect, such as last year's file or a published sample: a dataframe, a source or
-        a path, with some of the columns or all.  It is the prior of the release: what noisy answers do not tell is taken
-        from it, to the extent that they bear it out.  It is never asked through the curator, and the receipt names it.
+        A table of unprotected rows, such as last year's file or a published sample: a dataframe, a source or a path,
+        with some or all of the columns.  The table is the prior of the release, as far as noisy answers agree with it.
+        It is not read through the curator, and the receipt names it.
     public_weight
-        The most that ``public`` counts for, in parts of its rows, above 0 and at most 1.
+        Largest weight of a row of ``public``, relative to a private row, above 0 and at most 1.
     public_totals
-        Exact numbers of rows that are public, by column or tuple of columns, as ``{("region",): series}``: a Series or a
-        mapping from values, or tuples of them, to rows; a value that is not in it has none.  Synthetic rows keep them.
+        Exact public numbers of rows, by column or tuple of columns, as ``{("region",): series}``.  Each is a Series or
+        a mapping from values, or tuples of values, to rows; an absent value has 0 rows.  Synthetic rows match these
+        numbers.
     ledger, dataset
         Path of a ledger, or a `Ledger`, that records the spend before data is read, and the data's name in it.
     random_state
-        Seed of the sampling; it never reaches noise.
+        Seed of the sampling; privacy noise never uses it.
     on_progress
-        Called with a `Progress` at each stage.
+        Function that is called with a `Progress` at each stage.
 
     Attributes
     ----------
     release_ : Release
-        The artefact: output, loss, receipt, measurements.
+        The release: model, loss, receipt and measurements.
     schema_ : Schema
-        The schema, completed.
+        The schema with the discovered bounds and levels.
     receipt_ : Receipt
-        What was spent on what.
+        The steps of the release and their privacy costs.
     misfits_ : dict of MisfitShare or None
-        For each column the noisy share of values that did not fit the schema, and its standard error; ``None`` where
-        the mechanism does not measure it.  Such values are left out: their rows keep their other columns.
+        By column, the noisy fraction of out-of-domain values and its standard error; ``None`` if the mechanism does not
+        measure it.  The model excludes such values, but uses the other columns of their rows.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -267,7 +278,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit(self, X: Any, y: Any = None) -> SyntheticRelease:  # noqa: ARG002
-        """Ask the curator of ``X`` once and keep its answers; no row is kept.
+        """Measure ``X`` through a curator, fit the model and return the estimator; no private row is stored.
+
+        Costs ``epsilon`` and ``delta``.
 
         Parameters
         ----------
@@ -279,9 +292,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         DataError, ParameterError, SchemaError
-            With one sentence; nothing is spent then.
+            If a setting, the schema or the table is unsuitable; nothing is spent then.
         BudgetExceededError, LedgerError
-            If the ledger does not cover the spend; nothing is read then.
+            If the ledger does not cover the spend; no row is read then.
         DiscoveryError
             With ``undiscovered="refuse"``, if noise hides too much; the message says what was spent.
         """
@@ -296,7 +309,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label: str | None = None,
         notes: tuple[str, ...] = (),
     ) -> SyntheticRelease:
-        """Fit; a ``label`` is a column that must come out."""
+        """Fit with a given schema and neighbour relation, and return the estimator.
+
+        ``label`` names a column that must be released.
+
+        ``notes`` are added to the receipt.
+        """
         loss, mechanism, tell = self._check_settings(), self._mechanism(), self.on_progress or silent
         tell(Progress(stage="reading", done=0, total=1))
         self._array = not is_table(X)
@@ -380,7 +398,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _discovered(
         self, account: Curator, mechanism: TableMechanism, needed: set[str | None], *, careful: bool
     ) -> Discovered:
-        """Discover what the schema leaves open; where that fails after an answer, go on without the open columns."""
+        """Return the discovered bounds and levels of open columns.
+
+        If discovery fails after an answer was paid for, the release continues as if nothing was found.
+        """
 
         def suits(rest: Schema) -> bool:
             return not self._array and needed <= {*rest.outputs} and takes(mechanism, rest)
@@ -398,20 +419,20 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:  # noqa: ARG002
-        """Fit, and return a synthetic table like ``X``: same columns, order, types and library.
+        """Fit and return a synthetic table with the columns, order, types and library of ``X``.
 
-        Standard errors and tests that are computed on the one table that comes back are too small: they take its rows for
-        real ones.  Use `analyse`.
+        Standard errors and tests computed on this one table are too small, because they ignore the noise; use
+        `analyse`.
 
         Parameters
         ----------
         X
             A dataframe or an array.
         y
-            Labels, as scikit-learn's pipelines pass them on; they stay as they are, which is warned about.  The result
-            then has as many rows as ``y``, so that the number of rows is public: the release is made, and its receipt
-            written, for ``neighbors="replace_one"``, at the same epsilon and delta.  With ``n_rows`` nothing of this
-            holds: the number of rows is that setting.
+            Labels, as scikit-learn's pipelines pass them; they stay unchanged and unprotected, with a warning.  The
+            result has as many rows as ``y``, which makes the number of rows public.  So the release uses
+            ``neighbors="replace_one"``, at the same epsilon and delta.  With ``n_rows``, the result has that number of
+            rows, and ``neighbors`` applies as set.
 
         Warns
         -----
@@ -445,7 +466,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Any, Any]:
         """Release rows and their labels together, and return synthetic rows and labels.
 
-        For pipelines of imbalanced-learn, in which the later steps are trained on what this returns.
+        Pipelines of imbalanced-learn call this method and train later steps on the result.
 
         Parameters
         ----------
@@ -454,11 +475,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y
             A label for every row.
         target
-            The name of the label's column, which may be one of the schema; default: the name of ``y``, else ``"target"``.
+            The name of the label column, which the schema may declare; default: the name of ``y``, else ``"target"``.
         label
-            What a label may be, if the schema does not say; default: classes, discovered under ``domain_budget``.
+            Declaration of the label column if the schema has none; default: classes, discovered under
+            ``domain_budget``.
         nullable
-            Without a schema: whether synthetic values may be missing, for models that take none.
+            Whether synthetic values may be missing, if there is no schema; False is for models without missing values.
 
         Returns
         -------
@@ -478,10 +500,10 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return split_label(synthetic, name, like=(X, y))
 
     def transform(self, X: Any) -> Any:
-        """Return ``X`` brought to the declared schema, row by row: clipped, unforeseen values made missing.
+        """Return the real rows of ``X`` brought to the declared schema: numbers clipped, unknown values made missing.
 
-        Real rows stay real: this is for applying a pipeline, whose later steps were trained on synthetic rows, to data.
-        Bounds and levels that were discovered are estimates: they change no value.
+        The result is not private.  It serves to apply a pipeline whose later steps were trained on synthetic rows.
+        Discovered bounds and levels are estimates and change no value.
         """
         check_is_fitted(self)
         source = input_source(self, X, reset=False)
@@ -501,7 +523,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._outer(TableFormat.of(source, known.part(self.schema_)).build(self.schema_, raw), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Return the names of the columns that come out: the schema's."""
+        """Return the names of the synthetic columns."""
         check_is_fitted(self)
         return np.array([*self.schema_.outputs], dtype=object)
 
@@ -514,12 +536,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         method: str = "systematic",
         balance: float = 1.0,
     ) -> Any:
-        """Draw synthetic rows; free, as often as wanted.
+        """Return a table of synthetic rows; sampling costs nothing and can be repeated.
 
         Parameters
         ----------
         rows
-            How many; default: the noisy estimate of the table's.
+            The number of rows; default: the noisy number of private rows.
         random_state
             Seed; default: the estimator's.
         given
@@ -527,7 +549,8 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         method
             ``"systematic"``, or ``"multinomial"`` for independent rows.
         balance
-            Work done to bring the rows' tables nearer to the model's, 0 to 16 times the usual; see `SyntheticModel.sample`.
+            Limit of work to bring the rows' marginals nearer to the model's, 0 to 16 times the usual work; see
+            `SyntheticModel.sample`.
         """
         check_is_fitted(self)
         seed = self.random_state if random_state is None else random_state
@@ -535,7 +558,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._outer(drawn)
 
     def sample_to(self, path: Any, **options: Any) -> None:
-        """Draw synthetic rows into a file or a table of a database, in bounded memory; see `SyntheticModel.sample_to`.
+        """Draw synthetic rows into a file or a database table, in bounded memory; see `SyntheticModel.sample_to`.
 
         Parameters
         ----------
@@ -547,19 +570,19 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            If it is the table that was just read, or the rows cannot be drawn.
+            If ``path`` is the table that was read, or the rows cannot be drawn.
         """
         check_is_fitted(self)
         refuse_own_tables(self._read, [path])
         self.release_.sample_to(path, **{"random_state": self.random_state, **options})
 
     def samples(self, m: int = 20, *, rows: int | None = None, random_state: RandomState = None) -> list[Any]:
-        """Draw several synthetic tables for `synthdp.combine`; free, see `Release.samples`.
+        """Return several synthetic tables for `synthdp.combine`; costs nothing, see `Release.samples`.
 
         Parameters
         ----------
         m, rows
-            How many tables, and how many rows of each.
+            Number of tables, and number of rows of each.
         random_state
             Seed; default: the estimator's.
         """
@@ -577,12 +600,14 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         level: float = 0.95,
         random_state: RandomState = None,
     ) -> Analysis:
-        """Run an analysis on several synthetic tables, with intervals that know of the noise; free, see `Release.analyse`.
+        """Run an analysis on several synthetic tables and return intervals that include the noise.
+
+        Costs nothing, see `Release.analyse`.
 
         Parameters
         ----------
         function
-            Of one table, a DataFrame of the release's own form.
+            The analysis, a function of one synthetic table, as `sample` returns it.
         m, population, rows, level
             As for `Release.analyse`.
         random_state
@@ -595,34 +620,34 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def answer(self, question: Any) -> Any:
-        """Answer a question with its error bar, as a DataFrame; free, as often as wanted.
+        """Return the answer to a question with its error bar, as a DataFrame; costs nothing and can be repeated.
 
         Parameters
         ----------
         question
-            Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`, `quantile` or
-            `smooth`.
+            A question made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation`, `regression`,
+            `quantile` or `smooth`.
         """
         check_is_fitted(self)
         return self.release_.answer(question)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to a folder of JSON and npz."""
+        """Write the release to a folder of JSON and npz files."""
         from synthdp.release import save
 
         check_is_fitted(self)
         save(self.release_, path)
 
     def plan(self, *, rows: int | None = None, epsilon: float | Sequence[float] | None = None) -> Plan | Plans:
-        """Say what ``fit`` will cost and how good it will be, before any spend; reads no row.
+        """Return the expected cost and accuracy of ``fit``, before any spend; no private row is read.
 
         Parameters
         ----------
         rows
-            About how many rows the table has, an assumption of yours; default: the noisy estimate of the last ``fit``, else
-            ``n_rows``, else 10 000.
+            Your estimate of the number of rows; default: the noisy estimate of the last ``fit``, else ``n_rows``, else
+            10 000.
         epsilon
-            One loss, or several for the trade-off curve; default: the estimator's.
+            One epsilon, or several for the trade-off curve; default: the estimator's.
 
         Returns
         -------
@@ -631,7 +656,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ParameterError, SchemaError
-            If a setting is out of range, or the schema leaves something open.
+            If a setting is out of range, or there is no schema.
         """
         from synthdp.planning import plan
 
@@ -651,16 +676,18 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def report(
         self, path: str | PathLike[str], *, title: str | None = None, on_progress: ProgressCallback | None = None
     ) -> None:
-        """Write a page about the release, from the release alone: publishable, self-contained, without network.
+        """Write an HTML page about the release.
+
+        It uses the release alone, can be published and loads nothing from the network.
 
         Parameters
         ----------
         path
-            An HTML file.
+            Path of the HTML file.
         title
-            Of the page.
+            Title of the page.
         on_progress
-            Called at the start of each stage; default: the estimator's.
+            Function that is called at the start of each stage; default: the estimator's.
         """
         from synthdp.report import write_report
 
@@ -670,28 +697,28 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         write_report(self.release_, path, title=title, target=target, on_progress=told)
 
     def plot(self, column: str | None = None, *, by: str | None = None) -> Picture:
-        """Return a picture of all columns of the release, of one as the report has it, or of its shares by another.
+        """Return a picture of all columns, of one column, or of one column's shares by another column.
 
-        See `Release.plot`; publishable as all that is made from the release.
+        The picture uses the release alone and can be published; see `Release.plot`.
         """
         check_is_fitted(self)
         return self.release_.plot(column, by=by)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Release[SyntheticModel]:
-        """Read a release from a folder."""
+        """Return a release that was saved to a folder."""
         from synthdp.release import load
 
         return load(path)
 
     def _html_repr(self) -> str:
-        """Return scikit-learn's diagram, with the receipt after a fit."""
+        """Return scikit-learn's diagram as HTML, followed by the receipt after a fit."""
         diagram = str(super()._html_repr())
         # joined, not added: what is added to Markup is escaped, and a notebook then shows the style sheet as text
         return "".join([diagram, self.receipt_._repr_html_()]) if hasattr(self, "receipt_") else diagram
 
     def __sklearn_tags__(self) -> Tags:
-        """Say what scikit-learn may expect: any values, and other rows at every fit."""
+        """Return tags that allow any values; repeated fits differ, because noise is random."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True
@@ -700,20 +727,23 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _outer(self, table: Any, like: Any = None) -> Any:
-        """Return an array where the input was an array, else the table."""
+        """Return the table as an array if the input was an array, else unchanged."""
         array = self._array if like is None else not is_table(like)
         return np.asarray(table) if array and not isinstance(like, Source) else table
 
     def _declared(self) -> Schema | None:
-        """Return the schema, in whatever form it was given; a draft must have been reviewed."""
+        """Return the given schema as a `Schema`, None without one; a draft must have been reviewed."""
         return None if self.schema is None else schema_given(self.schema)
 
     def _drafted_or_declared(self) -> Schema | None:
-        """Return the same for a plan, which reads no row and takes drafts."""
+        """Return the given schema as a `Schema`, also from a draft without review.
+
+        A plan may use it because no row is read.
+        """
         return self.schema.schema if isinstance(self.schema, DraftedSchema) else self._declared()
 
     def _check_settings(self) -> PrivacyLoss:
-        """Check the settings that no later step checks, and return the whole loss."""
+        """Return the whole privacy loss, after checks of the settings that no later step checks."""
         loss = loss_of(self.epsilon, self.delta)
         check_number("epsilon", self.epsilon, least=EPSILONS[0], most=EPSILONS[1])
         neighbors_named(self.neighbors)
@@ -738,14 +768,17 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return loss
 
     def _public(self, X: Any, schema: Schema) -> PublicKnowledge:
-        """Return the public table and totals of the settings; raise ParameterError or DataError if they do not suit."""
+        """Return the public table and totals of the settings.
+
+        Raise ParameterError or DataError if they are unsuitable.
+        """
         from synthdp.estimators.public_table import check_public, public_knowledge
 
         check_public(self.public, self.public_weight, X)
         return public_knowledge(self.public, self.public_totals, schema, weight=self.public_weight)
 
     def _mechanism(self, *, public: PublicKnowledge | None = None) -> TableMechanism:
-        """Return the mechanism that the settings name, or refuse what it does not take."""
+        """Return the mechanism that the settings name; raise ParameterError for settings that it does not support."""
         settings = {
             "workload": self.workload, "target": self.target, "solver": self.solver, "bins": self.bins,
             "places": self.places, "public": public,
@@ -760,7 +793,7 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _suited(
     release: Release[Any], model: SyntheticModel, form: TableFormat, loss: PrivacyLoss, said: Sequence[str]
 ) -> Release[SyntheticModel]:
-    """Return a release whose rows have the form of the private table, and whose receipt says a little more."""
+    """Return the release with rows in the form of the private table, its whole loss and more receipt notes."""
     output = replace(model, format=form.suited(model.schema))
     return replace(release, output=output, loss=loss, receipt=release.receipt.noted(*said))
 

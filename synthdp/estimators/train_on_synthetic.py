@@ -34,11 +34,14 @@ ONE_CLASS = (
     "the synthetic labels are all of one class, so the model predicts this class only: "
     "declare the classes, use more rows, or raise epsilon"
 )
-"""What a warning says where all synthetic labels are equal."""
+"""Warning text for synthetic labels that are all equal."""
 
 
 def _estimator_has(name: str) -> Any:
-    """Return a check of whether the inner estimator has a method, for scikit-learn."""
+    """Return a check of whether the inner estimator has a method.
+
+    Scikit-learn then shows or hides the same method here.
+    """
 
     def check(self: TrainOnSynthetic) -> bool:
         inner = getattr(self, "estimator_", self.estimator)
@@ -48,26 +51,26 @@ def _estimator_has(name: str) -> Any:
 
 
 class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Train a supervised model on a synthetic table; rows and labels are released together.
+    """Train a supervised model on a synthetic table, whose rows and labels are released together.
 
-    What is learned depends on the private rows through the release alone, so the fitted model has its guarantee.
+    The model depends on the private rows through the release alone, so it has the privacy guarantee of the release.
 
     Parameters
     ----------
     estimator
         A classifier or regressor.
     release
-        How the synthetic table is made; its schema may hold the label's column.
+        A `SyntheticRelease` with the settings of the synthetic table; its schema may contain the label column.
     target
-        The name of the label's column; default: the name of ``y``, else ``"target"``.
+        The name of the label column; default: the name of ``y``, else ``"target"``.
     n_rows
-        Synthetic rows to train on; default: the release's.
+        Number of synthetic rows to train on; default: the release's.
 
     Attributes
     ----------
-    estimator_ : the fitted model; a `DummyClassifier` where all synthetic labels are of one class.
+    estimator_ : the fitted model; a `DummyClassifier` if all synthetic labels are of one class.
     release_ : the fitted `SyntheticRelease`.
-    synthetic_ : the synthetic rows that it was trained on, with their labels, as one table.
+    synthetic_ : the synthetic rows that the model was trained on, with their labels, as one table.
     classes_ : of a classifier, the labels in the synthetic table.
 
     Examples
@@ -99,12 +102,14 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @tells_of_budget
     def fit(self, X: Any, y: Any) -> TrainOnSynthetic:
-        """Release ``X`` with ``y`` and train on the synthetic rows.
+        """Release ``X`` with ``y``, train on the synthetic rows and return the estimator.
+
+        Costs the budget of the release.
 
         Raises
         ------
         DataError
-            If there is no label for every row.
+            If ``y`` does not hold one label per row.
         """
         y = checked_label(self, y)
         accepts = get_tags(self._inner()).input_tags
@@ -136,36 +141,36 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_estimator_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """Return the model's predictions for real rows."""
+        """Return the fitted model's predictions for real rows."""
         check_is_fitted(self)
         return self.estimator_.predict(self._trained_columns(X))
 
     @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Return the model's class probabilities for real rows."""
+        """Return the fitted model's class probabilities for real rows."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(self._trained_columns(X))
 
     @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Return the model's decision function for real rows."""
+        """Return the fitted model's decision function for real rows."""
         check_is_fitted(self)
         return self.estimator_.decision_function(self._trained_columns(X))
 
     @available_if(_estimator_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the model's score on real rows; this reads them without privacy."""
+        """Return the fitted model's score on real rows.  The score reads real rows and has no privacy guarantee."""
         check_is_fitted(self)
         if sample_weight is None:
             return float(self.estimator_.score(self._trained_columns(X), y))
         return float(self.estimator_.score(self._trained_columns(X), y, sample_weight=sample_weight))
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Say whether there is a model; a release may be there without one."""
+        """Return whether a model was fitted; a failed fit can leave a release without a model."""
         return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Tags:
-        """Take over what the model says of itself, with noise in its scores."""
+        """Return the tags of the inner estimator, with poor scores allowed because training data has noise."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self._inner())
         tags.estimator_type = inner.estimator_type
@@ -181,7 +186,10 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _trained_columns(self, X: Any) -> Any:
-        """Leave out columns that the release left out, such as the privacy unit: the model never saw them."""
+        """Return ``X`` without columns that the release left out, such as the privacy unit.
+
+        The model was not trained on them.
+        """
         if not is_table(X):
             return X
         trained = self.release_.schema_.outputs
@@ -189,7 +197,7 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return without_columns(X, unknown)
 
     def _inner(self) -> Any:
-        """Return the estimator to train, or the default one."""
+        """Return the estimator to train; default: a histogram gradient boosting classifier."""
         if self.estimator is not None:
             return self.estimator
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -198,7 +206,10 @@ class TrainOnSynthetic(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _classes(labels: Any) -> Any:
-    """Return synthetic labels as scikit-learn takes classes: objects as what they are, numbers not whole as texts."""
+    """Return synthetic labels in a form that scikit-learn accepts as classes.
+
+    Object arrays get their natural type.  Numbers that are not integers become texts.
+    """
     plain = np.asarray(labels)
     if plain.dtype == np.dtype(object) and not all(isinstance(label, str) for label in plain.tolist()):
         labels = plain = np.array(plain.tolist())

@@ -1,4 +1,4 @@
-"""Two plain transformers: a cosine basis, and integer codes by a schema."""
+"""Two transformers without privacy: a cosine basis, and integer codes of a schema's bins."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ from synthdp.tables.sources.dataframe import FrameSource
 class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn numeric columns into the cosine basis cos(m arccos x), m = 1 … degree, of the smooth-query mechanisms.
 
-    Bounds that are not given are read off the data in ``fit``, where a single row can set them: this is **not
-    private**. Give bounds that are public, or fit it on synthetic rows.
+    Bounds that are not given are read from the data in ``fit``, where a single row can set them: this is **not
+    private**. Give public bounds, or fit on synthetic rows.
 
     Parameters
     ----------
     degree
         Largest degree, >= 1.
     lower, upper
-        Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's least and largest.
+        Bounds of all columns, mapped to [-1, 1]; values beyond are clipped.  Default: each column's minimum and
+        maximum.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         self.upper = upper
 
     def fit(self, X: Any, y: Any = None) -> TrigonometricFeatures:  # noqa: ARG002
-        """Note the bounds."""
+        """Store the bounds of each column and return the transformer."""
         check_whole("degree", self.degree)
         X = numeric_array(self, X, dtype=np.float64)
         low, high = X.min(axis=0), X.max(axis=0)
@@ -78,24 +79,24 @@ class TrigonometricFeatures(TransformerMixin, BaseEstimator):  # type: ignore[mi
         return np.column_stack(features)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:  # noqa: ARG002
-        """Return ``name_cos1 … name_cosM`` for every column."""
+        """Return the names of the features: ``name_cos1 … name_cosM`` for every column."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return np.array([f"{name}_cos{m}" for name in names for m in range(1, self.degree + 1)], dtype=object)
 
 
 class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn a table into integer cell codes by a schema's public rules, and back.
+    """Turn a table into integer bin codes by a schema's public bins, and back.
 
     Parameters
     ----------
     schema
-        The columns; without one, every column is a number between the least and the largest value seen (which reads the
-        data: not private).
+        The columns.  Without a schema, every column is a number between the smallest and the largest value in the data;
+        this is not private.
     bins
-        Most cells of an ordered column.
+        Most bins of an ordered column.
     random_state
-        Seed of the values drawn within cells by ``inverse_transform``.
+        Seed of the values that ``inverse_transform`` draws within bins.
 
     Examples
     --------
@@ -112,7 +113,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> DomainDiscretizer:  # noqa: ARG002
-        """Note the schema and the outer form."""
+        """Store the schema, its bins and the form of the table, and return the transformer."""
         if self.schema is None:
             X = numeric_array(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
             X = checked_table(clone(self), X, reset=True)
@@ -129,7 +130,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return (n, d) cell codes."""
+        """Return the bin codes of a table, (n, d) integers."""
         check_is_fitted(self)
         table = self._table(X)
         source = FrameSource(table)
@@ -139,7 +140,10 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return self.domain_.codes(indices).astype(np.int64, order="C")
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return a table with a value drawn within each cell."""
+        """Return a table with a random value inside each row's bin.
+
+        Codes of bins that may not be released become missing values, or "other" in columns without missing values.
+        """
         check_is_fitted(self)
         codes = np.asarray(X, np.int64)
         if codes.ndim != 2 or codes.shape[1] != len(self.domain_):
@@ -161,7 +165,7 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return self.format_.build(self.schema_, table)
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that missing values and labels are welcome where a schema declares them."""
+        """Return tags that allow missing values, and with a schema also texts and categories."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = self.schema is not None
@@ -181,14 +185,17 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
 
 def _seen_range(values: np.ndarray) -> Continuous:
-    """Return a column bounded by the values that were seen."""
+    """Return a nullable column of real numbers bounded by the finite values in the data."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     return Continuous(low, high if high > low else low + 1.0, nullable=True)
 
 
 def _check_present(source: FrameSource, schema: Schema) -> None:
-    """Raise DataError, which quotes no name of the table, if a column is missing."""
+    """Raise DataError if a column of the schema is missing in the table.
+
+    The message quotes no name of the table, because these may be private values.
+    """
     missing = [name for name in schema if name not in source.names]
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.

@@ -1,4 +1,4 @@
-"""What to expect of a release of several tables, from the schema and a guess of the numbers of rows alone."""
+"""Expected accuracy and cost of a release of several tables, from the schema and assumed numbers of rows alone."""
 
 from __future__ import annotations
 
@@ -31,40 +31,41 @@ from synthdp.queries.related.person_tables import Kind
 from synthdp.schema.database import DatabaseSchema
 
 ASSUMED_PERSONS = 10_000
-"""Persons that a plan assumes where nobody says how many there are.  A convention."""
+"""Number of persons that a plan assumes if the user gives none.  A convention."""
 
 MEAN_ABS = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard normal variable.  Derived: sqrt(2 / pi)."""
 
 WIDE = 0.01
-"""Part of a column's range by which noise makes its mean uncertain from which on the plan warns of a heavy tail."""
+"""Uncertainty of a column's mean, as a fraction of its range, above which a plan warns of a heavy tail.  A
+tolerance."""
 
 NOISY = 0.1
-"""Total variation distance from which on the plan warns of a column."""
+"""Total variation distance of a column above which a plan warns of the column.  A tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabasePlan:
-    """What to expect of a release of several tables.
+    """Holds the expected accuracy and cost of a release of several tables.
 
     Parameters
     ----------
     rows
-        Rows of each table, as assumed.
+        Assumed number of rows of each table.
     loss, neighbors
-        The promise.
+        The privacy guarantee, as texts.
     persons_stddev
-        Of the estimated number of persons.
+        Stddev of the estimated number of persons.
     by_column
-        By table and column the total variation distance of its table that noise alone makes, at most.
+        By table and column, the expected total variation distance of the one-way marginal from noise alone, at most 1.
     discovered
-        By table with open columns about how many persons a level, or a range, takes to be found, on average.
+        By table with open columns, about how many persons must have a category or range for it to be found.
     stages
-        Part of the budget of each stage.
+        Share of the budget that each stage gets.
     memory_mb, seconds
-        About what it takes.
+        Estimated memory in megabytes and time in seconds of one core.
     advice
-        What to know or change.
+        Warnings and suggestions, as sentences.
     """
 
     rows: Mapping[str, int]
@@ -79,7 +80,7 @@ class DatabasePlan:
     discovered: Mapping[str, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the plan as a JSON document."""
+        """Return the plan as a dictionary for JSON."""
         return asdict(self) | {"advice": list(self.advice)}
 
     def __str__(self) -> str:
@@ -100,27 +101,27 @@ class DatabasePlan:
 def plan_database(
     schema: DatabaseSchema, loss: PrivacyLoss, *, neighbors: str, rows: Mapping[str, int], domain_budget: float
 ) -> DatabasePlan:
-    """Return what to expect; reads no row.
+    """Return the expected accuracy and cost of a release of several tables; no private row is read.
 
     Parameters
     ----------
     schema
-        Of the tables; columns may be open.
+        Schema of the tables; columns may be open.
     loss
-        The whole cost.
+        The whole privacy loss.
     neighbors
-        Which tables are neighbours.
+        Name of the neighbour relation.
     rows
-        About how many rows each table has; tables that are not named are guessed.
+        Assumed number of rows by table; tables without an entry get a guess.
     domain_budget
-        Share of the budget that finds what is open.
+        Share of the budget for the discovery of open columns.
 
     Raises
     ------
     ParameterError
-        If a number of rows is below 1 or of no table.
+        If a number of rows is below 1, or a name is not a table's.
     SchemaError
-        If a column is open that orders rows, or levels are and there is no delta.
+        If a column that orders rows is open, or categories are open and delta is 0.
     """
     schema.check_open()
     opened = {name: one for name, one in schema.tables.items() if one.undeclared}

@@ -1,6 +1,6 @@
-"""`plan`: the mechanism itself runs, with the real budget, on simulated rows; its error there is known exactly.
+"""`plan`: runs the mechanism with the real budget on simulated rows, where its error is known exactly.
 
-No private row is read, so a plan costs nothing and may be made as often as wanted.
+No private row is read, so a plan costs no budget and can be repeated.
 """
 
 from __future__ import annotations
@@ -50,31 +50,33 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.sources.dataframe import FrameSource
 
 LOADINGS = (0.95, 0.9, 0.7, 0.1)
-"""Correlation of each assumed column, in turn, with its common factor, which explains .90, .81, .49 and .01 of its variance.
-A convention."""
+"""Correlations of the simulated columns, in turn, with their common factor; it explains .90, .81, .49 and .01 of their
+variance.  A convention."""
 
 FACTORS = 2
-"""Common factors of the assumed table.  A convention."""
+"""Number of common factors of the simulated table.  A convention."""
 
 ZIPF = 2.4
-"""Exponent of the assumed frequencies of levels.  A convention."""
+"""Exponent of the simulated Zipf frequencies of categories.  A convention."""
 
 SHAPE = (1.2, 3.3)
-"""Of the beta law that numbers are assumed to have between their bounds."""
+"""Parameters of the beta distribution of simulated numbers between their bounds.  Tuned together with `AT_LOWEST`."""
 
 AT_LOWEST = 0.95
-"""Share of rows at the lowest value, in every third column of numbers, as in amounts that few people have.
+"""Fraction of rows at the lowest value, in every third simulated numeric column, as in amounts that few people have.
 
-These are set so that the predicted errors of two public tables, Adult and hmeq, come near those measured at epsilon .1, 1
-and 10 (benchmarks/utility/plans.py).
-"""
+Tuned with `SHAPE`: predicted errors of two public tables, Adult and hmeq, come near the measured errors at epsilon .1,
+1 and 10 (benchmarks/utility/plans.py)."""
 
 MISSING = 0.06
-"""Share of missing values in columns that may have some.  A convention."""
+"""Fraction of missing values in simulated columns that may have some.  A convention."""
 
 
 def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, GridIndices]:
-    """Return simulated rows, (rows,) grid points for each column; a function of the schema and the seed alone."""
+    """Return simulated rows for a dry run, (rows,) grid points for each column.
+
+    They depend on the schema and the seed alone, never on private rows.
+    """
     factors = rng.standard_normal((rows, FACTORS))
     indices: dict[str, GridIndices] = {}
     numbers = 0
@@ -89,9 +91,10 @@ def simulated_table(schema: Schema, rows: int, rng: Generator) -> dict[str, Grid
 
 
 def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) -> GridIndices:
-    """Return (rows,) grid indices of an invented column.
+    """Return (rows,) grid points of one simulated column, from uniform numbers, (rows,).
 
-    A skewed law of numbers, Zipf's law of levels, some missing.
+    Numbers follow a beta distribution with extra mass at the lowest value, categories a Zipf distribution.  Nullable
+    columns get some missing values.
     """
     grid = grid_of(column)
     if grid.ordered:
@@ -111,37 +114,44 @@ def _column(column: Column, uniform: FloatArray, mass: float, rng: Generator) ->
 
 
 MOST_ROWS = 40_000
-"""Rows of a dry run; a larger table is run on this many with more budget, so that signal over noise is right.
-A safety limit."""
+"""Most simulated rows of a dry run.  A larger table is simulated with this many rows and more budget, so that the
+signal-to-noise ratio is right.  A safety limit."""
 
 TABLES, MOST_CELLS = 150, 300_000
-"""Marginals of each order whose error is averaged, and the most cells of one."""
+"""Most marginals of each number of columns whose error is averaged, and most cells of one marginal.  A safety limit of
+time."""
 
 CELLS_AT_ONCE = 1 << 21
-"""Cells of tables that are compared at once.  A safety limit."""
+"""Cells of marginals that are compared in one block.  A safety limit of memory."""
 
 SECONDS_A_VALUE = 1.7e-7
-"""Time for a value beyond the dry run's, to read, count and draw it: as benchmarks/speed/flagship_scale.py measures it."""
+"""Seconds to read, count and draw one value, for rows in excess of the simulated rows, as
+benchmarks/speed/flagship_scale.py measures it."""
 
 BYTES_AT_REST, BYTES_A_VALUE = 290e6, 18
-"""Peak memory of the process, the table included, as measured by the same and for Adult."""
+"""Peak memory of the process in bytes: a fixed part, and a part per value of the table, as measured by
+benchmarks/speed/flagship_scale.py and for Adult."""
 
 ASSUMED_LEVELS, ASSUMED_RANGE = 30, 86_400 * 1_000
-"""Levels, and the width of the range in whole numbers or seconds, of a column whose own are to be discovered.
-A convention."""
+"""Assumed number of categories of an open column, and assumed width of its range in integers or seconds.  A
+convention."""
 
 PRICES = (0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
-"""Parts of epsilon at which a schema that declares everything is tried, to say what open columns cost."""
+"""Fractions of epsilon at which a fully declared schema is tried, to state what open columns cost.  A convention."""
 
 MOST_NAMES = 10
-"""Columns that one line of assumptions names.  A safety limit."""
+"""Most columns that one line of assumptions names.  A safety limit."""
 
 UNIT = "synthdp's unit of privacy"
-"""Name of the simulated column of privacy units."""
+"""Name of the column of privacy units in a simulated table."""
 
 
 class Distances(NamedTuple):
-    """Mean distance of marginals, and sqrt(k) times a random sample's of k rows."""
+    """Holds two measures of the distance of marginals from a table.
+
+    The first is the mean total variation distance of the marginals.  The second is sqrt(k) times the expected
+    distance of a random sample of k rows.
+    """
 
     error: float
     sample: float
@@ -162,28 +172,28 @@ def plan(
     random_state: int = 0,
     on_progress: ProgressCallback = silent,
 ) -> Plan | Plans:
-    """Say what a release would cost and how good it would be, before anything is spent.
+    """Return the expected cost and accuracy of a release, before any budget is spent.
 
     Parameters
     ----------
     schema
-        The table's; the plan states what it assumed about columns that are left open, or drafted and not reviewed.
+        The table's schema; the plan lists its assumptions on columns that are open, or drafted and not reviewed.
     rows
-        About how many rows the table has; an assumption of yours, not read from the table.
+        Your estimate of the number of rows; the table is not read.
     epsilon
-        One loss, or several for the trade-off curve.
+        One epsilon, or several for the trade-off curve.
     delta, neighbors, max_rows_per_unit
         As for `SyntheticRelease`.
     mechanism
         A mechanism object; default: the automatic choice.
     domain_budget
-        Share for discovering what the schema leaves open.
+        Share of the budget for the discovery of open columns.
     weight, weight_bounds
         As for `SyntheticRelease`.
     random_state
         Seed of the simulated table.
     on_progress
-        Called before each dry run.
+        Function that is called before each dry run.
 
     Returns
     -------
@@ -238,9 +248,9 @@ def plan(
 def _priced(
     found: Plan, left_open: Mapping[str, Column], run: Callable[..., Plan], delta: float, *, refused: Sequence[float]
 ) -> Plan:
-    """Complete a plan by what open columns cost: a release, and its refusal.
+    """Return a plan completed by the cost of open columns: for a release, and for its refusal.
 
-    The price of a release is the least epsilon, of a few, at which a schema that declares everything does as well.
+    The cost of a release is the smallest of a few tried epsilons at which a fully declared schema is as accurate.
     """
     order, alike = min(2, found.columns), found.epsilon
     for part in PRICES:
@@ -278,7 +288,7 @@ def _run(
     assumed: tuple[str, ...],
     outside: Sequence[Clique] = (),
 ) -> Plan:
-    """Run the mechanism on a simulated table, and compare what comes out with what went in."""
+    """Return the plan of one loss: the mechanism's errors in a run on a simulated table."""
     simulated = len(next(iter(indices.values())))
     table = TableFormat.default(schema).build(schema, {name: decode(c, indices[name]) for name, c in schema.items()})
     unit = UNIT if max_rows_per_unit > 1 else None
@@ -321,14 +331,16 @@ def _run(
 
 
 def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) -> dict[int, float]:
-    """Return the noise of the tables of one and of two columns among a release's answers, see `Plan.noise`.
+    """Return the noise stddev of one- and two-column marginals in a release, in rows, by number of columns.
+
+    For one column the smallest stddev is returned, for two columns the median.
 
     Parameters
     ----------
     measured
         The noisy answers.
     growth
-        How many times as many rows there are as were measured, at the same signal over noise.
+        Factor from the simulated to the real number of rows; noise grows by it at the same signal-to-noise ratio.
     """
     found: dict[int, list[float]] = {1: [], 2: []}
     for answers in measured:
@@ -339,7 +351,10 @@ def noise_of_counts(measured: Iterable[Measurements], *, growth: float = 1.0) ->
 
 
 def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, rows: int) -> float | None:
-    """Return the error of the best unbiased answers to all tables of three columns, where the closed form applies."""
+    """Return the smallest mean error of unbiased answers to all three-column marginals; None without a closed form.
+
+    The closed form needs Gaussian noise and a domain whose cells can be enumerated.
+    """
     budget = gaussian_account(loss) if isinstance(loss, ApproxDP) and loss.delta > 0 else loss
     if not isinstance(budget, (GaussianDP, ZCDP)):
         return None
@@ -352,7 +367,10 @@ def _best_unbiased(schema: Schema, loss: PrivacyLoss, adjacency: Adjacency, *, r
 
 
 def _coded_anew(drawn: dict[str, GridIndices], found: Schema, schema: Schema) -> dict[str, GridIndices]:
-    """Return rows of a schema that was discovered as rows of the schema that they were simulated by."""
+    """Return rows drawn under a discovered schema as grid points of the schema that the rows were simulated by.
+
+    Both sides can then be compared.
+    """
     rows = TableFormat.default(found).build(found, {name: decode(c, drawn[name]) for name, c in found.items()})
     (block,) = FrameSource(rows).blocks({name: schema[name] for name in found})
     return {name: encode(schema[name], block[name]) for name in found}
@@ -366,7 +384,10 @@ def _compared(
     outside: Sequence[Clique] = (),
     **known: Any,
 ) -> Plan:
-    """Complete a plan by the errors of drawn rows."""
+    """Return a plan completed by the errors of the drawn rows, measured against the simulated rows.
+
+    ``known`` holds the other fields of the plan.
+    """
     real, synthetic = domain.codes(indices), domain.codes(drawn)
     rng = generator(0)
     shuffled = np.stack([rng.permutation(synthetic[:, j]) for j in range(len(domain))]).T
@@ -391,7 +412,7 @@ def _compared(
 
 
 def assumed_column(column: Column) -> Column:
-    """Return a column with some bounds or levels where they are open."""
+    """Return a column with assumed bounds or categories if its own are open; a complete column is returned as it is."""
     if column.is_complete:
         return column
     if column.labelled:
@@ -402,7 +423,7 @@ def assumed_column(column: Column) -> Column:
 
 
 def assumptions_of(schema: Schema, unreviewed: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what a plan takes for granted of a schema, in sentences."""
+    """Return the assumptions of a plan on open or unreviewed columns and survey weights, one sentence each."""
     levels = [name for name in schema.undeclared if schema[name].labelled]
     bounds = [name for name in schema.undeclared if not schema[name].labelled]
     lines = []
@@ -420,12 +441,12 @@ def assumptions_of(schema: Schema, unreviewed: Sequence[str] = ()) -> tuple[str,
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first `MOST_NAMES` names as a text, and how many more there are."""
+    """Return the first `MOST_NAMES` names as a text, and the number of further names."""
     return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
 
 
 class _Clock:
-    """Notes when each stage begins."""
+    """Records the CPU time at which each stage of a dry run begins."""
 
     def __init__(self) -> None:
         self.begun = [("reading", time.process_time())]
@@ -434,17 +455,20 @@ class _Clock:
         self.enter(progress.stage)
 
     def enter(self, stage: str) -> None:
-        """Note when a stage began, in CPU seconds."""
+        """Record that a stage begins now, in CPU seconds."""
         self.begun.append((stage, time.process_time()))
 
     def stages(self) -> dict[str, float]:
-        """Return the seconds of each stage, now that the last one ends."""
+        """Return the CPU seconds of each stage; the last stage ends now."""
         self.enter("")
         return {stage: after - before for (stage, before), (_, after) in itertools.pairwise(self.begun)}
 
 
 def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLoss:
-    """Return the loss at which fewer rows have the signal over noise of more."""
+    """Return the loss at which fewer simulated rows have the signal-to-noise ratio of the real number of rows.
+
+    ``growth`` is the real number of rows divided by the simulated one.
+    """
     if growth <= 1:
         return loss
     match loss:
@@ -458,7 +482,7 @@ def _scaled(loss: PrivacyLoss, growth: float, *, thresholds: bool) -> PrivacyLos
 
 
 def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
-    """Return at most `TABLES` tables of ``order`` columns."""
+    """Return at most `TABLES` random marginals of ``order`` columns, each of at most `MOST_CELLS` cells."""
     cliques = [c for c in itertools.combinations(range(len(shape)), order) if table_size(shape, c) <= MOST_CELLS]
     return [cliques[i] for i in generator(0).permutation(len(cliques))[:TABLES]]
 
@@ -466,7 +490,10 @@ def _averaged(shape: tuple[int, ...], order: int) -> list[Clique]:
 def _distances(
     real: Codes, others: Sequence[Codes], shape: tuple[int, ...], cliques: Sequence[Clique]
 ) -> list[FloatArray]:
-    """Return for each of the other coded tables the `Distances` of each of some tables of columns, (cliques, 2)."""
+    """Return for each of the other coded tables the distances of its marginals from the real table's, (cliques, 2).
+
+    The second column is sqrt(k) times the expected distance of a random sample of k rows, for comparison.
+    """
     found: list[list[tuple[float, float]]] = [[] for _ in others]
     sizes = [table_size(shape, clique) for clique in cliques]
     of = np.cumsum(sizes) // CELLS_AT_ONCE
@@ -481,7 +508,7 @@ def _distances(
 
 
 def _why(mechanism: str, *, automatic: bool) -> str:
-    """Return why a mechanism is taken, as a clause for the plan."""
+    """Return the reason for a mechanism, as a clause for the plan."""
     if not automatic:
         return "as you asked"
     if mechanism == "adaptive marginals":
@@ -490,14 +517,15 @@ def _why(mechanism: str, *, automatic: bool) -> str:
 
 
 MOST_NAMED = 5
-"""Columns that one sentence names.  A convention."""
+"""Most columns that one sentence names.  A convention."""
 
 WIDE = 10_000.0
-"""A tolerance: a range of real numbers so wide is usually empty for the most part, and hundredths are not told apart."""
+"""Width of a range of real numbers above which a plan advises to declare decimals.  Wider ranges are usually mostly
+empty, and bins then do not separate hundredths.  A tolerance."""
 
 
 def _wide_ranges(domain: Domain) -> tuple[str, ...]:
-    """Return what to say of wide ranges of real numbers, if nobody says how many decimals they have."""
+    """Return advice on columns of real numbers whose range is wider than `WIDE`, at most one sentence."""
     wide = [
         axis.name
         for axis in domain.axes
@@ -514,7 +542,10 @@ def _wide_ranges(domain: Domain) -> tuple[str, ...]:
 
 
 def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent: dict[int, float]) -> tuple[str, ...]:
-    """Return the warnings of a plan, as sentences: nothing learnable beyond single columns, poor columns, a large ε."""
+    """Return the warnings of a plan, as sentences, and a note on the dry run.
+
+    Warnings concern unlearned relations, inaccurate columns and a large epsilon.
+    """
     lines = []
     if 2 in errors and errors[2].error > USEFUL * independent[2]:
         lines.append(
@@ -536,11 +567,11 @@ def _advice(epsilon: float, rows: int, errors: dict[int, Distances], independent
 
 
 MOST_PAIRS = 6
-"""Pairs of columns that the sentence names.  A safety limit."""
+"""Most pairs of columns that one sentence names.  A safety limit."""
 
 
 def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
-    """Return the pairs of columns that a workload does not contain; none where all sets matter alike."""
+    """Return the pairs of columns that a workload does not contain; empty if the workload prefers no columns."""
     if workload is None or isinstance(workload, LinearQueries):
         return ()
     wished = workload_of(workload, names)
@@ -548,16 +579,16 @@ def pairs_outside(workload: Any, names: Sequence[str]) -> tuple[Clique, ...]:
 
 
 def cost_of_workload(found: Plan, alike: Plan, outside: Sequence[Clique], names: Sequence[str]) -> str:
-    """Return what a workload costs the pairs that it does not contain, in a sentence.
+    """Return a sentence on the extra error of the pairs of columns outside a workload.
 
     Parameters
     ----------
     found, alike
-        Plans with the workload and without.
+        Plans with the workload and without it.
     outside
-        The pairs.
+        Pairs of column positions outside the workload.
     names
-        Of all columns.
+        Names of all columns.
     """
     told, without = (100 * (one.other_pairs or 0.0) for one in (found, alike))
     some = ", ".join(" × ".join(names[j] for j in pair) for pair in outside[:MOST_PAIRS])

@@ -1,4 +1,7 @@
-"""`Plan`: what to expect of a release, as data, as a document and as text.  Knows no mechanism."""
+"""`Plan`: expected cost and accuracy of a release, as data, as a document and as text.
+
+The module uses no mechanism.
+"""
 
 from __future__ import annotations
 
@@ -16,39 +19,41 @@ if TYPE_CHECKING:
     from synthdp.pictures.picture import Picture
 
 WORDS = {1: "single columns", 2: "pairs", 3: "triples"}
-"""What tables of one, two and three columns are called."""
+"""Names of marginals of one, two and three columns in texts.  A convention."""
 
 ACCURATE = 0.05
-"""Expected distance of tables of two columns, a part of all rows, that is accurate enough to recommend: a tolerance."""
+"""Expected total variation distance of two-column marginals that is accurate enough to recommend an epsilon.  A
+tolerance."""
 
 WEAKEST = 3.0
-"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside a house: a safety limit."""
+"""Largest epsilon that is recommended, as docs/how-to/choose-epsilon.md gives it for use inside an organisation.  A
+safety limit."""
 
 USUAL = 1.0
-"""Epsilon that is recommended where none is accurate enough, by the same page."""
+"""Epsilon that is recommended if no epsilon is accurate enough, from docs/how-to/choose-epsilon.md."""
 
 HARDEST = 5
-"""Columns that the text names, those with the largest errors."""
+"""Number of columns that the text of a plan lists, those with the largest errors.  A convention."""
 
 TRADE_OFF = "Expected error, of 100 rows, against epsilon; dashed: columns without relations"
-"""What the picture of several plans shows.  A text."""
+"""Title of the picture that compares several plans."""
 
 MOST_DRAWN = 20
-"""Columns that the picture of a plan shows, those with the largest errors.  A convention."""
+"""Most columns in the picture of a plan, those with the largest errors.  A convention."""
 
 USEFUL = 0.97
-"""Part of the error of independent columns above which pairs teach no relations.  A tolerance."""
+"""Fraction of the error of independent columns above which a release is taken to learn no relations.  A tolerance."""
 
 POOR = 0.1
-"""Expected distance of single columns, a part of all rows, above which a release is poor.  A tolerance."""
+"""Expected total variation distance of single columns above which a release is called poor.  A tolerance."""
 
 STAGES = {"one-ways": "single columns"}
-"""Words for the names of stages.  A convention."""
+"""Display names of stages of a release.  A convention."""
 
 WRONG_CELL = (
     "of 100 rows, so many would have to move to another cell to make the counts right (total variation distance)"
 )
-"""What an error of a plan means.  A text."""
+"""Explanation of an error of a plan, for its texts."""
 
 VERDICTS = {
     "good": f"in counts over two columns at most {100 * ACCURATE:g} of 100 rows are in a wrong cell",
@@ -59,53 +64,54 @@ VERDICTS = {
     "weak": "only single columns are learned, and no relations between them",
     "poor": f"even single columns are off by more than {100 * POOR:g} of 100 rows",
 }
-"""The sentence of each verdict of a plan."""
+"""Explanation of each verdict of a plan, for its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to expect of a release.
+    """Holds the expected cost and accuracy of a release, from a dry run on simulated rows.
 
     Parameters
     ----------
     rows, columns
-        Size of the table, as assumed.
+        Assumed size of the table.
     epsilon, delta, neighbors
-        The promise.
+        The privacy guarantee.
     mechanism, why
-        What would run, and the reason.
+        The mechanism that would run, and the reason for this choice.
     errors
         Expected mean total variation distance of marginals of 1, 2 and 3 columns, on the 32-bin form of the table.
     independent
-        The same for synthetic columns that have nothing to do with each other.
+        The same errors for synthetic columns that are drawn independently of each other.
     by_column
-        Expected total variation distance of each column's own table.
+        Expected total variation distance of each column's one-way marginal.
     like_rows
-        As accurate on pairs as a random sample of this number of rows.
+        Size of a random sample of private rows that is as accurate on two-column marginals.
     seconds, stages
-        Expected time, in all and by stage.
+        Expected time in CPU seconds, in all and by stage.
     memory_mb
-        Expected peak memory.
+        Expected peak memory in megabytes.
     advice
-        What to know or change.
+        Warnings and suggestions, as sentences.
     assumed
-        What the plan took for granted of columns that the schema leaves open or nobody has reviewed.
+        Assumptions on columns that the schema leaves open or that were not reviewed, as sentences.
     like_epsilon
-        Where the schema leaves columns open: about the epsilon at which it would do as well if it declared them, the least
-        of a few that were tried.
+        Set if the schema leaves columns open.  The smallest of a few tried epsilons at which a fully declared schema
+        would be as accurate.
     refused_for
-        Where the schema leaves columns open: the epsilon that a refusal (``undiscovered="refuse"``) costs after the number
-        of rows was estimated, and after all of discovery.
+        Set if the schema leaves columns open.  Two epsilons that a refusal (``undiscovered="refuse"``) costs: after the
+        number of rows is estimated, and after all of discovery.
     best_unbiased
-        The error that unbiased answers to all tables of three columns (or of all there are) would have at best, in closed
-        form, where all cells can be listed: a release that measures all interactions is meant to be no worse.
+        Smallest mean error that unbiased answers to all three-column marginals can have, in closed form; None if the
+        cells of the domain cannot be enumerated.  A release that measures all interactions should be at least as
+        accurate.
     other_pairs
-        Expected mean total variation distance of the tables of two columns that the workload does not contain.
+        Expected mean total variation distance of the two-column marginals outside the workload.
     noise
-        Noise in a cell of the tables of one and of two columns, in rows.
+        Noise stddev of a cell in one-column and in two-column marginals, in rows.
     power
-        For some values of Cramér's V how likely a pair of columns that has it is told from unrelated ones, at least; empty
-        where pairs are not scored: where all of them are measured or none is, or columns are very many.
+        By value of Cramér's V, a lower bound on the chance that a pair of columns with this value is detected.  Empty
+        if pairs are not scored: if all or none are measured, or columns are very many.
     """
 
     rows: int
@@ -132,7 +138,7 @@ class Plan:
     power: dict[float, float] = field(default_factory=dict)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the plan as a JSON document."""
+        """Return the plan as a dictionary for JSON; numbers of columns become text keys."""
         by_order = {
             name: {str(k): v for k, v in getattr(self, name).items()}
             for name in ("errors", "independent", "noise", "power")
@@ -140,11 +146,14 @@ class Plan:
         return asdict(self) | by_order | {"advice": list(self.advice), "assumed": list(self.assumed)}
 
     def _repr_html_(self) -> str:
-        """Return the plan as a table for a notebook."""
+        """Return the plan as an HTML table for a notebook."""
         return render("plan.html", plan=self, words=WORDS)
 
     def plot(self) -> Picture:
-        """Return a picture of the expected error of each column, of 100 rows; a notebook shows it, ``save`` writes it."""
+        """Return a picture of the expected error of each column, in rows per 100.
+
+        A notebook shows the picture, and its ``save`` method writes it.
+        """
         from synthdp.pictures.axes import column_panel
         from synthdp.pictures.picture import Picture, bars
         from synthdp.pictures.view import Bar, ColumnView
@@ -158,7 +167,7 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """How good the release would be, in a word: good, fair, weak (no relations) or poor (not even columns)."""
+        """Return the expected quality in a word: good, fair, weak (no relations) or poor (single columns are wrong)."""
         order = min(2, max(self.errors))
         if self.errors[1] > POOR:
             return "poor"
@@ -198,20 +207,20 @@ class Plan:
         return "\n".join(lines)
 
     def _noise_of(self, order: int) -> str:
-        """Return the noise of tables of ``order`` columns as text, in rows; "" if none is measured."""
+        """Return the noise of marginals of ``order`` columns as text, in rows; "" if none is measured."""
         return f"± {in_figures(self.noise[order], digits=2)} rows" if order in self.noise else ""
 
 
 def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan of one table that is recommended, and the reasons, a sentence each.
+    """Return the recommended plan of several plans of one table, and the reasons, one sentence each.
 
-    It is the least epsilon at which tables of two columns (of one, where there is one column) are expected to be off by at
-    most `ACCURATE` of all rows; where no epsilon up to `WEAKEST` is, the one nearest to `USUAL`.
+    The recommended epsilon is the smallest at which two-column marginals are expected to be off by at most `ACCURATE`.
+    If no epsilon up to `WEAKEST` is accurate enough, the epsilon nearest to `USUAL` is recommended.
 
     Parameters
     ----------
     plans
-        One or more, of the same table.
+        One or more plans of the same table.
     """
     ordered = sorted(plans, key=lambda one: one.epsilon)
     order = min(2, max(ordered[0].errors))
@@ -242,18 +251,20 @@ def recommended(plans: Sequence[Plan]) -> tuple[Plan, tuple[str, ...]]:
 
 
 class Plans(list[Plan]):
-    """Plans of one table at several epsilons: a list, which prints as a table and has a picture."""
+    """Holds the plans of one table at several epsilons: a list that prints as a table and has a picture."""
 
     def __str__(self) -> str:
         return curve(self)
 
     def _repr_html_(self) -> str:
-        """Return the picture and the table for a notebook."""
+        """Return the picture and the table as HTML for a notebook."""
         picture = accuracy_chart(self)
         return render("plans.html", text=curve(self), picture=self.plot()._repr_html_() if picture else "")
 
     def plot(self) -> Picture:
-        """Return a picture of the expected error against epsilon; a notebook shows it, and ``save`` writes it.
+        """Return a picture of the expected error against epsilon.
+
+        A notebook shows the picture, and its ``save`` method writes it.
 
         Raises
         ------
@@ -275,14 +286,17 @@ class Plans(list[Plan]):
 
 
 def _points(plans: Sequence[Plan]) -> list[tuple[float, float]]:
-    """Return epsilon and the expected error of tables of two columns of each plan, by epsilon."""
+    """Return each plan's epsilon with its expected error of two-column marginals, sorted by epsilon.
+
+    For a table of one column, the error of its one-way marginal is returned.
+    """
     return list(dict(sorted((one.epsilon, one.errors[min(2, max(one.errors))]) for one in plans)).items())
 
 
 def accuracy_chart(plans: Sequence[Plan]) -> str:
-    """Return the picture of the expected error of tables of two columns against epsilon; the recommended one is marked.
+    """Return an SVG chart of the expected error against epsilon, with the recommended epsilon marked.
 
-    Empty for plans of fewer than two epsilons.
+    Return "" for fewer than two epsilons.
     """
     points = _points(plans)
     if len(points) < 2:
@@ -297,17 +311,17 @@ def accuracy_chart(plans: Sequence[Plan]) -> str:
 
 
 def _of_100(plan: Plan, order: int) -> str:
-    """Return a plan's expected error of tables of ``order`` columns, in per cent, as text."""
+    """Return a plan's expected error of marginals of ``order`` columns as text, in rows per 100."""
     return f"{100 * plan.errors[order]:.2g}"
 
 
 def _odds(plan: Plan) -> str:
-    """Return an attacker's best odds in per cent, as text."""
+    """Return an attacker's largest chance to guess membership correctly as text, in per cent."""
     return f"{100 * best_odds(plan.epsilon, plan.delta):.1f} %"
 
 
 def curve(plans: Sequence[Plan]) -> str:
-    """Return a text that compares several plans of one table, a line for each loss, with the plan that is recommended."""
+    """Return a text that compares several plans of one table, one line per epsilon, with a recommendation."""
     first, orders = plans[0], list(plans[0].errors)
     chosen, reasons = recommended(plans)
     heads = ("ε", *(WORDS[order] for order in orders), "like a sample of", "seconds", "verdict")

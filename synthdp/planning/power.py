@@ -1,6 +1,6 @@
-"""Which relations would be seen: the chance that scores tell pairs of columns of some association from unrelated ones.
+"""Statistical power of the selection of column pairs: the chance that an associated pair is detected.
 
-Post-processing of noisy answers, by the law that the planner chooses with.
+The computation uses noisy answers only, with the noise distribution that the adaptive mechanism selects by.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from synthdp.queries.distances import MarginalDistances
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 ASSOCIATIONS = (0.05, 0.1, 0.2, 0.4)
-"""Values of Cramér's V for which a plan gives the chance to be seen.  A convention: from weak to strong."""
+"""Values of Cramér's V for which a plan states the chance of detection.  A convention: from weak to strong."""
 
 
 def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[float, float]:
-    """Return for some values of Cramér's V how likely a pair of columns that has it is told from unrelated ones, at least.
+    """Return by value of Cramér's V a lower bound on the chance that a pair of columns with this value is detected.
 
-    That is the mean over all pairs of columns that were scored, each where no other pair is related: a planner that has seen
-    many relations believes in more of them.  A relation is taken to move each cell in proportion to its
-    count, as the planner takes it.  Empty where pairs were not scored against independent columns: with very many columns,
-    where all interactions are measured, and where scores would be noise alone, so that no relation is measured.
+    The chance is the mean over all scored pairs, as if no other pair were related; more related pairs raise the chance.
+    An association is taken to change each cell in proportion to its count, as the adaptive mechanism takes it.
+
+    The result is empty if pairs were not scored against independence.  This happens with very many columns, if all
+    interactions are measured, or if scores would be noise alone.
 
     Parameters
     ----------
     model
-        Of adaptive marginals.
+        The model that adaptive marginals fitted.
     measurements
-        Its noisy answers.
+        The noisy answers that the model was fitted to.
     """
     said = GLSEstimates(model, tuple(measurements))
     for scores in measurements:
@@ -65,7 +66,10 @@ def power_of(model: SyntheticModel, measurements: Sequence[Measurements]) -> dic
 
 
 def _variance(said: GLSEstimates, column: int, rows: FloatArray) -> FloatArray:
-    """Return the variance of the error of a column's estimated groups, (groups,)."""
+    """Return the error variance of the estimated count of each of a column's coarse bins, (groups,), in rows squared.
+
+    The variance is 0 if no table of the column alone was measured.
+    """
     refinement, first = said.model.refinements[column], said.first_level(column)
     if first is None:
         return np.zeros(len(rows))

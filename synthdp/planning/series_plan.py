@@ -1,4 +1,4 @@
-"""What a series of releases will be like, before any spend: arithmetic on public numbers, and a rehearsal."""
+"""Expected noise and accuracy of a series of releases, before any spend, from public numbers and a dry run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from synthdp.tables.results import dataframe
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SeriesPlan:
-    """What a series will be like, before any spend.
+    """Holds the expected noise of each period of a series, and the plan of its last table, before any spend.
 
     Parameters
     ----------
     periods
-        A DataFrame with one row a period: about how many rows there are so far, and how many times the noise is that of
-        one release of all these rows at the whole budget: of a count of all rows so far, and of one of the period's rows.
+        A DataFrame with one row per period.  ``rows_so_far`` is the assumed number of rows so far.  ``noise_so_far``
+        and ``noise_of_period`` are noise stddevs of counts of all rows so far, and of the period's rows.  Both are
+        relative to the noise of one release with the whole budget.
     last
-        The plan of a single release that is as noisy as the table of all periods.
+        The plan of a single release that has the noise of the series' last cumulative table.
     """
 
     periods: Any
@@ -49,20 +50,20 @@ def plan_series(
     rows: int,
     neighbors: str,
 ) -> SeriesPlan:
-    """Return the plan of a series.
+    """Return the expected noise of each period of a series, and the plan of its last cumulative table.
 
     Parameters
     ----------
     schema, mechanism, periods, neighbors, delta
-        Of the series.
+        Settings of the series.
     at_most
-        In how many periods a unit may have rows.
+        Most periods in which one privacy unit has rows.
     mu
-        The whole budget.
+        The whole budget, as the mu of Gaussian DP.
     again
-        Whether tables are chosen again.
+        Whether the marginals to measure are selected again at later stages.
     rows
-        About how many rows a period has.
+        Assumed number of rows in each period.
     """
     spent = np.zeros((periods, periods))
     so_far, alone = np.zeros(periods), np.zeros(periods)

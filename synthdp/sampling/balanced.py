@@ -1,8 +1,8 @@
-"""Rows of a distribution whose tables of few columns are nearer to the distribution's than chance would make them.
+"""Balanced sampling: rows with low-order tables that are nearer to the distribution's than with independent draws.
 
-A finite sample is a large part of the error of a good model.  More rows than wanted are drawn and halved, keeping of two
-similar rows the one that the tables lack.  Where there is time, these are tables of groups and of what is inside them.
-Knows no model: it takes anything that samples.
+Sampling error is a large part of the error of a good model.  So more rows than wanted are drawn and repeatedly halved.
+Of two similar rows, the row that brings the tables closer to half of the counts stays.  If time allows, the tables
+include finer intervals inside coarse bins.  The module works with every distribution that can be sampled.
 """
 
 from __future__ import annotations
@@ -20,60 +20,65 @@ from synthdp.distribution.protocol import Distribution, Evidence
 from synthdp.randomness import Generator
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""This many pairs of rows are decided at once, on the same tables: half the cells of a mean table, within these bounds.
-Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once; tables of 50 and more lose 2 % with 64."""
+"""Limits on the number of row pairs that are decided in one batch, from the same counts.  The number is half the cells
+of a mean table, within these limits.  Tuned: tables of 4 cells (NLTCS) lose a third of the gain with 32 pairs at once;
+tables of 50 and more lose 2 % with 64."""
 
 FEWEST_CELLS = 1000
-"""Tables with more cells than this and than rows are left out: hardly a cell of theirs is met twice.
-Tuned; not measured."""
+"""A table with more cells than this, and more cells than decisions, is not balanced: few of its cells would occur
+twice.  Tuned; not measured."""
 
 CELLS_A_DECISION = 8
-"""Nothing is halved where tables of pairs have more cells for each decision.  Tuned: at 13 halving takes 5 % off the error
-of these tables for as long as the fit takes, at 2 it takes off a third."""
+"""Rows are not halved if two-column tables have more than this many cells for each decision.  Tuned: at 13 cells,
+halving takes 5 % off the error of these tables but as long as the fit; at 2 cells it takes off a third."""
 
 DECISIONS_A_CELL = 4
-"""Tables of three columns are balanced where there are this many decisions for each of their cells.  Tuned; not measured."""
+"""A three-column table is balanced if there are at least this many decisions for each of its cells.  Tuned; not
+measured."""
 
 LOOKS = 1
-"""How often the decisions of the last halving are looked at again; a second look takes 1 to 2 % off.  Tuned."""
+"""Number of times that the decisions of the last halving are revised.  Tuned: a second pass takes 1 to 2 % more off the
+error."""
 
 WORK, WORK_OF_TRIPLES = 30_000_000, 2_000_000
-"""Most table cells looked up: about .3 seconds; and most of tables of three columns, which the last halving alone looks up.
-Beyond it rows are plain draws, whose error is small by then.  A safety limit of time."""
+"""Most table cells that all halvings look up, about .3 seconds; then the limit for three-column tables, in the last
+halving only.  Rows beyond the first limit are plain draws, because their sampling error is small.  A safety limit of
+time."""
 
 MOST_CELLS, REMEMBERED = 2**24 - 1, 5_000_000
-"""Most cells of all tables, whose numbers 32-bit floats hold exactly; and most that are remembered, of rows and tables, to
-look at decisions again: 80 MB.  A safety limit; derived: 2^24."""
+"""First, the most cells of all tables; 32-bit floats hold cell numbers up to this exactly (derived: 2^24).  Second, the
+most cell numbers that are stored to revise decisions, 80 MB. A safety limit of memory."""
 
 NUMBERED = 150_000
-"""Cells that are numbered at once: what a processor's cache holds.  Tuned; not measured."""
+"""Number of cell numbers that are computed in one block, about what a processor's cache holds.  Tuned; not measured."""
 
 WORK_OF_ROW = 15
-"""To draw and sort a row takes as long as this many lookups.  Tuned; not measured."""
+"""Cost to draw and sort one row, as a number of cell lookups.  Tuned; not measured."""
 
 MOST_HALVINGS, MOST_INSIDE = 3, 2
-"""Times that rows are halved at most, and the last of them that look inside groups.  The error that a halving leaves counts
-half as much, in squares, as the next one's.  Tuned; not measured."""
+"""Most halvings in all, and most halvings at the end that also balance intervals inside coarse bins.  Each later
+halving counts twice as much for the squared error as the one before.  Tuned; not measured."""
 
 MOST_BALANCE = 16.0
-"""Asked to, sampling may take this many times the work; beyond it nothing is gained.  A safety limit."""
+"""Largest value of the ``balance`` parameter, a multiple of the usual work; more work would gain nothing.  A safety
+limit."""
 
 WORK_INSIDE = 2_000_000
-"""Most table cells inside groups that are looked up in one halving.  The last halvings, of the fewest rows, tell most.
-A safety limit of time."""
+"""Most cells of tables inside coarse bins that one halving looks up.  Only the last halvings, of the fewest rows, fit
+within it.  A safety limit of time."""
 
 
 class Inside(NamedTuple):
-    """How rows are drawn inside their coarse bins, and the finer intervals that are balanced there.
+    """Holds how fine bins are drawn inside coarse bins, and the intervals inside coarse bins that are balanced.
 
     Parameters
     ----------
     draw
-        Returns (n, d) cells for (n, d) codes, each of them inside its code's group.
+        Function that returns (n, d) fine bins for (n, d) coarse bins, each fine bin inside its coarse bin.
     classes
-        For each column which of few classes each cell is in; tables of these are balanced.
+        For each column, the (fine bins,) interval of each fine bin; two-column tables of intervals are balanced.
     several
-        For each column whether some group holds cells of several classes.
+        For each column, whether some coarse bin holds fine bins of several intervals.
     """
 
     draw: Callable[[Codes], Codes]
@@ -84,22 +89,23 @@ class Inside(NamedTuple):
 def balanced_sample(
     distribution: Distribution, rows: int, rng: Generator, *, given: Evidence | None = None, balance: float = 1.0
 ) -> Codes:
-    """Draw rows, up to eight times as many as wanted, and halve them; (rows, d) codes.
+    """Draw rows whose low-order tables are close to the distribution's, (rows, d) codes.
 
-    Expectations are the distribution's: either row of a pair is as likely to go.
+    Up to 16 times as many rows are drawn and then halved.  Expected counts are the distribution's, because each row of
+    a pair is equally likely to stay.
 
     Parameters
     ----------
     distribution
-        To draw from.
+        The distribution to draw from.
     rows
-        How many, >= 1.
+        The number of rows, >= 1.
     rng
         Source of randomness.
     given
         Evidence, as in `Distribution.sample`.
     balance
-        How many times the usual work may be done, >= 0; 0 for plain draws.
+        Limit of work, as a multiple of the usual work, >= 0; 0 for plain draws.
     """
     shape, halvings = distribution.shape, _halvings(rows, distribution.shape, balance)
     codes = distribution.sample(rows * 2**halvings, rng, given=given)
@@ -117,18 +123,19 @@ def balanced_inside(
     given: Evidence | None = None,
     balance: float = 1.0,
 ) -> tuple[Codes, Codes | None]:
-    """Draw rows as `balanced_sample` does; the last halvings look inside groups, too.
+    """Draw rows as `balanced_sample` does, and balance the last halvings over intervals inside coarse bins too.
 
     Parameters
     ----------
     distribution, rows, rng, given, balance
-        As above.
+        As in `balanced_sample`.
     inside
-        What is inside the groups.
+        The fine bins and the intervals inside coarse bins.
 
     Returns
     -------
-    (rows, d) codes and (rows, d) cells; ``None`` in place of the cells where no halving has the time to look at them.
+    (rows, d) coarse bins and (rows, d) fine bins; ``None`` in place of the fine bins if no halving has
+    the time for them.
     """
     shape = distribution.shape
     halvings = _halvings(rows, shape, balance)
@@ -146,7 +153,7 @@ def balanced_inside(
 
 
 def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
-    """Return how often rows are halved in all."""
+    """Return the number of halvings, 0 to 4: as many as the work allows, or 0 if the tables are too large to gain."""
     if rows == 1 or len(shape) < 2 or balance == 0:
         return 0
     if sum(_cells_of_pairs(shape, rows)) > CELLS_A_DECISION * rows * max(balance, 1.0):
@@ -156,27 +163,30 @@ def _halvings(rows: int, shape: Sequence[int], balance: float) -> int:
 
 
 def _halvings_inside(rows: int, columns: int, balance: float) -> int:
-    """Return how many halvings may look inside groups: one that leaves m rows decides m times, between two in each table."""
+    """Return how many of the last halvings may balance intervals inside coarse bins.
+
+    Each may look up `WORK_INSIDE` cells, times ``balance``.
+    """
     work = 2 * math.comb(columns, 2) * rows
     return sum(work * 2**number <= balance * WORK_INSIDE for number in range(MOST_INSIDE + (balance > 1)))
 
 
 def _cells_of_pairs(shape: Sequence[int], decisions: int) -> list[int]:
-    """Return the cells of each table of two columns with at most ``decisions`` cells: larger ones are not balanced.
+    """Return the number of cells of each two-column table that is small enough to be balanced with this many decisions.
 
-    Their sum says whether halving pays, see `CELLS_A_DECISION`.
+    The caller compares the sum with `CELLS_A_DECISION` to decide whether rows are halved.
     """
     sizes = (a * b for a, b in itertools.combinations(shape, 2))
     return [size for size in sizes if size <= max(decisions, FEWEST_CELLS)]
 
 
 def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0, balance: float = 1.0) -> Codes:
-    """Return half of the rows, (m, d) codes of (2m, d), such that tables of two columns stay near half of what they were.
+    """Return half of the rows, (m, d) codes of (2m, d), such that two-column counts stay near half of the input's.
 
-    Of two equal rows it does not matter which goes.  The other pairs are decided some at a time, in random order: the
-    row goes whose cells have kept more than their half so far (vector balancing by the greedy rule).  Then decisions are
-    looked at again, and turned where that lessens the squares of what cells have kept too much or too little.  Both rules
-    are symmetric under exchanging all decisions, and ties are coins, so that every row stays with probability 1/2, exactly.
+    Rows are paired by similarity, and one row of each pair stays.  A cell has a surplus if more than half of its rows
+    have stayed so far.  Of each pair, the row whose cells have the larger surplus goes (greedy vector balancing).
+    Pairs are decided in batches, in random order.  Then decisions are revised if that lowers the sum of squared
+    surpluses.  The rules treat both rows of a pair alike, so every row stays with probability exactly 1/2.
 
     Parameters
     ----------
@@ -187,9 +197,9 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0,
     rng
         Source of randomness.
     left
-        How many halvings follow.  What this one leaves is divided by 2 in each, so it may be coarser.
+        Number of halvings that follow.  Each divides this halving's imbalance by 2, so earlier halvings may be coarser.
     balance
-        How many times the usual work may be done, > 0.
+        Limit of work, as a multiple of the usual work, > 0.
 
     Returns
     -------
@@ -204,7 +214,10 @@ def halved(codes: Codes, shape: Sequence[int], rng: Generator, *, left: int = 0,
 def _kept_inside(
     codes: Codes, cells: Codes, shape: Sequence[int], inside: Inside, rng: Generator, *, left: int, balance: float
 ) -> IntArray:
-    """Return the places of the half of rows that stays, by tables of groups and by pairs of classes inside them."""
+    """Return the positions of the half of the rows that stays, (m,), balanced inside coarse bins too.
+
+    This is one step of `halved` with extra two-column tables of intervals.
+    """
     d = len(shape)
     of_cells = [classes[cells[:, j]] for j, classes in enumerate(inside.classes)]
     both = np.column_stack([*of_cells, codes]).astype(np.int32)
@@ -222,7 +235,11 @@ def _kept_inside(
 
 
 def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> tuple[IntArray, IntArray]:
-    """Pair equal rows; of those left the ones equal but in the last column in this order, then but in the last two, ..."""
+    """Return pairs of similar rows as two arrays of positions, (m,) each, so that one row of each pair can go.
+
+    Equal rows are paired first.  Remaining rows are paired if they agree in all columns except the last of ``order``,
+    then except the last two, and so on.
+    """
     columns = [codes[:, j] for j in order]
     left = _sorted(columns, [int(shape[j]) for j in order])
     alike = np.zeros(len(left) - 1, np.int16)  # columns that neighbours share
@@ -248,7 +265,7 @@ def _similar(codes: Codes, shape: Sequence[int], order: IntArray) -> tuple[IntAr
 
 
 def _sorted(columns: Sequence[AnyArray], sizes: Sequence[int]) -> IntArray:
-    """Return the places of rows in the order of these columns, equal rows as they came."""
+    """Return the positions of rows, (rows,), in lexicographic order of the columns; equal rows keep their order."""
     rows = len(columns[0])
     if math.prod(sizes) * rows >= 2**63:
         return np.lexsort(columns[::-1])
@@ -266,7 +283,10 @@ def _kept(
     codes: Codes, first: IntArray, second: IntArray, differ: IntArray, tables: _Tables, rng: Generator, *,
     left: int, balance: float,
 ) -> IntArray:  # fmt: skip
-    """Return the places of the rows that stay, in random order; only the pairs at ``differ`` need a decision."""
+    """Return the positions of the rows that stay, one of each pair, in random order.
+
+    Only the pairs at ``differ`` are decided; the rows of the other pairs are equal.
+    """
     looks = 0 if left else max(LOOKS, round(LOOKS * balance))
     at_once = tables.at_once * 2**left
     keep_second = differ[
@@ -277,7 +297,10 @@ def _kept(
 
 
 def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator, *, at_once: int, looks: int) -> BoolArray:
-    """Return for each pair of rows whether the second one stays."""
+    """Return for each pair of rows whether the second row stays, (pairs,), chosen to keep all tables balanced.
+
+    Ties are decided by coin tosses.
+    """
     surplus = np.zeros(tables.cells, np.int32)
     kept = np.where(
         rng.random(len(first)) < 0.5, np.int32(1), np.int32(-1)
@@ -302,14 +325,16 @@ def _decide(first: Codes, second: Codes, tables: _Tables, rng: Generator, *, at_
 
 
 class _Tables(NamedTuple):
-    """Numbers for the cells of some tables: the sum of factors times codes, and where the table begins.
+    """Holds the numbering of the cells of all balanced tables.
+
+    A cell's number is the sum of factors times codes, plus an offset.
 
     Parameters
     ----------
     factors
-        (d + 1, t), of each column in each table, 0 for columns that are not in it; last the number of the first cell.
+        (d + 1, t) factor of each column in each table, 0 for columns not in the table; the last row holds the offsets.
     cells
-        How many cells there are in all, at most `MOST_CELLS`.
+        Total number of cells, at most `MOST_CELLS`.
     """
 
     factors: AnyArray
@@ -317,22 +342,22 @@ class _Tables(NamedTuple):
 
     @property
     def at_once(self) -> int:
-        """How many pairs of rows are decided on the same tables."""
+        """Return the number of row pairs in one batch: half the cells of a mean table, within limits."""
         of_mean: int = self.cells // (2 * max(self.factors.shape[1], 1))
         return min(max(of_mean, FEWEST_AT_ONCE), MOST_AT_ONCE)
 
 
 class _Cells(NamedTuple):
-    """Cells of tables that hold but one row of a pair.
+    """Holds the numbers of the cells in which the two rows of each pair differ.
 
     Parameters
     ----------
     first, second
-        The first rows' cells, pair after pair, and the second rows'.
+        Cell numbers of the first rows, pair after pair, and of the second rows.
     begins
-        Where each pair's begin; then the last ones' end.
+        (pairs + 1,) position of each pair's first cell, then the total.
     counts
-        How many each pair has, of either row.
+        (pairs,) number of cells of each pair, equal for both rows.
     """
 
     first: IntArray
@@ -342,7 +367,10 @@ class _Cells(NamedTuple):
 
 
 def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int) -> Iterator[tuple[int, _Cells]]:
-    """Give the cells of some pairs at once, and which pair is the first; numbered in larger blocks, by one product."""
+    """Yield batches of at most ``at_once`` pairs: the position of the batch's first pair, and the cells of its pairs.
+
+    Cell numbers are computed in larger blocks by one matrix product, for speed.
+    """
     many = at_once * max(1, NUMBERED // (at_once * max(tables.factors.shape[1], 1)))
     ones = np.ones((min(many, len(first)), 1), np.float32)
     for start in range(0, len(first), many):
@@ -359,7 +387,7 @@ def _blocks_of_cells(first: Codes, second: Codes, tables: _Tables, at_once: int)
 
 
 def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
-    """Return how much more the first row's cells have kept than the second's, of each pair."""
+    """Return for each pair the surplus of the first row's cells minus that of the second row's cells, (pairs,)."""
     sums = np.zeros(len(cells.first) + 1, np.int64)
     np.cumsum(surplus.take(cells.first) - surplus.take(cells.second), out=sums[1:])
     at = sums.take(cells.begins)
@@ -367,13 +395,17 @@ def _excess(surplus: AnyArray, cells: _Cells) -> IntArray:
 
 
 def _add(surplus: AnyArray, cells: _Cells, change: AnyArray) -> None:
-    """Add a change to the first cells' surplus and take it from the second cells', in place."""
+    """Add a change to the surplus of the first rows' cells, and subtract it from the second rows' cells, in place."""
     np.add.at(surplus, cells.first, change)  # fast for vectors alone, all of one type
     np.subtract.at(surplus, cells.second, change)
 
 
 def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance: float) -> list[Clique]:
-    """Return the tables of two and three columns that this number of decisions can balance."""
+    """Return the two- and three-column tables that are small enough to be balanced with this many decisions.
+
+    Three-column tables are balanced in the last halving only, or in all halvings if ``balance`` is above 1 and work
+    allows.
+    """
     most = {2: max(decisions, FEWEST_CELLS)}
     work = math.comb(len(shape), 3) * decisions * 4**left
     if work <= balance * WORK_OF_TRIPLES and (left == 0 or balance > 1):
@@ -387,7 +419,7 @@ def _balanced_tables(shape: Sequence[int], decisions: int, *, left: int, balance
 
 
 def _numbering(shape: Sequence[int], cliques: Sequence[Clique]) -> _Tables:
-    """Return numbers for the cells of tables, the first that have at most `MOST_CELLS` together."""
+    """Return the numbering of the cells of the first tables that together have at most `MOST_CELLS` cells."""
     ends = list(itertools.accumulate((math.prod(shape[j] for j in clique) for clique in cliques), initial=0))
     few = cliques[: bisect.bisect_right(ends, MOST_CELLS) - 1]
     factors = np.zeros((len(shape) + 1, len(few)), np.float32)

@@ -1,7 +1,8 @@
-"""Rows that break a rule are drawn anew within their cells, so that every released row obeys every rule.
+"""Repair of drawn rows that break a rule: their grid points are drawn again within the bins.
 
-Between `distribution`, whose structural zeros leave out the cells where no row can obey, and `sampling`.  Knows grid
-points and rules, no private row.
+Structural zeros already leave out bins in which no row can satisfy the rules.  Rules that cut through a bin are handled
+here, so that every released row satisfies every rule.  The module uses grid points and rules only, never a private
+row.
 """
 
 from __future__ import annotations
@@ -19,41 +20,43 @@ from synthdp.domain.values import grid_numbers, numbers_at
 from synthdp.randomness import Generator
 
 Redraw: TypeAlias = Callable[[str, IntArray, BoolArray | None], GridIndices]
-"""Draws grid points of a column for some rows, within their coarse cells, perhaps only among some grid points."""
+"""Function type.  Draws one grid point of a column for each given row, within the row's coarse bin; a mask, if given,
+restricts the grid points."""
 
 PLAIN_REDRAWS = 4
-"""How often rows are drawn anew just as they were drawn; each time the law is the exact one given their cells.
-A safety limit of time."""
+"""Number of times that rows which break a rule are drawn again without restriction.  Accepted rows then have the exact
+conditional distribution given their bins.  A safety limit of time."""
 
 NARROW_REDRAWS = 8
-"""How often they are drawn anew after that, among grid points that the other columns' cells leave possible.
+"""Number of times that rows are drawn again after that, among grid points that the other columns' bins leave possible.
 
-For orders that leaves the law as it is and wastes fewer draws.  A safety limit of time."""
+For comparisons of columns the distribution stays exact, and fewer draws fail.  A safety limit of time."""
 
 REMEMBERED = 100
-"""Combinations of cells whose possible grid points are kept for the next draw.  A safety limit of memory."""
+"""Largest number of bin combinations whose possible grid points are cached for later draws.  A safety limit of
+memory."""
 
 
 @dataclass(slots=True, eq=False)
 class Repair:
-    """Mends rows in place.
+    """Draws grid points of rows again, in place, until the rows satisfy all rules.  Rows stay in their coarse bins.
 
     Parameters
     ----------
     domain
-        The coarse axes.
+        The coarse bins of each column.
     rules
-        What rows must obey.
+        The rules between columns.
     codes
-        (n, d) coarse cells of the rows.
+        (n, d) coarse bins of the rows.
     indices
-        Their grid points, changed in place.
+        By column, the (n,) grid points of the rows, changed in place.
     allowed
-        For some columns the grid points that a condition allows.
+        By column, a mask of the grid points that the user's ``given`` values allow; absent columns are free.
     redraw
-        Draws grid points anew.
+        Draws new grid points.
     rng
-        For choices that the rules leave open.
+        Source of the random choices that the rules leave open.
     """
 
     domain: Domain
@@ -66,7 +69,7 @@ class Repair:
     _known: dict[tuple[int, ...], dict[str, BoolArray]] = field(default_factory=dict)
 
     def broken(self, rows: IntArray | None = None, rules: Sequence[Rule] | None = None) -> IntArray:
-        """Return which rows break a rule, among some."""
+        """Return the positions of the rows that break at least one rule, among ``rows`` (default: all)."""
         rows = np.arange(len(self.codes)) if rows is None else rows
         rules = self.rules if rules is None else rules
         names = {name for rule in rules for name in rule.names}
@@ -77,7 +80,11 @@ class Repair:
         return rows[wrong]
 
     def mend(self) -> IntArray:
-        """Mend what can be mended within the rows' cells; return the rows that still break a rule."""
+        """Repair rows within their bins, in place, and return the positions of the rows that still break a rule.
+
+        The steps, in order: plain redraws, redraws among possible grid points, then raising the larger side of
+        comparisons.
+        """
         for names, rules in connected(self.rules):
             rows = self.broken(rules=rules)
             for _ in range(PLAIN_REDRAWS):
@@ -99,12 +106,15 @@ class Repair:
         return self.broken()
 
     def _draw(self, names: Sequence[str], rows: IntArray) -> None:
-        """Draw some columns anew in some rows, among the grid points that are allowed."""
+        """Draw some columns again in some rows, in place, among the grid points that ``allowed`` permits."""
         for name in names:
             self.indices[name][rows] = self.redraw(name, rows, self.allowed.get(name))
 
     def _escape(self, rule: Excluded, rows: IntArray) -> None:
-        """Draw a random column of each row outside what a rule excludes, if its cell has other grid points."""
+        """Draw random columns of each row again, outside the values that an exclusion rule forbids together.
+
+        Each column is redrawn with probability 1 / columns, and only in rows whose bin has grid points outside.
+        """
         outside = {name: ~meant & self.allowed.get(name, True) for name, meant in rule.masks.items()}
         for name in self.rng.permutation(rule.names).tolist():
             j = self.domain.index(name)[0]
@@ -114,7 +124,10 @@ class Repair:
                 self.indices[name][mine] = self.redraw(name, mine, outside[name])
 
     def _draw_narrowly(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
-        """Draw rows of the same cells together, each column among the grid points that orders leave it."""
+        """Draw the columns of comparison rules again, in place, among the grid points that the rules leave possible.
+
+        Rows with the same bins share one computation of the possible grid points.
+        """
         if not len(rows):
             return
         names = sorted({name for order in orders for name in order.names})
@@ -129,7 +142,10 @@ class Repair:
                     self.indices[name][same] = self.redraw(name, same, masks[name])
 
     def _possible(self, names: Sequence[str], orders: Sequence[ColumnOrder], cells: AnyArray) -> dict[str, BoolArray]:
-        """Return for each column the grid points of its cell that orders leave, once the others are within theirs."""
+        """Return by column a mask of its bin's grid points that comparison rules allow, given the other columns' bins.
+
+        Results are cached for up to `REMEMBERED` combinations of bins.
+        """
         key = tuple(int(cell) for cell in (*self.domain.index(*names), *cells))
         if key in self._known:
             return self._known[key]
@@ -146,7 +162,7 @@ class Repair:
         return masks
 
     def _points(self, name: str, cell: int) -> IntArray:
-        """Return the grid points of a cell that may be drawn."""
+        """Return the grid points of one bin of a column that may be released and that ``allowed`` permits."""
         axis = self.domain.axes[self.domain.index(name)[0]]
         ends = np.minimum(np.append(axis.starts[1:], axis.grid.releasable), axis.grid.releasable)
         runs = np.flatnonzero(axis.cells == cell)
@@ -154,7 +170,12 @@ class Repair:
         return points[self.allowed[name][points]] if name in self.allowed else points
 
     def _lift(self, orders: Sequence[ColumnOrder], rows: IntArray) -> None:
-        """Raise right sides to their left sides: first from the current values, then from the least values of the cells."""
+        """Raise the larger side of each comparison to its smaller side, in place, within the bins.
+
+        This is the last step of the repair.
+
+        The first pass starts from the current values, the second from the smallest values of the bins.
+        """
         ladders = {name: self._ladder(name) for name in sorted({name for order in orders for name in order.names})}
         for from_least in (False, True):
             for name, ladder in ladders.items() if from_least else ():
@@ -168,7 +189,10 @@ class Repair:
             rows = self.broken(rows, orders)
 
     def _ladder(self, name: str) -> tuple[IntArray, AnyArray, IntArray]:
-        """Return a column's grid points that rules bind and that may be drawn, their numbers and cells, by cell."""
+        """Return a column's allowed numeric grid points, their numbers and their bins, sorted by bin and number.
+
+        Missing and special values are left out.
+        """
         axis = self.domain.axes[self.domain.index(name)[0]]
         numbers, bound = grid_numbers(axis.column)
         points = np.flatnonzero(bound & self.allowed.get(name, True))
@@ -179,7 +203,11 @@ class Repair:
     def _raise(
         self, name: str, ladder: tuple[IntArray, AnyArray, IntArray], rows: IntArray, least: AnyArray | None
     ) -> None:
-        """Set rows whose value rules bind to the first grid point of their cell whose number is at least ``least``."""
+        """Set rows to the first grid point of their bin whose number is at least ``least``, in place.
+
+        Without ``least``, the smallest number of the bin is taken.  Rows with a missing or special value stay
+        unchanged, as do rows whose bin has no such number.
+        """
         if not len(rows):
             return
         indices, numbers, cells = ladder
@@ -196,7 +224,13 @@ class Repair:
 
 
 def _narrow(order: ColumnOrder, points: dict[str, IntArray]) -> None:
-    """Take away, in place, the grid points of either side whose number no number of the other can stand beside."""
+    """Remove grid points that no grid point of the other column can satisfy a comparison with.
+
+    Change ``points`` in place.
+
+    Missing and special values satisfy every comparison.  A side is not narrowed if the other side may take such a
+    value.
+    """
     known = [grid_numbers(column) for column in order.columns]
     bound = [binds[points[name]] for name, (_, binds) in zip(order.names, known, strict=True)]
     low, high = (
@@ -211,7 +245,10 @@ def _narrow(order: ColumnOrder, points: dict[str, IntArray]) -> None:
 
 
 def connected(rules: Sequence[Rule]) -> list[tuple[tuple[str, ...], list[Rule]]]:
-    """Divide rules into groups that share no column; the columns and the rules of each."""
+    """Return the rules in groups that share no column: for each group its sorted columns and its rules.
+
+    Each group can then be repaired alone.
+    """
     groups: list[tuple[set[str], list[Rule]]] = []
     for rule in rules:
         touching = [group for group in groups if group[0] & set(rule.names)]

@@ -1,4 +1,4 @@
-"""A law of persons, and statistics of the same persons, as a JSON document and arrays, and back."""
+"""Writing a distribution of persons, and statistics of persons, as a JSON document with arrays, and reading it back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from synthdp.tables.format import TableFormat
 
 
 def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
-    """Return the document of a model; what it refers to is in `write_parts`."""
+    """Return the JSON document of a database model and put its arrays into the store.
+
+    Tables and layouts that it refers to are written by `write_parts`.
+    """
     conditionals = [
         {
             "table": one.table,
@@ -58,7 +61,10 @@ def write(model: DatabaseModel, store: Store) -> dict[str, Any]:
 
 
 def write_parts(store: Store) -> dict[str, Any]:
-    """Return the tables and groupings that the rest of the document refers to; to be asked last."""
+    """Return the JSON documents of the tables, groupings and layouts that the rest of the document refers to by number.
+
+    Call this last, when all parts are registered in the store.
+    """
     tables = [_table_document(table, store) for table in store.parts.get("tables", [])]
     groupings = [
         {
@@ -92,7 +98,10 @@ def write_parts(store: Store) -> dict[str, Any]:
 def read_parts(
     document: Mapping[str, Any], model: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 ) -> dict[str, Sequence[Any]]:
-    """Return what the rest of a document refers to, by the documents of its parts and of its model."""
+    """Return the layouts and tables of a document, which the rest of the document refers to by number.
+
+    The model's document supplies the schema.
+    """
     schema = DatabaseSchema.from_json(json.dumps(model["schema"]), source="the release's schema")
     nested = "layouts" not in document  # in releases of earlier versions
     layouts = [_layout(each, schema, arrays, nested=nested) for each in document.get("layouts", [{"axes": []}])]
@@ -110,6 +119,7 @@ def read_parts(
 def _layout(
     document: Mapping[str, Any], schema: DatabaseSchema, arrays: Mapping[str, AnyArray], *, nested: bool
 ) -> Layout:
+    """Return the layout that a JSON document describes, with the coarser bins of its columns, if there are any."""
     plain = Layout(schema, {}, nested, bool(document.get("differences", False)))
     days = {(place[0], one.name): one.column for place, one in plain.differences.items()}
     cells = {(one["table"], one["column"]): _axis(one, schema, days, arrays) for one in document["axes"]}
@@ -122,7 +132,10 @@ def _axis(
     days: Mapping[tuple[str, str], Column],
     arrays: Mapping[str, AnyArray],
 ) -> Axis:
-    """Return the axis of a document."""
+    """Return the axis that a JSON document describes.
+
+    A difference of two days has no column in the schema, so ``days`` holds its column.
+    """
     place = document["table"], document["column"]
     column = days[place] if place in days else schema.tables[place[0]][place[1]]
     runs = arrays[document["starts"]], arrays[document["cells"]]
@@ -130,12 +143,12 @@ def _axis(
 
 
 def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
-    """Return the model of a document.
+    """Return the database model that a JSON document describes.
 
     Raises
     ------
     FormatError
-        If its parts do not fit each other.
+        If parts do not match each other, such as model and schema, because the file is damaged.
     """
     layout, conditionals = source.parts["layouts"][0], {}
     for one in document["conditionals"]:
@@ -168,7 +181,7 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> DatabaseModel:
 
 
 def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str, AnyArray]) -> Refinement:
-    """Return the refinement of a document; raise FormatError if it does not fit the layout's axis."""
+    """Return the refinement that a JSON document describes; raise FormatError if its bins do not match the layout's."""
     place = layout.schema.names[int(document["table"])], str(document["column"])
     coarse, rounding = axis_at(layout, place), document["rounding"]
     runs = arrays[document["starts"]], arrays[document["leaves"]]
@@ -184,7 +197,7 @@ def _refinement(document: Mapping[str, Any], layout: Layout, arrays: Mapping[str
 
 
 def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
-    """Return the document of person tables."""
+    """Return the JSON document of person tables, the statistics that count persons."""
     tables = [store.number("tables", table) for table in queries.tables]
     layout = store.number("layouts", queries.layout)
     document = {"tables": tables, "multipliers": list(queries.multipliers)}
@@ -192,12 +205,15 @@ def _write_queries(queries: PersonTables, store: Store) -> dict[str, Any]:
 
 
 def _write_distances(distances: PersonDistances, store: Store) -> dict[str, Any]:
-    """Return the document of distances of person tables."""
+    """Return the JSON document of the distances between person tables and their expected counts."""
     return _write_queries(distances.queries, store) | {"expected": store.put(distances.expected)}
 
 
 def _read_queries(document: Mapping[str, Any], source: DocumentSource) -> PersonTables:
-    """Return the person tables of a document; raise FormatError if one does not fit its layout."""
+    """Return the person tables that a JSON document describes.
+
+    Raise FormatError if a table does not match its layout.
+    """
     layout = source.parts["layouts"][int(document.get("layout", 0))]
     tables = tuple(source.parts["tables"][int(i)] for i in document["tables"])
     for table in tables:
@@ -206,12 +222,12 @@ def _read_queries(document: Mapping[str, Any], source: DocumentSource) -> Person
 
 
 def _read_distances(document: Mapping[str, Any], source: DocumentSource) -> PersonDistances:
-    """Return the distances of a document."""
+    """Return the distances of person tables that a JSON document describes."""
     return PersonDistances(_read_queries(document, source), source.arrays[document["expected"]])
 
 
 def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
-    """Return the document of one person table."""
+    """Return the JSON document of one person table; groupings and tables get numbers in the store."""
     other = table.other_grouping
     return {
         "kind": table.kind.name,
@@ -226,7 +242,7 @@ def _table_document(table: PersonTable, store: Store) -> dict[str, Any]:
 
 
 def _factor(document: Mapping[str, Any], table: int, attribute: str, source: DocumentSource) -> Factor:
-    """Return the factor of a document; raise FormatError if it is not of this attribute."""
+    """Return the model factor that a JSON document describes; raise FormatError if it belongs to another attribute."""
     theta = np.array(source.arrays[document["theta"]], np.float64)
     factor = Factor(source.parts["tables"][int(document["of"])], theta)
     _check_fits(factor.table, source.parts["layouts"][0])
@@ -237,7 +253,7 @@ def _factor(document: Mapping[str, Any], table: int, attribute: str, source: Doc
 
 
 def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> PersonTable:
-    """Return the person table of a document."""
+    """Return the person table that a JSON document describes."""
     other = document["other_grouping"]
     return PersonTable(
         Kind[document["kind"]], int(document["table"]), str(document["attribute"]),
@@ -248,7 +264,7 @@ def _read_table(document: Mapping[str, Any], groupings: Sequence[Grouping]) -> P
 
 
 def _check_fits(table: PersonTable, layout: Layout) -> None:
-    """Refuse a table whose groups are not of the cells of the record."""
+    """Raise FormatError if the groups of a person table do not match the bins of the layout."""
     for part in table.parts:
         if part.kind not in (Kind.ROW, Kind.PARENT, Kind.STEP) or part.parts or part.table != table.table:
             raise FormatError("the file is damaged, so load another copy: the release's tables do not match its schema")

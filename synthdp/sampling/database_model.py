@@ -1,4 +1,7 @@
-"""From a law of persons to rows of several tables, joined by fresh keys: free of cost and repeatable by seed."""
+"""From a distribution of persons to rows of several tables joined by fresh keys.
+
+Sampling costs no budget and is repeatable by seed.
+"""
 
 from __future__ import annotations
 
@@ -36,30 +39,31 @@ from synthdp.tables.source import TablesSink
 from synthdp.tables.write import COLUMNAR, writing_tables
 
 Conditioned = tuple[int, str, int]
-"""The position of a table, a column, and the place of a row among its person's, from 0."""
+"""Holds the position of a table, a column's name, and the position of a row among its person's rows, from 0."""
 
 _FIRST_ROWS = re.compile(r"(?P<table>[A-Za-z0-9_-]+)\[(?P<place>\d{1,4})\]\.(?P<column>.+)", re.DOTALL)
-"""The name of a column of one of a person's first rows: "table[1].column"."""
+"""Pattern of the name of a column in one of a person's first rows, such as "table[1].column"."""
 
 BLOCK_PERSONS = 50_000
-"""Persons that are drawn at once.  A safety limit of memory."""
+"""Most persons that are drawn at once.  A safety limit of memory."""
 
 MOST_LOST = 100
-"""How many blocks in a row may hold no person who obeys all rules, before that is said.  A safety limit of time."""
+"""Number of consecutive blocks without any valid person after which sampling raises an error.  A safety limit of
+time."""
 
 MOST_TRIED = 1_000_000
-"""So many persons are drawn at most to find those who have a given row, and ten for each that is wanted.  A safety limit
-of time."""
+"""Most persons that are drawn to find persons with a given row; at least ten are drawn for each wanted person.  A
+safety limit of time."""
 
 TRIED = 2_000
-"""Persons whose rows tell how often rules ask for another value or leave a row out.  Tuned; not measured."""
+"""Persons in the trial that estimates how many rows the rules change or leave out.  Tuned; not measured."""
 
 JOINED = "every synthetic row belongs to a synthetic person, and keys are fresh: none is one of the private tables'"
-"""What a receipt says of the keys of synthetic tables."""
+"""Receipt note on the keys of synthetic tables."""
 
 
 def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
-    """Return the schema of a synthetic table: the declared one, its keys, which are fresh labels, and what is computed."""
+    """Return the schema of a synthetic table: declared columns, keys as fresh identifiers, and computed columns."""
     declared = schema.tables[table]
     more: dict[str, Column] = {key: Identifier() for key in schema.keys_of(table) if key not in declared.outputs}
     more |= {name: one.column for name, one in schema.computed_in(table).items()}
@@ -67,46 +71,47 @@ def outer_schema(schema: DatabaseSchema, table: str) -> Schema:
 
 
 def format_of_database(schema: DatabaseSchema) -> dict[str, TableFormat]:
-    """Return pandas tables of the types that suit."""
+    """Return by table the default format, pandas with suitable types."""
     return {name: TableFormat.default(outer_schema(schema, name)) for name in schema.tables}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnRows:
-    """Some persons with all their rows, as values.
+    """Holds some persons with all their rows, as raw values.
 
     Parameters
     ----------
     columns
-        By table and name the raw columns, without columns that a table derives from its own.
+        By table and name, the raw columns, without columns derived from other columns of the same table.
     parents
-        By table the (n,) position of each row's parent in its table; of persons, their own.
+        By table, the (n,) position of each row's parent in the parent table.
     """
 
     columns: dict[str, dict[str, RawColumn]]
     parents: dict[str, IntArray]
 
     def rows(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return len(self.parents[table])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DatabaseModel:
-    """A law of persons with all their rows that can be sampled as tables.
+    """Holds a distribution of persons with all their rows, which can be sampled as tables.
 
     Parameters
     ----------
     layout
-        The record of a person.
+        The attributes of a person's record and their bins.
     histories
-        The law.
+        The distribution of a person's record.
     total
         Estimated number of private persons.
     formats
-        The outer form of each table.
+        By table, its library and types.
     refinements
-        By position of a table and column, what is known within the cells of the layout; of others, grid points are alike.
+        By position of a table and column, the division of the layout's bins.  In other columns, all grid points of a
+        bin are equally likely.
     """
 
     layout: Layout
@@ -120,17 +125,17 @@ class DatabaseModel:
 
     @property
     def schema(self) -> DatabaseSchema:
-        """The tables."""
+        """Return the schema of the tables."""
         return self.layout.schema
 
     @property
     def rows(self) -> int:
-        """Default number of persons: the estimated total, at least 1."""
+        """Return the default number of persons of a sample: the estimated total, at least 1."""
         return max(1, round(self.total))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a receipt may say of all rows that are drawn."""
+        """Return the receipt notes that hold for all sampled rows, on keys, unique orders and rules between tables."""
         once = [
             f"no row of {table.parent!r} has two synthetic rows of {table.child!r} with one {table.order!r}"
             for table in self.schema.relations
@@ -145,19 +150,19 @@ class DatabaseModel:
         random_state: RandomState = None,
         given: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Draw persons with all their rows.
+        """Return tables of sampled persons with all their rows.
 
         Parameters
         ----------
         rows
-            How many persons; default: the estimated number of private ones.
+            The number of persons; default: the estimated number of private persons.
         random_state
-            Seed of the sampling.  It never reaches noise.
+            Seed of the sampling; privacy noise never uses it.
         given
-            Values that the persons must have, by column of the root table, as `SyntheticModel.sample` takes them; or by
-            column of their first rows in a table that has an order, as ``visits[1].cost``: then they have such rows.  Or by
-            column of any table below, as ``visits.cost``: then they have a row there that has all that is given of its
-            table.  Persons without one are drawn again, so what few have takes long.
+            Required values by column, as in `SyntheticModel.sample`.  ``age`` names a column of the root table.
+            ``visits[1].cost`` names a column of a person's first row in an ordered table.  ``visits.cost`` names a
+            column of any row: the person has one row with all values given for that table.  Persons without such a row
+            are drawn again, so rare values take long.
 
         Returns
         -------
@@ -166,8 +171,8 @@ class DatabaseModel:
         Raises
         ------
         ParameterError
-            If ``rows`` is below 1 or more than a key's pattern has keys, or ``given`` names no column of the root or what no
-            person has.
+            If ``rows`` is below 1 or more than the number of keys of a key pattern.  If ``given`` names an unknown
+            column or values that no person has.
         """
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         blocks = list(self._blocks(wanted, rng, given))
@@ -184,15 +189,15 @@ class DatabaseModel:
         given: Mapping[str, Any] | None = None,
         ending: str = ".parquet",
     ) -> None:
-        """Draw persons with all their rows into a new folder, one file a table, or into a database, in bounded memory.
+        """Draw persons with all their rows into a new folder, one file per table, or into a database.
 
-        `sample` draws the same rows with the same seed.
+        Persons are drawn in blocks, so memory is bounded.  With the same seed, `sample` draws the same rows.
 
         Parameters
         ----------
         folder
-            It must be new or empty; it appears whole or not at all.  Or a `SqlDatabase`, whose tables get the rows in one
-            transaction.
+            A new or empty folder, which is written whole or not at all.  Or a `SqlDatabase`, whose tables get the rows
+            in one transaction.
         rows, random_state, given
             As for `sample`.
         ending
@@ -228,7 +233,7 @@ class DatabaseModel:
     def _arrow_blocks(
         self, rows: int | None, random_state: RandomState, given: Mapping[str, Any] | None
     ) -> Iterator[dict[str, Any]]:
-        """Yield pyarrow tables by name, parents before their children, of some persons at a time."""
+        """Yield the pyarrow tables of some persons at a time, by name, parents before their children."""
         wanted, rng = whole("rows", self.rows if rows is None else rows, least=1), generator(random_state)
         forms = {
             name: form.for_files(outer_schema(self.schema, name), library="pyarrow")
@@ -238,14 +243,18 @@ class DatabaseModel:
             yield {name: self._built(name, [block[name]], forms[name]) for name in self.schema.names}
 
     def _built(self, name: str, blocks: Sequence[Mapping[str, RawColumn]], form: TableFormat) -> Any:
-        """Return one table of blocks of raw values, in its outer form."""
+        """Return one table, built from its blocks of raw columns, in a given format."""
         columns = {column: together([block[column] for block in blocks]) for column in blocks[0]}
         return form.build(outer_schema(self.schema, name), columns)
 
     def _blocks(
         self, persons: int, rng: Generator, given: Mapping[str, Any] | None
     ) -> Iterator[dict[str, dict[str, RawColumn]]]:
-        """Yield the columns of all tables, of some persons at a time."""
+        """Yield the raw columns of all tables, of at most `BLOCK_PERSONS` persons at a time.
+
+        Persons that break rules or lack a given row are drawn again.  Raise ParameterError if too few persons are
+        found.
+        """
         first = dict.fromkeys(self.schema.names, 0)
         check_enough_keys(outer_schema(self.schema, self.schema.root), persons)
         some_row = self._some_row(given or {})
@@ -272,11 +281,17 @@ class DatabaseModel:
                 yield block.columns
 
     def drawn_rows(self, persons: int, rng: Generator) -> DrawnRows:
-        """Draw persons and return their rows as raw columns, with the position of each row's parent: for pictures."""
+        """Return the rows of sampled persons as raw columns, with the position of each row's parent.
+
+        Pictures need these positions.
+        """
         return self._drawn(persons, rng, {}, dict.fromkeys(self.schema.names, 0), {}, most=persons)
 
     def _some_row(self, given: Mapping[str, Any]) -> dict[Place, BoolArray]:
-        """Return by table and column which grid points one row of each person must have."""
+        """Return by table and column a mask of grid points that some row of each person must have.
+
+        The masks are conditions such as ``visits.cost`` in ``given``.
+        """
         below = self.schema.below
         return {
             below[name]: mask_of_values(self.schema.tables[below[name][0]][below[name][1]], value, name=name)
@@ -291,7 +306,10 @@ class DatabaseModel:
         kept: Sequence[BoolArray],
         asked: Mapping[Place, BoolArray],
     ) -> BoolArray:
-        """Return which persons have, of each table that something is asked of, a row with all of it; (persons,)."""
+        """Return a mask of the persons with a valid row that meets all conditions on its table, (persons,).
+
+        Each table with conditions needs one such row.
+        """
         found = kept[0].copy()
         for i, name in enumerate(self.schema.names):
             masks = {column: mask for (table, column), mask in asked.items() if table == name}
@@ -312,9 +330,10 @@ class DatabaseModel:
         *,
         most: int,
     ) -> DrawnRows:
-        """Draw persons and their rows; keys go on after the ``first`` ones, which are counted up.
+        """Return the rows of drawn persons: only persons that meet ``some_row``, and at most ``most`` of them.
 
-        Only persons with such a row as is asked of each table come out, so many at most.
+        The number of persons drawn is ``wanted``.  Keys start after the numbers in ``first``, which are raised in
+        place.
         """
         persons, masks = self.draw(wanted, rng, given=given)
         obedience, raw, kept = self._values(persons, masks, rng)
@@ -349,10 +368,10 @@ class DatabaseModel:
         return DrawnRows(found, parents)
 
     def kept_rows(self, persons: int, rng: Generator) -> dict[str, tuple[int, int, int]]:
-        """Return by table how many rows of some persons were drawn, how many of these are kept, and how many were mended.
+        """Return by table how many rows were drawn, kept and repaired, for a number of drawn persons.
 
-        Mended rows have a value outside the cell that the model drew, so that they obey a rule; others that do not are left
-        out.
+        A repaired row has a value outside the bin that the model drew, so that a rule holds.  Rows that break a rule
+        are left out.
         """
         drawn, masks = self.draw(persons, rng)
         obedience, _, kept = self._values(drawn, masks, rng)
@@ -362,7 +381,10 @@ class DatabaseModel:
         }
 
     def obedience_notes(self, rng: Generator) -> tuple[str, ...]:
-        """Return what a receipt says of rows that rules left out or changed, in a trial."""
+        """Return receipt notes on the rows that rules leave out or change.
+
+        The rows are counted in a trial of at most `TRIED` persons.
+        """
         if not self.schema.conditions and not self.schema.among:
             return ()
         tried = self.kept_rows(min(self.rows, TRIED), rng)
@@ -376,7 +398,10 @@ class DatabaseModel:
     def _values(
         self, persons: Persons, masks: Mapping[Conditioned, BoolArray], rng: Generator
     ) -> tuple[Obedience, dict[Place, RawColumn], list[BoolArray]]:
-        """Draw the values of all rows; return by table which rows obey all rules, too."""
+        """Return the drawn values by table and column, and by table a mask of the rows that satisfy all rules.
+
+        The first part of the result is the object that drew the values.
+        """
         obedience = Obedience(self.layout, persons, self.refinement)
         raw: dict[Place, RawColumn] = {}
         for i, name in enumerate(self.schema.names):
@@ -396,7 +421,12 @@ class DatabaseModel:
     def draw(
         self, persons: int, rng: Generator, *, given: Mapping[str, Any] | None = None
     ) -> tuple[Persons, dict[Conditioned, BoolArray]]:
-        """Draw persons as cells; and return, by table, column and place of the row, which grid points are allowed."""
+        """Return drawn persons as bins, and the grid points that ``given`` allows.
+
+        The allowed grid points are masks, by table, column and position of the row.
+
+        Raise ParameterError if the given values have probability 0.
+        """
         masks = {self._conditioned(name): value for name, value in (given or {}).items()}
         allowed: dict[tuple[int, str, int], FloatArray | BoolArray] = {}
         found: dict[Conditioned, BoolArray] = {}
@@ -419,11 +449,14 @@ class DatabaseModel:
             ) from None
 
     def grid_indices(self, persons: Persons, table: int, column: str, rng: Generator) -> GridIndices:
-        """Draw the grid point of each row of a table in one of its columns, within the cell that it has."""
+        """Draw a grid point for each row of a table in one column, inside the row's bin, (rows,)."""
         return self._indices(persons, table, column, rng, {})
 
     def _conditioned(self, name: str) -> Conditioned:
-        """Return the table, the column and the place of the row that a condition names."""
+        """Return the table, column and row position that a name in ``given`` refers to.
+
+        Raise ParameterError if the name is unknown, or if rows of that table cannot be conditioned on.
+        """
         found = _FIRST_ROWS.fullmatch(name)
         if found is None or found["table"] not in self.schema.tables:
             if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
@@ -458,7 +491,7 @@ class DatabaseModel:
         return i, column, place - 1
 
     def _allow_rows(self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int) -> None:
-        """Allow only persons with a given number of rows of a table."""
+        """Restrict ``allowed`` in place to persons that have more than ``place`` rows in table ``i``."""
         key = 0, self.layout.tables[i].count, 0
         size = self.layout.axis(0, key[1]).size
         enough = self.layout.rows_of_count(i)[:size] > place
@@ -467,13 +500,16 @@ class DatabaseModel:
     def _allow_periods(
         self, allowed: dict[tuple[int, str, int], FloatArray | BoolArray], i: int, place: int, periods: BoolArray
     ) -> None:
-        """Allow only patterns whose row at a place has one of some periods."""
+        """Restrict ``allowed`` in place to patterns whose row at position ``place`` lies in an allowed period."""
         key = 0, self.layout.tables[i].count, 0
         inside = self.layout.periods_of_pattern(i)[: self.layout.axis(0, key[1]).size, place]
         allowed[key] = np.asarray(allowed[key], np.float64) * (periods[np.maximum(inside, 0)] & (inside >= 0))
 
     def _order(self, persons: Persons, i: int, rng: Generator) -> IntArray:
-        """Return the order in which rows come out: where they have none, a parent's rows are shuffled."""
+        """Return the order in which a table's rows are written, (rows,).
+
+        If rows have no order, each parent's rows are shuffled.
+        """
         rows = persons.tables[i]
         if self.layout.tables[i].order is Order.NONE:
             return np.lexsort([rng.random(len(rows)), rows.parent])
@@ -488,7 +524,7 @@ class DatabaseModel:
         kept: BoolArray,
         first: int,
     ) -> dict[str, RawColumn]:
-        """Return the keys of a table's rows: the parent's, and fresh ones that its children refer to."""
+        """Return the key columns of a table's rows: the parent's keys, and fresh keys that child tables refer to."""
         name, rows = self.schema.names[i], persons.tables[i]
         found: dict[str, RawColumn] = {}
         above = self.layout.tables[i].parent
@@ -505,7 +541,10 @@ class DatabaseModel:
     def _indices(
         self, persons: Persons, i: int, column: str, rng: Generator, masks: Mapping[Conditioned, BoolArray]
     ) -> GridIndices:
-        """Return the grid points of a column's rows."""
+        """Draw a grid point for each row of a column inside its bin, (rows,).
+
+        Rows with a condition get an allowed grid point.
+        """
         rows = persons.tables[i]
         refinement, cells = self.refinement(i, column), cells_of_rows(self.layout, persons, i, column)
         indices = self._within(refinement, cells, rng)
@@ -515,14 +554,17 @@ class DatabaseModel:
         return indices
 
     def refinement(self, table: int, column: str) -> Refinement:
-        """Return what is known within the cells of a column."""
+        """Return the division of a column's bins; if none was measured, all grid points of a bin are equally likely."""
         axis = axis_at(self.layout, (self.schema.names[table], column))
         return self.refinements.get((table, column)) or Refinement.trivial(axis)
 
     def _within(
         self, refinement: Refinement, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None
     ) -> GridIndices:
-        """Draw a grid point within each cell of the model, as leaves are filled; an allowed one, if some are."""
+        """Draw a grid point inside each row's bin, (rows,), with fine bins filled in proportion to their weights.
+
+        With a mask, only allowed grid points are drawn.
+        """
         shares = None
         if allowed is not None:
             parts = refinement.within(allowed)
@@ -535,7 +577,7 @@ class DatabaseModel:
 
 
 def _labels(support: Fresh, kept: BoolArray, *, first: int) -> RawColumn:
-    """Return fresh labels of rows: each kept row has the next one."""
+    """Return fresh labels for rows: each kept row gets the next label after ``first``."""
     number = np.cumsum(kept) - 1
     return rows_of(fresh_labels(support, max(1, int(kept.sum())), first=first), np.maximum(number, 0))
 
@@ -546,7 +588,7 @@ def _masks_of(masks: Mapping[Conditioned, BoolArray], i: int, column: str) -> di
 
 
 def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
-    """Return which part of the rows of each cell of the model has an allowed grid point."""
+    """Return for each coarse bin the fraction of its mass on allowed grid points, (coarse bins,)."""
     parts = refinement.within(allowed)
     leaves = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
     inside = np.bincount(leaves, weights=parts, minlength=refinement.fine.size)
@@ -556,14 +598,16 @@ def _share_of_cells(refinement: Refinement, allowed: BoolArray) -> FloatArray:
 
 
 def drawn_leaves(weights: FloatArray, cell_of: IntArray, cells: AnyArray, rng: Generator) -> IntArray:
-    """Draw a leaf for each cell, (n,), evenly spaced within a cell: its leaves are filled in proportion, to within one row.
+    """Draw a fine bin for each row's coarse bin, (n,), by systematic sampling within each coarse bin.
+
+    The rows of a coarse bin fill its fine bins in proportion to the weights, to within one row.
 
     Parameters
     ----------
     weights, cell_of
-        (leaves,) how likely each is beside others of its cell, and the cell that it lies in; every cell has a likely one.
+        (fine bins,) weight of each fine bin, and its coarse bin; each coarse bin has a fine bin of positive weight.
     cells
-        (n,) cells.
+        (n,) coarse bins of the rows.
     rng
         Source of the draws.
     """

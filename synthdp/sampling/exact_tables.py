@@ -1,4 +1,7 @@
-"""Tables that drawn rows have exactly: rows are moved between cells until they do.  Knows no private row."""
+"""Sampled rows with exact marginals: rows are moved between cells until the counts are right.
+
+No private row is used.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,34 @@ from synthdp.queries.contingency import cell_index, check_clique, contingency, t
 from synthdp.randomness import Generator
 
 ATTEMPTS = 20
-"""How often a row is looked for that may move.  A safety limit."""
+"""Largest number of rounds in which a row is looked for to make each move.  A safety limit."""
 
 EXCHANGES, AT_ONCE = 40, 12
-"""Rounds of exchanges, and one in how many pairs of rows is exchanged in each.  Tuned: by `benchmarks/utility/places.py`."""
+"""Largest number of rounds of exchanges; in each round, one in AT_ONCE of a stratum's row pairs is exchanged at most.
+Tuned: by `benchmarks/utility/places.py`."""
 
 CANDIDATES = 24
-"""Rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""
+"""Number of random rows that are compared for each move.  Tuned: by `benchmarks/utility/places.py`."""
 
 TEMPER = 0.5
-"""Part of the log ratios of several columns together, which tell partly the same.  Tuned: as the above."""
+"""Factor on the sum of log ratios of several column pairs, which are partly redundant.  Tuned: by
+`benchmarks/utility/places.py`."""
 
 MOST_CELLS = 250_000
-"""Most cells of a table of two columns that says which rows may move.  A safety limit."""
+"""Most cells of a two-column table that helps to choose the rows to move.  A safety limit."""
 
 HALF = 0.5
-"""Rows that are added to a cell before a logarithm is taken.  A convention."""
+"""Pseudo-count, in rows, added to each cell before a logarithm is taken.  A convention."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExactTable:
-    """The whole number of rows in each cell of a table.
+    """Holds the exact number of rows in each cell of a marginal, which the sampled rows must reproduce.
 
     Parameters
     ----------
     clique
-        The table's columns, strictly increasing.
+        The positions of the marginal's columns, strictly increasing.
     counts
         (cells,) rows, >= 0, flat in C order.
 
@@ -60,15 +65,16 @@ class ExactTable:
 
     @property
     def rows(self) -> int:
-        """All rows together."""
+        """Return the total number of rows, the sum of all counts."""
         return int(self.counts.sum())
 
 
 def in_order(tables: Sequence[ExactTable]) -> list[ExactTable]:
-    """Return tables in an order in which each shares as few columns as may be with several others before it.
+    """Return the tables in the order in which rows should be moved to them.
 
-    Tables within others come before them, then ever the table with the most columns that are known by then.  Rows can be
-    moved to all tables exactly where each shares with those before it columns of one of them (a running intersection).
+    The next table has the largest fraction of columns in earlier tables; among equals, the fewest columns.  All tables
+    can be matched exactly if each shares with the earlier tables only columns of one of them (the running intersection
+    property).
     """
     left = sorted(tables, key=lambda one: len(one.clique))
     ordered: list[ExactTable] = []
@@ -89,24 +95,24 @@ def moved_to_tables(
     *,
     allowed: Mapping[Clique, BoolArray] | None = None,
 ) -> Codes:
-    """Return rows that have given tables, as few of them moved as can be table by table.
+    """Return a copy of the rows, (n, d) codes, changed so that they have the given marginals exactly.
 
-    The columns that an earlier table has are left alone: rows move among cells that are equal there.  A row moves the
-    likelier, the better its other values go with its new cell.  A table that shares with several earlier ones columns that
-    none of them has together may stay inexact, as may one that rules forbid.
+    Tables are matched in turn; only columns that no earlier table has are changed, in as few rows as possible.  A row
+    is more likely to move if its other values fit the new cell.  A table can stay inexact in two cases: it shares
+    columns of several earlier tables, or rules forbid the moves.
 
     Parameters
     ----------
     codes
-        (n, d) rows.
+        (n, d) rows, as bin codes.
     shape
         Number of codes of each column.
     tables
-        In the order of `in_order`, each of n rows.
+        The marginals, in the order of `in_order`, each of n rows.
     rng
         Decides which rows move, and where to.
     allowed
-        For some cliques, which combinations may occur.
+        By clique, a mask of the allowed cells, flat in C order.
     """
     found = np.array(codes, order="F")
     touched: set[int] = set()
@@ -127,7 +133,7 @@ def moved_to_tables(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Move:
-    """Moves rows in place until they have a table, by changing some of its columns."""
+    """Changes the ``moving`` columns of rows, in place, until the rows have one exact table."""
 
     codes: Codes
     shape: tuple[int, ...]
@@ -136,6 +142,7 @@ class _Move:
     allowed: Mapping[Clique, BoolArray]
 
     def make(self, rng: Generator) -> None:
+        """Move as many rows as there are surplus cells, from cells with too many rows to cells with too few."""
         fixed = tuple(j for j in self.table.clique if j not in self.moving)
         order = [self.table.clique.index(j) for j in (*fixed, *self.moving)]
         wanted = self.table.counts.reshape(table_shape(self.shape, self.table.clique)).transpose(order)
@@ -150,7 +157,11 @@ class _Move:
             self._assign(cell, source, target, inside, rng)
 
     def _assign(self, cell: IntArray, source: IntArray, target: IntArray, inside: int, rng: Generator) -> None:
-        """Choose for every move between two cells a row of the first that no other move takes, and change it."""
+        """Choose a different row for each move from a source cell to a target cell, and change its codes.
+
+        Each choice is a Gumbel draw weighted by the affinity of the row's other values to the target.  Without rules,
+        any moves left after `ATTEMPTS` rounds take the remaining rows in order.
+        """
         order = np.argsort(cell, kind="stable")
         counts = np.bincount(cell, minlength=int(max(source.max(), cell.max())) + 1)
         first = np.cumsum(counts) - counts
@@ -187,7 +198,11 @@ class _Move:
             self.codes[chosen[:, None], np.array(self.moving)] = values[left[by]]
 
     def _affinity(self) -> list[tuple[int, int, FloatArray]]:
-        """Return for each column that stays and each that moves how well their values go together, as log ratios."""
+        """Return log ratios of observed to independent counts, for pairs of an outside column and a moving column.
+
+        Each entry holds the outside column, the place of the moving column in ``moving``, and the (codes, codes) log
+        ratios.
+        """
         found = []
         staying = [j for j in range(len(self.shape)) if j not in self.table.clique]
         for place, moved in enumerate(self.moving):
@@ -199,6 +214,7 @@ class _Move:
         return found
 
     def _fit_of(self, rows: IntArray, values: IntArray, affinity: Sequence[tuple[int, int, FloatArray]]) -> FloatArray:
+        """Return how much the log ratios of candidate rows rise if they take new values, (moves, candidates)."""
         score = np.zeros(rows.shape)
         for j, place, table in affinity:
             others, now = self.codes[rows, j], self.codes[rows, self.moving[place]]
@@ -206,6 +222,7 @@ class _Move:
         return score * (TEMPER if len(affinity) > 1 else 1.0)
 
     def _obeys(self, rows: IntArray, values: IntArray) -> BoolArray:
+        """Return whether candidate rows would lie in allowed cells after their move, (moves, candidates)."""
         good = np.ones(rows.shape, np.bool_)
         if self.allowed:
             moved = np.array(self.codes[rows.ravel()], np.int64)
@@ -219,23 +236,23 @@ class _Move:
 def _exchange(
     codes: Codes, shape: tuple[int, ...], shared: Clique, by: int, tables: Sequence[ExactTable], rng: Generator
 ) -> None:
-    """Exchange one column's values between rows that are alike in the other shared ones, towards tables of these and more.
+    """Exchange the values of column ``by`` between rows, in place, to bring the rows closer to tables that follow.
 
-    The other columns stay together in their rows, so that how they are related does not suffer.  Pairs of rows are drawn,
-    and the rows that lessen the sum of squared gaps most are exchanged.
+    Paired rows agree in the other shared columns, so the table of ``shared`` does not change.  All other columns keep
+    their values.  Random pairs are formed, and the pairs that lower the sum of squared gaps most are exchanged.
 
     Parameters
     ----------
     codes
-        (n, d) rows, changed in place; the table of ``shared`` stays.
+        (n, d) rows, changed in place; their table of the ``shared`` columns does not change.
     shape
         Number of codes of each column.
     shared
         Columns that all tables have.
     by
-        The one whose values are exchanged.
+        The shared column whose values are exchanged.
     tables
-        Of ``shared`` and one more column each.
+        The tables to come closer to, each of the shared columns and one more column.
     rng
         Draws the pairs.
     """
@@ -270,7 +287,10 @@ def _exchange(
 
 
 def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
-    """Return cells, each as often as it has a surplus, in random order within each stratum and a limited number of one."""
+    """Return cell numbers, each repeated as often as its surplus, in random order.
+
+    At most ``few[stratum]`` cell numbers are returned for each stratum.
+    """
     cells = np.repeat(np.arange(surplus.size), surplus.ravel())
     cells = rng.permutation(cells)
     stratum = cells // surplus.shape[1]
@@ -281,14 +301,14 @@ def _of_each(surplus: IntArray, few: IntArray, rng: Generator) -> IntArray:
 
 
 def exact_counts(estimates: FloatArray, rows: int) -> IntArray:
-    """Return whole numbers of a given sum near to estimates, (k,) each >= 0: largest remainders.
+    """Return integers of a given sum near to estimates, (k,), by the largest remainder method.
 
     Parameters
     ----------
     estimates
-        (k,) >= 0, of a positive sum.
+        (k,) estimated rows, >= 0, with a positive sum; they are rescaled to ``rows``.
     rows
-        The sum, >= 0.
+        The wanted sum, >= 0.
     """
     scaled = estimates * (rows / estimates.sum())
     found = np.floor(scaled).astype(np.int64)

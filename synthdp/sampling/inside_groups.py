@@ -1,12 +1,12 @@
-"""Values inside groups, drawn with their neighbours in mind.
+"""Dependence of columns inside coarse bins, by a Gaussian copula.
 
-A model says which groups of two columns occur together, and nothing of where in its group a row lies.  Drawn independently,
-two numbers that move together lose what their groups do not show.  Here every ordered column has a hidden normal score whose
-range a row's group says.  The scores' correlations would make the groups as correlated as they are
-(polychoric correlations, by Pearson's tetrachoric series); the values that were drawn for a group are dealt out among its
-rows in the order of the scores.
+A model has the joint distribution of coarse bins, but no dependence between the positions inside two bins.  Independent
+draws inside the bins would weaken the correlation of numeric columns.  Here every ordered column has a latent normal
+score, and the row's bin limits the range of the score.  The correlations of the scores reproduce the observed
+correlations of the bins (polychoric correlations, by Pearson's tetrachoric series).  The values already drawn for a bin
+are then permuted among the rows of the bin, in the order of the scores.
 
-So no row leaves its group and no value its column: tables of groups and single columns stay as they were.
+No row leaves its bin and no value leaves its column.  So tables of bins and single columns stay as they were.
 """
 
 from __future__ import annotations
@@ -23,45 +23,47 @@ from synthdp.domain.refinement import Refinement
 from synthdp.randomness import Generator
 
 ROWS = 20_000
-"""Rows that correlations are estimated from.  A safety limit of time."""
+"""Number of rows from which the correlations of bins are estimated.  A safety limit of time."""
 
 LEAST_LOST = 0.02
-"""Columns matter of whose correlation with another one groups hide so much.  Tuned; not measured."""
+"""Smallest loss of correlation that makes a column worth reordering.  The loss is the part of a score correlation that
+bins alone do not show.  Tuned; not measured."""
 
 MOST_COLUMNS, WORK = 32, 3_000_000
-"""Most columns that are dealt out together, and most scores that are drawn, for about a second: the columns that lose most.
-A safety limit."""
+"""Most columns that are reordered together, and most scores (rows times columns) that are drawn, for about a second.
+The columns with the largest loss of correlation come first.  A safety limit."""
 
 LARGEST = 0.995
-"""Largest correlation of scores.  A numerical tolerance."""
+"""Largest absolute correlation of two latent scores.  A numerical tolerance."""
 
 TERMS, HALVINGS = 24, 30
-"""Terms of the tetrachoric series, and how often the range of its root is halved.  A numerical tolerance."""
+"""Terms of the tetrachoric series, and bisection steps that solve it for a correlation.  A numerical tolerance."""
 
 CHANCE = 3.0
-"""Correlations of groups below this many standard deviations of chance are none.  Tuned; not measured."""
+"""Correlations of bins below this many standard deviations of sampling error count as 0.  Tuned; not measured."""
 
 FARTHEST = 8.0
-"""Largest score, in standard deviations.  A numerical tolerance."""
+"""Largest absolute value of a latent score, in standard deviations.  A numerical tolerance."""
 
 LEAST_EIGENVALUE = 0.005
-"""Of the correlations of scores, which are estimated pair by pair.  A numerical tolerance."""
+"""Smallest eigenvalue of the score correlation matrix, and smallest conditional variance of a score.  Correlations
+estimated pair by pair need not be positive definite.  A numerical tolerance."""
 
 
 class Scores(NamedTuple):
-    """The hidden normal scores of a column.
+    """Holds the latent normal scores of one ordered column, by coarse bin.
 
     Parameters
     ----------
     low, high
-        (groups,) between which the scores of a group lie; infinite for groups without a value, which say nothing.
+        (groups,) limits of the scores of each bin; infinite for bins of special or missing values.
     mean
-        (groups,) their mean; 0 for groups without a value.
+        (groups,) mean score of each bin; 0 for bins of special or missing values.
     valued
-        (groups,) whether a group has values, rather than special or missing ones.
+        (groups,) whether a bin mostly holds regular values rather than special or missing ones.
     series
-        (TERMS,) means of the Hermite polynomials times the same for the score's group; with another column's they are the
-        terms of the tetrachoric series.
+        (TERMS,) expected products of a Hermite polynomial of the score and the bin's mean score.  Multiplied by another
+        column's, they are the coefficients of the tetrachoric series.
     """
 
     low: FloatArray
@@ -72,29 +74,31 @@ class Scores(NamedTuple):
 
     @property
     def shown(self) -> float:
-        """The part of the scores' variance that groups show, above 0 and at most 1."""
+        """Return the fraction of the score variance between bins, above 0 and at most 1; the rest is within bins."""
         return float(self.series[0])
 
 
 def dealt_out(
     refinements: Sequence[Refinement], codes: Codes, indices: Sequence[GridIndices], rng: Generator
 ) -> dict[int, GridIndices]:
-    """Return the grid points of rows, exchanged within groups so that columns move together there, too.
+    """Return the grid points of rows, permuted within bins so that numeric columns are correlated inside the bins too.
+
+    The correlations inside bins are extrapolated from the correlations of the bins.
 
     Parameters
     ----------
     refinements
-        The groups of each column.
+        The division of each column's coarse bins.
     codes
-        (n, d) the group of every row.
+        (n, d) coarse bins of the rows.
     indices
-        For each column the (n,) grid points of the rows.
+        For each column, the (n,) grid points of the rows.
     rng
         Source of the scores.
 
     Returns
     -------
-    The grid points of the columns that were changed, by place.
+    By position of the column, the (n,) grid points of the columns that changed.
     """
     found = ((j, _scores(refinement, codes[:, j])) for j, refinement in enumerate(refinements))
     scores = {j: score for j, score in found if score is not None}
@@ -123,7 +127,10 @@ def dealt_out(
 
 
 def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
-    """Return the scores of a column whose rows have these groups; None if it has no order or does not vary."""
+    """Return the latent scores of a column, given the coarse bin of each row, (n,).
+
+    Return None if the column is not ordered, or if all its regular values lie in fewer than two bins.
+    """
     fine, groups = refinement.fine, int(refinement.coarse_cell.max()) + 1
     if not fine.grid.ordered:
         return None
@@ -151,7 +158,11 @@ def _scores(refinement: Refinement, group: AnyArray) -> Scores | None:
 def _related(
     scores: dict[int, Scores], refinements: Sequence[Refinement], codes: Codes, *, most: int
 ) -> tuple[list[int], FloatArray]:
-    """Return the columns that groups hide most, the best shown ones first, and the scores' correlations."""
+    """Return the columns worth reordering, and the correlations of their scores, (columns, columns).
+
+    These are the at most ``most`` columns that lose more than `LEAST_LOST` of a correlation inside bins.  Columns whose
+    bins show most of the score come first.
+    """
     places = sorted(scores, key=lambda j: -scores[j].shown)
     if len(places) < 2:
         return [], np.zeros((0, 0))
@@ -173,7 +184,10 @@ def _related(
 
 
 def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the means of the first Hermite polynomials, of norm 1, times the group's mean; (TERMS,)."""
+    """Return the expected product of each normalised Hermite polynomial and the bin's mean score, (TERMS,).
+
+    The products of two columns' series are the coefficients of the tetrachoric series in powers of the correlation.
+    """
     ends = np.clip([low, high], -FARTHEST, FARTHEST)
     before, now = np.zeros(ends.shape), _density(ends)
     found = np.empty(TERMS)
@@ -184,7 +198,10 @@ def _series(low: FloatArray, high: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
-    """Return the correlations of scores for which their groups' means have these covariances, (columns, columns)."""
+    """Return the score correlations that give the bins' mean scores these covariances, (columns, columns).
+
+    The tetrachoric series is solved for each pair by bisection.
+    """
     low, high = np.full(covariances.shape, -LARGEST), np.full(covariances.shape, LARGEST)
     terms = np.einsum("in,jn->nij", series, series)
     for _ in range(HALVINGS):
@@ -197,7 +214,10 @@ def _of_scores(covariances: FloatArray, series: FloatArray) -> FloatArray:
 
 
 def _possible(correlations: FloatArray) -> FloatArray:
-    """Return correlations that scores can have, near to the correlations that were estimated pair by pair."""
+    """Return a positive definite correlation matrix near to correlations that were estimated pair by pair.
+
+    Eigenvalues below `LEAST_EIGENVALUE` are raised.
+    """
     np.fill_diagonal(correlations, 1.0)
     values, vectors = np.linalg.eigh(correlations)
     nearest = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
@@ -206,7 +226,10 @@ def _possible(correlations: FloatArray) -> FloatArray:
 
 
 def _within(scores: Scores, group: AnyArray, middle: AnyArray, spread: float, rng: Generator) -> FloatArray:
-    """Draw normal scores of this mean and standard deviation, given that they lie within the rows' groups."""
+    """Draw one normal score per row, (n,), truncated to the limits of the row's bin.
+
+    ``middle`` is the mean before truncation, ``spread`` the standard deviation.
+    """
     low, high = scores.low[group], scores.high[group]
     below, above = ndtr((low - middle) / spread), ndtr((high - middle) / spread)
     drawn = middle + spread * ndtri(below + (above - below) * rng.random(len(group)))
@@ -216,7 +239,10 @@ def _within(scores: Scores, group: AnyArray, middle: AnyArray, spread: float, rn
 def _in_order(
     refinement: Refinement, scores: Scores, group: AnyArray, indices: GridIndices, drawn: AnyArray
 ) -> GridIndices:
-    """Deal the values of every group out among its rows, in the order of their scores."""
+    """Return the grid points of rows, with the values of every bin permuted into the order of the rows' scores.
+
+    Missing and special values stay with their rows.
+    """
     rows = np.flatnonzero(scores.valued[group] & (indices < refinement.fine.grid.regular))
     by_value, by_score = (rows[np.lexsort((key[rows], group[rows]))] for key in (indices, drawn))
     dealt = indices.copy()
@@ -225,14 +251,14 @@ def _in_order(
 
 
 def _holds_several(refinement: Refinement) -> bool:
-    """Whether a group has several values."""
+    """Return whether some coarse bin holds several regular grid points; only then can a permutation change anything."""
     fine = refinement.fine
     width = np.where(_starts(refinement) < fine.grid.regular, fine.width, 0) * (refinement.weights > 0)
     return bool(np.bincount(refinement.coarse_cell, weights=width).max() > 1)
 
 
 def _starts(refinement: Refinement) -> IntArray:
-    """Return the first grid point of each fine cell."""
+    """Return the first grid point of each fine bin, (fine.size,)."""
     fine = refinement.fine
     starts = np.zeros(fine.size, np.int64)
     starts[fine.cells[::-1]] = fine.starts[::-1]
@@ -240,5 +266,5 @@ def _starts(refinement: Refinement) -> IntArray:
 
 
 def _density(score: FloatArray) -> FloatArray:
-    """Return the standard normal density."""
+    """Return the standard normal density at each score."""
     return np.asarray(np.exp(-(score**2) / 2) / math.sqrt(2 * math.pi), np.float64)

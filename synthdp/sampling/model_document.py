@@ -1,4 +1,4 @@
-"""A synthetic model as a JSON document and arrays, and back."""
+"""Writing a synthetic model as a JSON document with arrays, and reading it back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from synthdp.tables.format import TableFormat
 
 
 def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
-    """Return the document of a model; its names are the short ones in files of either version."""
+    """Return the JSON document of a model and put its arrays into the store.
+
+    Names are always in the short form, whichever version the file has.
+    """
     brief = replace(store, brief=True)  # of the same arrays and parts
     exact = [{"clique": list(one.clique), "counts": store.put(one.counts)} for one in model.exact]
     document = {
@@ -35,12 +38,12 @@ def write(model: SyntheticModel, store: Store) -> dict[str, Any]:
 
 
 def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
-    """Return the model of a document.
+    """Return the synthetic model that a JSON document describes.
 
     Raises
     ------
     FormatError
-        If its parts do not fit each other.
+        If parts do not match each other, such as exact tables and bins, because the file is damaged.
     """
     schema = read_schema(document["schema"])
     model = SyntheticModel(
@@ -66,22 +69,27 @@ def read(document: Mapping[str, Any], source: DocumentSource) -> SyntheticModel:
 
 
 def write_domains(domains: list[Domain], schema: Schema | None, store: Store) -> list[Any]:
-    """Return the documents of the domains that a document refers to; asked last, when all its parts have named theirs.
+    """Return the JSON documents of all domains that another document refers to by number.
+
+    Call this last: only then has every part of the document registered its domains.
 
     Parameters
     ----------
     domains
-        In the order of their numbers.
+        The domains, in the order of their numbers.
     schema
-        Of the document's model: a domain of its columns does not say again what they are.
+        Columns of the document's model, or None.  A domain over these columns is written without their declarations.
     store
-        Takes their arrays.
+        Receives the arrays of the domains.
     """
     return [_domain(domain, schema, replace(store, brief=True)) for domain in domains]
 
 
 def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyArray]) -> list[Domain]:
-    """Return what `write_domains` wrote."""
+    """Return the domains that `write_domains` wrote, in the order of their numbers.
+
+    Raise FormatError if a domain has neither columns of its own nor the columns of a schema.
+    """
     source, domains = DocumentSource(arrays), []
     for one in document:
         columns, axes = (read_schema(one["columns"]), one["axes"]) if isinstance(one, dict) else (schema, one)
@@ -94,7 +102,7 @@ def read_domains(document: Any, schema: Schema | None, arrays: Mapping[str, AnyA
 
 
 def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
-    """Return the document of a domain, with its columns unless they are the schema's."""
+    """Return the JSON document of a domain: its axes, and its columns if they are not the schema's."""
     if schema is not None and all(schema.get(axis.name) == axis.column for axis in domain.axes):
         return [store.axis(axis) for axis in domain.axes]
     columns = store.write(Schema({axis.name: axis.column for axis in domain.axes}))
@@ -102,7 +110,7 @@ def _domain(domain: Domain, schema: Schema | None, store: Store) -> Any:
 
 
 def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
-    """Return the document of a refinement."""
+    """Return the JSON document of a refinement, the division of one column's coarse bins into fine bins."""
     document = {
         "fine": store.axis(refinement.fine),
         "coarse_cell": store.put(refinement.coarse_cell),
@@ -112,7 +120,7 @@ def _refinement(refinement: Refinement, store: Store) -> dict[str, Any]:
 
 
 def _read_refinement(document: Mapping[str, Any], schema: Schema, source: DocumentSource) -> Refinement:
-    """Return the refinement of a document."""
+    """Return the refinement that a JSON document describes."""
     rounding = source.arrays[document["rounding"]] if "rounding" in document else None
     coarse_cell, weights = (source.arrays[document[name]] for name in ("coarse_cell", "weights"))
     return Refinement(source.axis(document["fine"], schema), coarse_cell, weights, rounding=rounding)

@@ -1,4 +1,7 @@
-"""Whether the rules of a database leave room for rows: asked before anything is spent, of public facts alone."""
+"""A check, before any budget is spent, that the rules of a database schema allow rows at all.
+
+The check reads only public facts.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,20 @@ from synthdp.randomness import generator
 from synthdp.sampling.database_model import DatabaseModel, format_of_database
 
 TRIED = 400
-"""Persons whose cells are all equally likely, of whose rows some must obey.  Tuned; not measured."""
+"""Number of persons that are drawn to check the rules, with all bins equally likely.  The rules are refused if rows of
+a table are drawn and no row satisfies them.  Tuned; not measured."""
 
 
 def check_rules(layout: Layout) -> None:
-    """Refuse rules that no rows can obey.
+    """Raise SchemaError if no row of some table can satisfy the rules of the schema.
 
-    Two by two cells tell; of rules that contradict each other three by three, that none of some hundred persons whose values
-    are equally likely has a row that obeys.
+    Contradictions between two columns are found exactly, from the possible pairs of bins.  Contradictions of three or
+    more rules are found by a trial: `TRIED` persons are drawn, and each table that has rows must have a valid one.
 
     Raises
     ------
     SchemaError
-        Naming the table.
+        If no row satisfies the rules; the message names the table.
     """
     schema = layout.schema
     if not schema.conditions and not schema.among:
@@ -46,7 +50,11 @@ def check_rules(layout: Layout) -> None:
 
 
 def evenly(layout: Layout) -> DatabaseModel:
-    """Return a model in which all cells are equally likely, where rules allow them."""
+    """Return a database model in which all bins that may be released are equally likely.
+
+    Its rows are trial rows for `check_rules` and use no private data.  Row counts above a table's limit have
+    probability 0.
+    """
     counted = {one.count: i for i, one in enumerate(layout.tables) if one.parent >= 0}
     conditionals = {}
     for i, table in enumerate(layout.tables):

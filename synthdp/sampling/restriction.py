@@ -18,14 +18,20 @@ from synthdp.sampling.synthetic_model import SyntheticModel
 
 
 def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> SyntheticModel:
-    """Return the model in which some grid points have probability 0, where others of their columns have some.
+    """Return the model with probability 0 for some grid points of its columns.
+
+    Their probability goes to the rest of the column.
+
+    Where a whole coarse bin is left out, the distribution is conditioned on the other bins.  If no other bin is
+    possible, the distribution stays as it is.  Callers use the result to draw rows without, for example, missing
+    values.
 
     Parameters
     ----------
     model
         The model.
     points
-        Columns, each with a grid point that has a cell of its own, such as the missing value.
+        Pairs of a column and a grid point.  Grid points without a fine bin of their own are ignored.
     """
     chosen: dict[str, list[int]] = {}
     for name, index in points:
@@ -36,7 +42,12 @@ def without_points(model: SyntheticModel, points: Iterable[tuple[str, int]]) -> 
 
 
 def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> SyntheticModel:
-    """Leave out grid points of one column: a cell of their own as a whole, and their share of the weight of other cells."""
+    """Return the model without some grid points of one column.
+
+    Each of these grid points should have a fine bin of its own.  Other fine bins of the same coarse bin take over the
+    weight.  If these have no weight, grid points are equally likely.  Coarse bins with no fine bin left get probability
+    0 in the distribution.
+    """
     (j,) = model.domain.index(name)
     refinement = model.refinements[j]
     left_out = np.zeros(refinement.fine.size, np.bool_)
@@ -56,12 +67,16 @@ def _without(model: SyntheticModel, name: str, indices: Sequence[int]) -> Synthe
 
 
 def _replaced(refinements: tuple[Refinement, ...], j: int, one: Refinement) -> tuple[Refinement, ...]:
-    """Return refinements with column j's replaced."""
+    """Return the refinements of all columns, with ``one`` in place of column j's."""
     return (*refinements[:j], one, *refinements[j + 1 :])
 
 
 def _restricted(distribution: Distribution, j: int, kept: BoolArray) -> Distribution:
-    """Return the distribution given that a column lies in some cells; unchanged if that has probability 0."""
+    """Return the distribution given that column j lies in one of the coarse bins of a mask, (bins,).
+
+    Return the distribution unchanged if these bins have probability 0, since no conditional distribution exists
+    then.
+    """
     match distribution:
         case Explicit():
             weights = distribution.weights * kept[distribution.codes[:, j]]

@@ -1,4 +1,8 @@
-"""Rules of a database on synthetic persons: values within cells that obey, rows that cannot, and computed columns."""
+"""Rules between the tables of a database, applied to synthetic persons.
+
+Values are drawn within bins to satisfy rules, rows that cannot are marked, and columns computed across tables are
+filled in.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +29,27 @@ from synthdp.schema.rules_across import AmongRows, Condition, Place, dotted
 from synthdp.schema.sibling_rules import NeverFalls, UniquePerParent
 
 REDRAWN = 12
-"""How often values within cells are drawn again for rows that break a rule, and then values of any cell, before the rows
-are left out (a safety limit)."""
+"""Number of times that rows which break a rule are drawn again within their bins, and then again from any bin.  Rows
+that still break a rule are left out.  A safety limit."""
 
 
 @dataclass(slots=True, eq=False)
 class Obedience:
-    """Which grid points the rows of some persons get, so that all rules of the database hold.
+    """Draws the grid points of all rows of some synthetic persons, so that the rules of the database hold.
 
-    Tables are filled in from the root downwards.
+    Call `drawn` for tables from the root downwards, because rules refer to values of the rows above.
 
     Parameters
     ----------
     layout, persons
-        Persons as cells.
+        The record of a person, and persons drawn as bins.
     refinement
-        Returns what is known within the cells of a column, by position of the table and name.
+        Function that returns the division of a column's bins, by position of the table and name of the column.
 
     Attributes
     ----------
     points
-        By table and column the grid points so far.
+        By table and column, the (rows,) grid points drawn so far.
     """
 
     layout: Layout
@@ -54,21 +58,21 @@ class Obedience:
     points: dict[Place, GridIndices] = field(default_factory=dict)
 
     def drawn(self, place: Place, draw: Callable[[], GridIndices], rng: Generator, *, fixed: BoolArray) -> GridIndices:
-        """Return one grid point for each row of a column, (rows,), in the row's coarse bin where rules let it.
+        """Return one grid point for each row of a column, (rows,), in the row's coarse bin where rules allow it.
 
-        Rows that break a rule are drawn again up to `REDRAWN` times within the bin, then as often from any bin.  Some may
-        still break one: they are left out later.
+        Rows that break a rule are drawn again up to `REDRAWN` times within the bin, then as often from any bin.  Rows
+        that still break a rule are found by `kept`.
 
         Parameters
         ----------
         place
             The column.
         draw
-            Draws grid points within cells, rules aside.
+            Draws grid points within bins, without regard to rules.
         rng
             Source of the draws.
         fixed
-            (rows,) whose first draw stands, since a condition asks for it.
+            (rows,) whether the first draw stands, because ``given`` fixes the row's value.
         """
         mine = [one for one in self.layout.schema.conditions if place in (one.above, one.below)]
         indices = draw()
@@ -95,11 +99,14 @@ class Obedience:
         return indices
 
     def cells(self, place: Place) -> IntArray:
-        """Return the cells of a column's rows."""
+        """Return the coarse bins of a column's rows, (rows,), as the model drew them."""
         return cells_of_rows(self.layout, self.persons, self.layout.position(place[0]), place[1])
 
     def mended(self, table: str) -> BoolArray:
-        """Return which rows of a table have a value outside the cell that was drawn."""
+        """Return which rows of a table have a value outside the bin that the model drew, (rows,).
+
+        A receipt reports their number.
+        """
         found = np.zeros(len(self.persons.tables[self.layout.position(table)]), np.bool_)
         for place, points in self.points.items():
             if place[0] == table and place not in self.layout.differences:
@@ -107,10 +114,10 @@ class Obedience:
         return found
 
     def _between(self, place: Place, compared: list[Condition], indices: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points between the numbers that rules leave: in the cell that was drawn, if some are there.
+        """Return grid points between the limits that comparison rules set, (rows,), in the row's bin if possible.
 
-        Rows below come after: where their cells leave nothing, they are not asked; where no value of the cell is left, one
-        of any cell is drawn.
+        If the bin has no such grid point, the limits from tables below are dropped.  If there is still none, a grid
+        point of another bin is drawn, as long as the limits from tables above allow one.
         """
         axis, cells = axis_at(self.layout, place), self.cells(place)
         refinement = self.refinement(self.layout.position(place[0]), place[1])
@@ -136,9 +143,9 @@ class Obedience:
     def _days_after(
         self, between: Difference, compared: list[Condition], indices: GridIndices, rng: Generator
     ) -> GridIndices:
-        """Return grid points that many days after the first day, or before it; in the cell drawn, if some are there.
+        """Return grid points that lie the drawn number of days after or before the day in a table above, (rows,).
 
-        Of a cell with one value, that value stands.
+        They lie in the row's bin if possible.  Bins with one value keep that value.
         """
         place, table = between.second, self.layout.position(between.second[0])
         axis, rows = axis_at(self.layout, place), self.persons.tables[table]
@@ -170,7 +177,10 @@ class Obedience:
         return found
 
     def _among(self, one: AmongRows, points: GridIndices, rng: Generator) -> GridIndices:
-        """Return grid points within the same cells such that a parent row's differ, or do not fall."""
+        """Return grid points in the same bins that satisfy one rule between the rows of a parent row, if possible.
+
+        The rule is either that values differ or that values never fall.
+        """
         parent = self.persons.tables[self.layout.position(one.place[0])].parent
         axis = axis_at(self.layout, one.place)
         bound = np.flatnonzero(points < axis.grid.regular)
@@ -182,7 +192,10 @@ class Obedience:
         return found
 
     def settled(self, place: Place, raw: RawColumn) -> RawColumn:
-        """Return the values of a column; those of one grid point are in order where the rows are."""
+        """Return the final values of a column.
+
+        If the column orders its rows or must never fall, the regular values of each parent's rows are sorted.
+        """
         rules = [one.rule for one in self.layout.schema.among if one.place == place]
         table = self.layout.tables[self.layout.position(place[0])]
         ordered = place[1] == table.period or any(isinstance(rule, NeverFalls) for rule in rules)
@@ -195,12 +208,12 @@ class Obedience:
         return Numbers(values, raw.missing)
 
     def kept(self, raw: Mapping[Place, RawColumn]) -> list[BoolArray]:
-        """Return by table which rows obey all rules, as do all rows above them.
+        """Return by table which rows, and all rows above them, satisfy all rules: one (rows,) mask for each table.
 
         Parameters
         ----------
         raw
-            The values as they come out.
+            By table and column, the final values.
         """
         found: list[BoolArray] = []
         for i, rows in enumerate(self.persons.tables):
@@ -213,7 +226,10 @@ class Obedience:
         return found
 
     def _together(self, table: int, kept: BoolArray, raw: Mapping[Place, RawColumn]) -> BoolArray:
-        """Return which of the rows that are kept obey the rules between the rows of one parent row, all of them at once."""
+        """Return which of the valid rows also satisfy the rules between the rows of one parent row, (rows,).
+
+        The check repeats until nothing changes, because a row left out by one rule can change the result of another.
+        """
         mine = [one for one in self.layout.schema.among if one.place[0] == self.layout.schema.names[table]]
         parent, before = self.persons.tables[table].parent, -1
         while mine and kept.sum() != before:  # what goes by one rule may be what another asks for
@@ -225,7 +241,7 @@ class Obedience:
         return kept
 
     def computed(self, raw: Mapping[Place, RawColumn], table: str) -> dict[str, RawColumn]:
-        """Return the columns of a table that are computed across tables."""
+        """Return the columns of a table that are computed from columns of several tables, by name."""
         i = self.layout.position(table)
         found = {}
         for name, one in self.layout.schema.computed_in(table).items():
@@ -239,23 +255,30 @@ class Obedience:
         return found
 
     def _from_above(self, condition: Condition, values: AnyArray) -> AnyArray:
-        """Return what rows of the upper table have, for each row of the lower."""
+        """Return the values of the rows in the condition's upper table, one for each row of its lower table."""
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         return self._of_row_above(below, above, values)
 
     def _of_row_above(self, table: int, above: int, values: AnyArray) -> AnyArray:
+        """Return the values of the rows above, one for each row of ``table``."""
         return values[self._row_above(table, above)]
 
     def _row_above(self, table: int, above: int) -> IntArray:
-        """Return the row above each row of a table; of the table itself, the row."""
+        """Return the position of each row's ancestor in table ``above``, (rows,).
+
+        The row itself if both tables are the same.
+        """
         return np.arange(len(self.persons.tables[table])) if table == above else self.persons.ancestor(table, above)
 
     def _wrong(self, condition: Condition, below: GridIndices) -> BoolArray:
-        """Return a (rows,) mask of the rows whose lower grid points break a condition."""
+        """Return a (rows,) mask of the lower table's rows whose grid points break a rule between two tables."""
         return broken(condition, self._from_above(condition, self.points[condition.above]), below)
 
     def _above(self, condition: Condition, raw: Mapping[Place, RawColumn]) -> BoolArray:
-        """Return which rows break an order with the values that come out: a grid point may stand for several."""
+        """Return which rows break a comparison rule with their final values, (rows,).
+
+        A check of grid points is not enough, because one grid point can stand for several values.
+        """
         size = len(self.points[condition.below])
         if not _compares(condition):
             return np.zeros(size, np.bool_)
@@ -275,7 +298,10 @@ class Obedience:
         return np.asarray((values[order.left] > values[order.right]) & ~free)
 
     def _ends(self, place: Place, compared: list[Condition], rows: int) -> tuple[AnyArray, AnyArray]:
-        """Return the least and the largest number that each row may have, by rules that compare."""
+        """Return the lower and the upper limit that comparison rules set for each row's number, two (rows,) arrays.
+
+        Limits are infinite where no rule binds.
+        """
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
         for one in compared:
             (order,) = (rule for rule in rules_of(one.both) if isinstance(rule, ColumnOrder))
@@ -292,7 +318,11 @@ class Obedience:
         return low, high
 
     def _of_rows_below(self, condition: Condition, *, smaller: bool, rows: int) -> AnyArray:
-        """Return the largest (least) number that leaves all rows below some value within their cells."""
+        """Return for each row a limit on its number, within which the rows below can satisfy the comparison, (rows,).
+
+        Each row below needs at least one valid number in its own bin.  The limit is an upper limit if ``smaller``, else
+        a lower limit; it is infinite if no row below is bound.
+        """
         below, above = (self.layout.position(place[0]) for place in (condition.below, condition.above))
         axis, cells = axis_at(self.layout, condition.below), self.cells(condition.below)
         least, most, bound = _ends_of_cells(axis)
@@ -303,9 +333,10 @@ class Obedience:
 
 
 def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, rng: Generator) -> GridIndices:
-    """Return grid points within cells; one parent's are different, where there are enough.
+    """Return grid points within the same bins, all different among the rows of one parent where possible.
 
-    ``parent`` increases.
+    ``parent`` must be sorted.  Repeated values are drawn again up to `REDRAWN` times, then replaced by the first free
+    value.
     """
     points = points.copy()
     for _ in range(REDRAWN):
@@ -323,19 +354,22 @@ def _unlike(axis: Axis, cells: IntArray, points: GridIndices, parent: IntArray, 
 
 
 def _repeated(points: GridIndices, parent: IntArray) -> IntArray:
-    """Return the rows that have the grid point of an earlier row of their parent."""
+    """Return the positions of rows that have the same grid point as an earlier row of their parent."""
     order = np.lexsort([points, parent])
     again = (np.diff(parent[order]) == 0) & (np.diff(points[order].astype(np.int64)) == 0)
     return np.asarray(order[1:][again])
 
 
 def _compares(condition: Condition) -> bool:
-    """Say whether a condition compares two columns by order."""
+    """Return whether a rule between two tables compares two columns by order."""
     return any(isinstance(rule, ColumnOrder) for rule in rules_of(condition.both))
 
 
 def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
-    """Return the least and the largest number of each cell of regular values, and which cells are of these."""
+    """Return the smallest and the largest number of each bin, and which bins hold only regular values, (bins,) each.
+
+    Bins without regular values have the limits inf and -inf.  Bins of several runs are excluded by the mask.
+    """
     numbers, _ = grid_numbers(axis.column)
     regular = axis.grid.regular
     runs = np.flatnonzero(axis.starts < regular)
@@ -348,13 +382,16 @@ def _ends_of_cells(axis: Axis) -> tuple[AnyArray, AnyArray, BoolArray]:
 
 
 def cells_of_rows(layout: Layout, persons: Persons, table: int, column: str) -> IntArray:
-    """Return the cells of a column's rows, of the period of a table too."""
+    """Return the coarse bins of a column's rows, (rows,).
+
+    The period of a table with patterns is stored apart from other columns, and is handled too.
+    """
     of, rows = layout.tables[table], persons.tables[table]
     return rows.period if column == of.period and of.order is Order.PATTERN else rows.values[column]
 
 
 def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
-    """Return the first and the last regular grid point of each cell, which has one run; (1, 0) where a cell has none."""
+    """Return the first and the last regular grid point of each bin; (1, 0) for a bin without regular grid points."""
     first, last = np.ones(axis.size, np.int64), np.zeros(axis.size, np.int64)
     runs = np.flatnonzero(axis.starts < axis.grid.regular)
     stops = np.minimum(np.append(axis.starts[1:], axis.grid.size)[runs], axis.grid.regular)
@@ -363,7 +400,10 @@ def _runs_of_cells(axis: Axis) -> tuple[IntArray, IntArray]:
 
 
 def _of_any_cell(refinement: Refinement, cells: IntArray, rng: Generator) -> GridIndices:
-    """Draw grid points of any cell, as likely as rows are in it: (rows,) for the (rows,) cells that were drawn."""
+    """Draw one grid point per row, (rows,), from the distribution of all rows, whatever the row's bin.
+
+    Bins are as likely as in the (rows,) bins that were drawn.
+    """
     inside, coarse = refinement.weights, refinement.coarse_cell
     held = np.bincount(coarse, weights=inside, minlength=refinement.groups)
     rows = np.bincount(cells, minlength=refinement.groups)

@@ -1,4 +1,4 @@
-"""Rules between columns as structural zeros: combinations of groups that get probability 0, exactly."""
+"""Rules between columns as structural zeros: combinations of bins that have probability exactly 0."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from synthdp.schema.derived import Derived
 from synthdp.schema.schema import Schema
 
 MAX_CELLS = 1_000_000
-"""A rule over more combinations of bins has no structural zeros: rows that break it are drawn again when sampling.
-A safety limit of memory."""
+"""Largest number of bin combinations for which a rule becomes structural zeros.  Rows that break a larger rule are
+drawn again when sampling.  A safety limit of memory."""
 
 CHECKED_BINS = 8
-"""Equal parts of each column that is compared with another, when the rules are checked for contradiction.
-A safety limit of time."""
+"""Number of equal parts into which a compared column is cut when the rules are checked for contradictions.  A safety
+limit of time."""
 
 
 def check_rules(schema: Schema) -> None:
-    """Refuse rules that no row can obey together.
+    """Raise SchemaError if no row can satisfy all rules of a schema.
 
     Raises
     ------
@@ -49,13 +49,16 @@ def check_rules(schema: Schema) -> None:
 
 
 def rules_between(schema: Schema) -> tuple[Constraint, ...]:
-    """Return the rules between modelled columns: all that do not derive a column."""
+    """Return the rules that restrict combinations of columns: all constraints except derived columns."""
     return tuple(constraint for constraint in schema.constraints if not isinstance(constraint, Derived))
 
 
 @lru_cache(maxsize=4)
 def obeying(schema: Schema) -> tuple[Domain, Graphical]:
-    """Return cells of the columns that rules name, and the distribution over them that knows nothing but the rules.
+    """Return a domain over the columns that rules name, and the uniform distribution of its allowed grid points.
+
+    The sampler draws from this distribution if the model has no mass on allowed rows.  Building it also checks the
+    rules.
 
     Raises
     ------
@@ -78,19 +81,22 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
 
 
 def _logs(possible: BoolArray, mass: FloatArray | IntArray | float = 1.0) -> FloatArray:
-    """Return the logarithms of masses of at least 1 where something is possible, -inf elsewhere."""
+    """Return the logarithms of masses; masses below 1 count as 1, and -inf stands where ``possible`` is False."""
     return np.where(possible, np.log(np.maximum(mass, 1)), -np.inf)
 
 
 def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
-    """Return for each column the leaves that rules name, which must stay groups of their own.
+    """Return for each column the fine bins that rules name, as a set of bin codes.
+
+    Coarsening must leave each of these bins alone, because structural zeros work on whole bins.  For comparisons of
+    columns these are the bins of missing and special values, which such a rule does not bind.
 
     Parameters
     ----------
     schema
-        With its rules.
+        The schema with its rules.
     axes
-        The leaves of each column.
+        The fine bins of each column.
     """
     pinned: list[set[int]] = [set() for _ in axes]
     for constraint in schema.constraints:
@@ -110,21 +116,22 @@ def pinned_leaves(schema: Schema, axes: Sequence[Axis]) -> list[frozenset[int]]:
 
 
 def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
-    """Return for the columns of each rule which combinations of their bins may occur.
+    """Return a mask of the allowed bin combinations for the columns of each rule.
 
-    A combination may occur if any of its values obey the rule.  Bins of values that are never released may not occur;
-    "other" is such a bin where a rule keeps the values beside it apart.
+    A combination is allowed if at least one of its grid points satisfies the rule.  Bins that may not be released are
+    masked too, as cliques of one column.  Rules over more than `MAX_CELLS` combinations, and rules that allow all, are
+    left out.
 
     Parameters
     ----------
     schema
-        With its rules.
+        The schema with its rules.
     domain
-        Axes of its columns.
+        The bins of its columns.
 
     Returns
     -------
-    For each clique a mask of its cells, flat in C order.
+    By clique, a mask of its cells, flat in C order; True where allowed.
     """
     zeros: dict[Clique, BoolArray] = {}
     for rule in rules_of(schema):
@@ -141,6 +148,6 @@ def structural_zeros(schema: Schema, domain: Domain) -> dict[Clique, BoolArray]:
 
 
 def _bins(axis: Axis, chosen: BoolArray) -> set[int]:
-    """Return the bins that hold the releasable ones of some grid indices, given as a mask."""
+    """Return the codes of the bins that hold the releasable grid points of a mask."""
     releasable = np.flatnonzero(chosen[: axis.grid.releasable])
     return {int(cell) for cell in axis.cells_of(releasable.astype(np.uint32))}

@@ -1,4 +1,4 @@
-"""From a distribution over cells to rows of a table: the last step, free of cost and repeatable by seed."""
+"""From a distribution over bins to rows of a table: the last step, which costs no budget and is repeatable by seed."""
 
 from __future__ import annotations
 
@@ -34,48 +34,49 @@ from synthdp.tables.format import TableFormat
 from synthdp.tables.source import RowSink
 
 OBEYED = "no synthetic row breaks a declared rule"
-"""What a receipt says of declared rules."""
+"""Receipt note of a release whose schema declares rules."""
 
 REPLACEMENTS = 30
-"""How often rows whose cells let them obey no rule are replaced by new ones before they repeat others.
-A safety limit of time."""
+"""Number of times that rows which cannot satisfy the rules are replaced by new draws; rows that still fail then become
+copies of valid rows.  A safety limit of time."""
 
 HOPELESS = 3
-"""Rounds of replacements after which, if not one row obeys, rows are drawn from what the rules allow.
-Tuned; not measured."""
+"""Number of replacement rounds without any valid row after which rows are drawn from the rules alone.  Tuned; not
+measured."""
 
 FEWEST_REPLACED = 100
-"""Rows that are drawn at least, when some are replaced.  A safety limit: fewer would cost as much time."""
+"""Smallest number of rows that are drawn to replace invalid rows.  A safety limit: fewer rows would take as much
+time."""
 
 BLOCK_ROWS = 1_000_000
-"""Rows that are held at once when rows are drawn into a file.  A safety limit of memory."""
+"""Default number of rows in memory when rows are drawn into a file.  A safety limit of memory."""
 
 INTERVALS = 32
-"""Where there is time, samples are balanced over this many equal intervals of a column of numbers, beside its coarse cells.
-Tuned; not measured."""
+"""Number of equal intervals of a numeric column over which samples are balanced, in addition to coarse bins, if time
+allows.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SyntheticModel:
-    """A distribution over the cells of a domain that can be sampled as a table.
+    """Holds a distribution over the bins of a domain, and all that is needed to sample it as a table.
 
     Parameters
     ----------
     schema
         The columns.
     domain
-        Coarse axes, one per column.
+        The coarse bins, one axis per column.
     distribution
-        Over the cells of ``domain``.
+        The joint distribution of the coarse bins of ``domain``.
     refinements
-        How each coarse cell is divided.
+        For each column, the fine bins of each coarse bin and their weights.
     total
-        Estimated number of rows of the private table (or the exact one, where it is public).
+        Estimated number of private rows, or the exact number if it is public.
     format
-        The outer form of the tables.
+        The library and types of the tables.
     exact
-        Tables that `rows` rows have exactly, where nothing is given and they are drawn at once; in the order in which rows
-        are moved to them, see `synthdp.sampling.exact_tables`.
+        Marginals that a sample has exactly, if it has `rows` rows, is drawn at once and without ``given``.  Their order
+        is the order in which rows are moved, see `synthdp.sampling.exact_tables`.
     """
 
     schema: Schema
@@ -91,12 +92,15 @@ class SyntheticModel:
 
     @property
     def rows(self) -> int:
-        """Default number of rows: the estimated total, at least 1."""
+        """Return the default number of rows of a sample: the estimated total, at least 1."""
         return max(1, round(self.total))
 
     @property
     def populations(self) -> dict[str, float]:
-        """What each survey weight adds up to by the model: the estimated population; the rows of `sample` do as well."""
+        """Return the expected sum of each survey weight column over all rows, by name: the estimated population size.
+
+        Samples rescale their weights to these sums.
+        """
         found = {}
         for j, refinement in enumerate(self.refinements):
             column, fine = self.schema[self.domain.names[j]], refinement.fine
@@ -115,7 +119,7 @@ class SyntheticModel:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a receipt may say of every row that is drawn, because drawing makes sure of it."""
+        """Return the receipt notes that hold for every sampled row: a note on declared rules, if there are any."""
         return (OBEYED,) if self.schema.constraints else ()
 
     def sample(
@@ -128,32 +132,34 @@ class SyntheticModel:
         balance: float = 1.0,
         format: TableFormat | None = None,  # noqa: A002 - the word users know
     ) -> Any:
-        """Draw rows, by systematic sampling: counts differ from their expectation by less than independent draws' would.
+        """Return a table of rows drawn by systematic sampling.
+
+        Counts then vary less around their expected values than with independent draws.
 
         Parameters
         ----------
         rows
-            How many; default: the estimated number of private rows.
+            The number of rows; default: the estimated number of private rows.
         random_state
-            Seed of the sampling.  It never reaches noise.
+            Seed of the sampling; privacy noise never uses it.
         given
             Values that the rows must have, by column: one value, a list of values, or ``(lower, upper)`` for an ordered
-            column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows have the
-            model's conditional law: nothing is drawn and rejected, except to keep rules that cut through a cell.
+            column, both inclusive, with ``None`` for no end; ``None`` alone is the missing value.  The rows follow the
+            model's conditional distribution.  Rows are rejected only if a rule cuts through a bin.
         method
-            ``"systematic"``, or ``"multinomial"`` for independent rows; which of a group's values a row gets depends on the
-            others in either (`synthdp.sampling.inside_groups`).
+            ``"systematic"``, or ``"multinomial"`` for independent rows.  With both, the values inside a bin are
+            permuted among its rows (`synthdp.sampling.inside_groups`).
         balance
-            How many times the usual work may be done, 0 to 16, to bring the rows' tables nearer to the model's than chance
-            does.  With 0 they are plain draws, the fastest; 4 takes about a tenth off their distance in twice the time.
+            Limit of work, 0 to 16 times the usual work, to bring the tables of the rows nearer to the model's.  With 0,
+            rows are plain draws, which are fastest; 4 takes about a tenth off the distance in twice the time.
         format
-            Another outer form.
+            Another library or other types for the table.
 
         Raises
         ------
         ParameterError
-            If ``method`` is another, ``balance`` is outside its limits, ``rows`` is below 1 or more than the pattern of an
-            identifier has keys, or ``given`` names no column or a combination of probability 0.
+            If ``method`` is unknown or ``balance`` is outside its limits.  If ``rows`` is below 1 or more than the
+            number of keys of an identifier.  If ``given`` names an unknown column or values of probability 0.
         """
         check_one_of("method", method, ("systematic", "multinomial"))
         check_number("balance", balance, least=0, most=MOST_BALANCE)
@@ -174,9 +180,10 @@ class SyntheticModel:
         first: int = 0,
         format: TableFormat | None = None,  # noqa: A002 - the word users know
     ) -> Any:
-        """Return rows that were drawn as grid points of each modelled column, as `sample` returns its own.
+        """Return drawn rows as a table, in the same form as `sample` returns.
 
-        The labels of identifiers go on after the ``first`` rows' labels.
+        ``indices`` holds the (rows,) grid points of each modelled column.  Identifiers start after the labels of
+        ``first`` rows.
         """
         return (format or self.format).build(self.schema, _Values(self.schema, dict(indices), rng, first=first))
 
@@ -190,19 +197,20 @@ class SyntheticModel:
         block_rows: int = BLOCK_ROWS,
         escape_formulas: bool = False,
     ) -> None:
-        """Draw rows into a file, in bounded memory; counts are as systematic as in `sample` within each block.
+        """Draw rows into a file or database table, in bounded memory.
 
-        A file of one block holds the rows that `sample` draws with the same seed.
+        Rows are balanced within each block only.  A file of one block holds the rows that `sample` draws with the same
+        seed.
 
         Parameters
         ----------
         path
-            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file, or a table of a database as a `SqlSource`.  The file
-            appears, and the rows are appended, whole or not at all.
+            A ``.parquet``, ``.arrow``, ``.csv`` or ``.csv.gz`` file, or a table of a database as a `SqlSource`.  The
+            file appears, and the rows are appended, whole or not at all.
         rows, random_state, given
             As for `sample`.
         block_rows
-            Rows that are held at once.
+            Number of rows in memory at once.
         escape_formulas
             In CSV files, defuse texts that a spreadsheet would run; see `synthdp.tables.sources.csv.write_csv`.
 
@@ -232,16 +240,18 @@ class SyntheticModel:
         first: int = 0,
         format: TableFormat | None = None,  # noqa: A002
     ) -> Iterator[Any]:
-        """Draw rows as tables of at most ``block_rows`` rows, one at a time; see `sample` and `sample_to`.
+        """Return an iterator over tables of at most ``block_rows`` sampled rows.
+
+        A large sample then needs little memory.
 
         Parameters
         ----------
         rows, random_state, given, format
             As for `sample`.
         block_rows
-            Rows that are held at once.
+            Number of rows in memory at once.
         first
-            Rows that were drawn elsewhere: the labels of identifiers go on after them.
+            Number of rows drawn elsewhere before; labels of identifiers start after theirs.
         """
         wanted = whole("rows", self.rows if rows is None else rows, least=1)
         size = whole("block_rows", block_rows, least=1)
@@ -251,7 +261,7 @@ class SyntheticModel:
     def _blocks(
         self, rows: int, size: int, rng: Generator, given: Mapping[str, Any] | None, first: int, form: TableFormat
     ) -> Iterator[Any]:
-        """Yield synthetic rows in blocks of at most ``size``, in their outer form."""
+        """Yield tables of at most ``size`` sampled rows each."""
         whole_sums = {} if given else self.populations
         for done in range(0, rows, size):
             some = min(size, rows - done)
@@ -270,7 +280,11 @@ class SyntheticModel:
         independent: bool = False,
         balance: float = 1.0,
     ) -> dict[str, GridIndices]:
-        """Draw rows as grid points of each modelled column."""
+        """Return sampled rows as (rows,) grid points of each modelled column; all rows satisfy the rules.
+
+        Rows that break a rule are replaced by new draws, then by copies of valid rows.  If no row is valid, the rows
+        are drawn from the rules alone.
+        """
         rows = whole("rows", rows, least=1)
         allowed = self._conditions(given or {})
         indices, wrong = self._draw(rows, rng, allowed, independent, balance)
@@ -290,9 +304,10 @@ class SyntheticModel:
         return indices
 
     def _obeying(self, rows: int, rng: Generator, given: Mapping[str, Any]) -> dict[str, GridIndices]:
-        """Draw the columns that rules name from what the rules allow, knowing nothing else.
+        """Return the columns that rules name, as (rows,) grid points, drawn uniformly from the allowed rows.
 
-        For a model all of whose mass lies where no row obeys the rules, as noise or rows that break them may have it.
+        This is the last resort for a model without mass on valid rows, as noise can leave it.  Raise ParameterError if
+        no row is found.
         """
         domain, distribution = obeying(self.schema)
         columns = self.schema.part(domain.names)
@@ -314,7 +329,10 @@ class SyntheticModel:
     def _draw(
         self, rows: int, rng: Generator, allowed: Mapping[str, BoolArray], independent: bool, balance: float = 1.0
     ) -> tuple[dict[str, GridIndices], IntArray]:
-        """Draw rows and mend them within their cells; also which ones still break a rule."""
+        """Return drawn rows as grid points of each column, and the positions of rows that still break a rule.
+
+        Rows that break a rule are first repaired within their bins.
+        """
         evidence = {j: self._coarse_share(j, allowed[name]) for name in allowed for j in self.domain.index(name)}
         cells: Codes | None = None
         try:
@@ -356,7 +374,11 @@ class SyntheticModel:
         return indices, Repair(self.domain, rules, codes, indices, allowed, redraw, rng).mend()
 
     def _made_exact(self, codes: Codes, cells: Codes | None, rng: Generator) -> tuple[Codes, Codes | None]:
-        """Move rows until they have the exact tables; a row that moved gets a new fine cell."""
+        """Return coarse and fine bins of the rows, (rows, d) each, changed so that the rows have the exact tables.
+
+        A changed row gets a new fine bin.  ``cells`` may be None, if no fine bins were drawn.  Tables of another number
+        of rows are ignored.
+        """
         tables = [one for one in self.exact if one.rows == len(codes)]
         if not tables:
             return codes, cells
@@ -371,7 +393,11 @@ class SyntheticModel:
         return moved, cells
 
     def _conditions(self, given: Mapping[str, Any]) -> dict[str, BoolArray]:
-        """Return which grid points of modelled columns given values allow; what is looked up is translated."""
+        """Return by modelled column a mask of the grid points that the ``given`` values allow.
+
+        A condition on a looked-up column is translated into its source column.  Raise ParameterError if nothing is
+        allowed.
+        """
         allowed: dict[str, BoolArray] = {}
         for name, value in given.items():
             source, _ = followed(self.schema, name)
@@ -388,14 +414,14 @@ class SyntheticModel:
         return allowed
 
     def _fine_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Share of each fine cell's grid points that are allowed."""
+        """Return the fraction of each fine bin's mass on allowed grid points, (fine bins,)."""
         refinement = self.refinements[j]
         parts = refinement.within(allowed)
         cells = refinement.fine.cells_of(np.arange(len(parts), dtype=np.uint32))
         return np.bincount(cells, weights=parts, minlength=refinement.fine.size).astype(np.float64)
 
     def _coarse_share(self, j: int, allowed: BoolArray) -> FloatArray:
-        """Share of each coarse cell's mass that is allowed."""
+        """Return the fraction of each coarse bin's mass on allowed grid points, (coarse bins,)."""
         refinement = self.refinements[j]
         share = self._fine_share(j, allowed)
         whole = np.bincount(refinement.coarse_cell, weights=refinement.weights)
@@ -405,24 +431,27 @@ class SyntheticModel:
     def _refine(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None = None, *, independent: bool = False
     ) -> GridIndices:
-        """Draw grid points of column ``j`` for rows in these coarse cells."""
+        """Draw a grid point of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
         return self._points(j, self._fine_cells(j, cells, rng, allowed, independent=independent), rng, allowed)
 
     def _fine_cells(
         self, j: int, cells: AnyArray, rng: Generator, allowed: BoolArray | None, *, independent: bool = False
     ) -> AnyArray:
-        """Draw a fine cell of column ``j`` for rows in these coarse cells."""
+        """Draw a fine bin of column ``j`` for each row, inside the row's coarse bin, (rows,)."""
         table = self.refinements[j].table(None if allowed is None else self._fine_share(j, allowed))
         return draw_within_groups(table, cells, rng, independent=independent)
 
     def _points(self, j: int, fine: AnyArray, rng: Generator, allowed: BoolArray | None) -> GridIndices:
-        """Draw grid points of column ``j`` for rows in these fine cells."""
+        """Draw a grid point of column ``j`` for each row, inside the row's fine bin, (rows,).
+
+        With a mask, only allowed grid points are drawn.
+        """
         if allowed is None:
             return self.refinements[j].indices_in(fine, rng)
         return self.refinements[j].indices_among(allowed, fine, rng)
 
     def _inside(self, allowed: Mapping[str, BoolArray], rng: Generator) -> Inside:
-        """Return what is inside coarse cells: fine ones, and which of few equal intervals they are in."""
+        """Return the sampler of fine bins inside coarse bins, and the intervals that sampling balances."""
 
         def draw(codes: Codes) -> Codes:
             of_columns = enumerate(self.domain.names)
@@ -435,21 +464,23 @@ class SyntheticModel:
 
 
 class _Values(Mapping[str, RawColumn]):
-    """The values of drawn rows, each column decoded when it is asked for and then forgotten: it is asked for once.
+    """Maps each column to the values of drawn rows.
+
+    A column is decoded when it is read, and its grid points are then freed: each column can be read once.
 
     Parameters
     ----------
     schema, indices
         The columns and the drawn grid points.
     rng
-        Draws a value within each grid point that holds several, but in columns that a rule or a condition names: those
-        are kept by the grid points' roundest values.
+        Draws a value inside each grid point that stands for several.  Columns named by a rule or a condition take the
+        roundest value instead, so that the rule or condition stays satisfied.
     kept
         Columns that a condition names.
     first
-        Rows that were drawn elsewhere.
+        Number of rows drawn elsewhere before; labels of identifiers start after theirs.
     sums
-        What the survey weights of these rows are made to add up to, by column.
+        By survey weight column, the sum to which the weights of these rows are rescaled.
     """
 
     def __init__(
@@ -487,6 +518,6 @@ class _Values(Mapping[str, RawColumn]):
 
 
 def _copy(source: Mapping[str, GridIndices], rows: IntArray, target: dict[str, GridIndices], at: IntArray) -> None:
-    """Copy some rows of all columns to places of others, in place."""
+    """Copy the rows at ``rows`` of ``source`` to the positions ``at`` of ``target``, in all columns, in place."""
     for name, column in target.items():
         column[at] = source[name][rows]

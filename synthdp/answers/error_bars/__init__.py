@@ -1,1 +1,1 @@
-"""How far answers may be off: replicates of the noise and of what the plan left out."""
+"""Errors of answers from a model: bootstrap replicates of the noise, and of relations that were not measured."""

@@ -1,11 +1,13 @@
-"""How wrong a model's answers can be: tables drawn from the model, measured with fresh noise, fitted again.
+"""Errors of a model's answers by the parametric bootstrap.
 
-The parametric bootstrap.  Draws rows and noise of post-processing only: everything here is a function of what was
-released.  It sees the noise, the fit's shrinkage, the chance that a finite table differs from its model, and relations
-that were not measured, as strong as `Misspecification` takes them to be.
+Tables are drawn from the model, measured with new noise, and fitted again.
 
-All replicates share one pool of points drawn from the model.  A replicate's table and its fit are two columns of weights
-of these points, so that all replicates are computed together, and a table of groups costs one look at the points.
+Everything is post-processing, a function of released data.  The error includes the noise, the shrinkage of the fit, the
+chance in a finite table, and unmeasured relations of the strength that `Misspecification` assumes.
+
+All replicates share one pool of points drawn from the model.  A replicate's table and its fit are two columns of
+weights of these points.  So all replicates are computed together, and a table of groups needs one pass over the
+points.
 """
 
 from __future__ import annotations
@@ -34,37 +36,35 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 REPLICATES = 24
-"""Number of bootstrap tables: a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
+"""Number of bootstrap tables; a standard error then has a relative error of about 14 %. Derived: 1 / sqrt(2 * 24)."""
 
 POINTS, FEWEST_POINTS = 12_000, 5_000
-"""Most (POINTS) and fewest points of the model in a pool that all replicates share; combinations rarer than one point
-are not seen.  `POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit.
-"""
+"""Most (POINTS) and fewest points in a pool that all replicates share; rarer combinations of values do not occur in the
+pool.  `POINTS`: tuned; not measured.  `FEWEST_POINTS`: safety limit."""
 
 MOST_CODES = 150_000
-"""Most points times columns: wide tables have fewer points, at least `FEWEST_POINTS`, so that a first answer takes a
-second.  A safety limit.
-"""
+"""Most points times columns: wide tables have fewer points, but at least `FEWEST_POINTS`, so that a first answer takes
+about a second.  A safety limit."""
 
 NEARLY_WHOLE = 1e-9
-"""Shares that sum to 1 within this leave no remainder.  A numerical tolerance."""
+"""Largest gap between a sum of shares and 1 that counts as rounding error.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Tables drawn from a model and the fits to their noisy answers, as weights of one pool of points.
+    """Holds tables drawn from a model and the fits to their noisy answers, as weights of one pool of points.
 
     Parameters
     ----------
     codes, leaves
-        (m, d) coarse cells and leaves of the points.
+        (m, d) coarse bins and fine bins of the points.
     rows
-        (m, 1 + size) rows that each point stands for in the model, then in each drawn table, with what no fit could find
-        of it put in.
+        (m, 1 + size) weight of each point, in rows: in the model, then in each drawn table with the effects that no fit
+        can recover.
     drawn
-        (m, size) the same of each drawn table without that: what the fit was made to.
+        (m, size) weight of each point in each drawn table without these effects, as the fits use them.
     fitted
-        (m, 1 + size) rows that it stands for in the model, then in the fit to each table.
+        (m, 1 + size) weight of each point in the model, then in the fit to each table.
     """
 
     codes: Codes
@@ -75,28 +75,28 @@ class Replicates:
 
 
 MOST_TOGETHER, NEAREST = 64, 30
-"""With more columns than MOST_TOGETHER, each question gets a pool of only NEAREST columns: its own and related ones.
-`MOST_TOGETHER`: safety limit.  `NEAREST`: tuned; not measured.
-"""
+"""Most columns for which one pool serves all questions, a safety limit.  For more columns, each question gets a pool of
+NEAREST columns, its own and related columns; tuned, not measured."""
 
 POOLS = 4
-"""Pools kept for a wide table, so that further questions about the same columns are fast.  A safety limit of memory."""
+"""Number of cached pools for a wide table, so that further questions about the same columns are fast.  A safety limit
+of memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Parametric bootstrap of a release: tables drawn from its model and fitted again, to estimate errors of answers.
+    """Parametric bootstrap of a release: tables drawn from its model and fitted again, to estimate errors.
 
     Parameters
     ----------
     direct
         The release's model and noisy tables.
     random_state
-        Seed of the replicates, which are then always the same.
+        Seed of the replicates; equal seeds give equal errors.
     size
         Number of replicates.
     points
-        Number of points in their pool; default: `POINTS`, fewer of many columns.
+        Number of points in the pool; default: `POINTS`, or fewer for many columns.
     """
 
     direct: GLSEstimates
@@ -111,12 +111,12 @@ class Bootstrap:
 
     @cached_property
     def misfit(self) -> Misspecification:
-        """The relations that the release did not measure and that may exist."""
+        """Return the random relations that stand for relations which the release did not measure."""
         return Misspecification.of(self.direct)
 
     @cached_property
     def replicates(self) -> Replicates:
-        """The drawn tables and their fits, as weights of one pool of points; computed once."""
+        """Return the drawn tables and their fits, as weights of one pool of points; computed once."""
         rng, model, tables = generator(self.random_state), self.direct.model, self._tables
         total = max(1.0, self.direct.total[0])
         weight = total / self.points
@@ -147,10 +147,10 @@ class Bootstrap:
         return Replicates(codes, leaves, np.asfortranarray(rows), drawn_rows, np.asfortranarray(together))
 
     def tables(self, groupings: tuple[QuestionBinning, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs (fitted, drawn) of tables of groups, in rows; their difference is an error of the release.
+        """Yield pairs (fitted, drawn) of tables of groups, in rows; the differences are errors of a release.
 
-        The first pair is of the model itself: by the law of its rows, and by the points that stand for it.  What lies
-        between these two lies between every other pair's, and is no error.
+        The first pair is the released model itself: its distribution, and its pool of points.  Their difference is the
+        error of the pool.  All pairs contain it, so callers subtract it.
         """
         found, clique = self.replicates, tuple(self.direct.place(grouping.column) for grouping in groupings)
         sizes = table_shape(self.direct.model.domain.shape, clique)
@@ -169,7 +169,10 @@ class Bootstrap:
             yield table, rows.reshape(shape)
 
     def _entries(self, groupings: tuple[QuestionBinning, ...]) -> tuple[list[IntArray], list[FloatArray]]:
-        """Return where in a table of groups each point is counted, and with which weight; once per power of values."""
+        """Return each point's cell in a table of groups, and its weight there, (m,) each.
+
+        Both lists have one entry for each combination of powers of values.
+        """
         places, weights = [np.zeros(self.points, np.int64)], [np.ones(self.points)]
         for grouping in groupings:
             leaves, count = self.leaves(grouping.column).astype(np.int64), len(grouping.labels)
@@ -185,14 +188,17 @@ class Bootstrap:
         return places, weights
 
     def averages(self, values: FloatArray, columns: Sequence[int]) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield pairs as `tables` does, of averages of functions given by their values at the points, (m, q)."""
+        """Yield pairs (fitted, drawn) of means of functions, (q,) each, from their values at the points, (m, q).
+
+        See `tables`.
+        """
         sums = [(w.T @ values) / np.maximum(w.sum(axis=0), 1e-300)[:, None] for w in self.weights(columns)]
         return zip(*sums, strict=True)
 
     def weights(self, columns: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return how many rows each point stands for in every fit and in every drawn table, (m, 1 + size) each.
+        """Return the weight of each point in rows, in every fit and in every drawn table, (m, 1 + size) each.
 
-        Those of the fits are divided among the leaves of some columns as releases would have divided them.
+        The weights of fits are divided among the fine bins of ``columns`` by the fine-bin counts of each replicate.
         """
         found = self.replicates
         ratio = np.ones(found.rows.shape)
@@ -202,13 +208,13 @@ class Bootstrap:
         return found.fitted * ratio, found.rows
 
     def leaves(self, column: int) -> Codes:
-        """Return the leaf of each point in a column of the release, (m,)."""
+        """Return the fine bin of each point in a column of the release, (m,)."""
         return self.replicates.leaves[:, self.direct.place(column)]
 
     def leaf_counts(self, column: int) -> FloatArray:
-        """Return the leaf counts that releases of the drawn tables would have estimated, (leaves, 1 + size).
+        """Return the fine-bin counts that releases of the drawn tables would have estimated, (fine bins, 1 + size).
 
-        The first column is the release's own, by which the points were drawn.
+        The first column is the release's own estimate, by which the points were drawn.
         """
         if column not in self._leaf_counts:
             self._leaf_counts[column] = self._counted(self.direct.place(column))
@@ -216,11 +222,11 @@ class Bootstrap:
 
     @cached_property
     def _leaf_counts(self) -> dict[int, FloatArray]:
-        """A cache of `leaf_counts` by column."""
+        """Return the cache of `leaf_counts`, by column."""
         return {}
 
     def _counted(self, column: int) -> FloatArray:
-        """Compute `leaf_counts` for a column of the pool: the estimate, then each replicate's with its own noise."""
+        """Return `leaf_counts` of a column of the pool: the release's estimate, then each replicate's, with noise."""
         refinement, leaves = self._hedged(column), self.direct.leaves(column)
         share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
         law = self.direct.model.distribution.marginal((column,))[refinement.coarse_cell] * share
@@ -236,9 +242,10 @@ class Bootstrap:
         return counts
 
     def _hedged(self, column: int) -> Refinement:
-        """Return a column's refinement with expected leaf counts instead of the likeliest.
+        """Return a column's refinement with fine-bin weights E[max(N, 0)], with N normal around the noisy count.
 
-        So leaves that seem empty but may not be get points, too.
+        These weights are positive even for a noisy count of 0 or less, so fine bins that may have rows get points
+        too.
         """
         refinement, leaves = self.direct.model.refinements[column], self.direct.leaves(column)
         if leaves is None:
@@ -250,15 +257,15 @@ class Bootstrap:
 
     @property
     def _merged(self) -> list[NoisyTable]:
-        """The tables of merged cells that the model was fitted to, over the cells that are kept."""
+        """Return the merged tables that the model was fitted to, over releasable bins."""
         return merged_in_domain(self.direct.merged, self.direct.out_of_domain)
 
     @property
     def _tables(self) -> list[NoisyTable]:
-        """The tables that the model was fitted to: one-ways of groups, then the measured ones.
+        """Return the tables that the model was fitted to: one-way marginals of coarse bins, then the measured tables.
 
-        A model follows estimated rows in single columns, or noisy counts in old releases: whichever is nearer to it is
-        taken.
+        Models follow either smoothed one-way counts or, in old releases, noisy counts; the counts closer to the model
+        are used.
         """
         found = []
         total = max(1.0, self.direct.total[0])
@@ -282,7 +289,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapCache:
-    """The bootstraps of a release: one of all columns, or for a wide table one per set of columns asked about.
+    """Creates and caches the bootstraps of a release: one for all columns, or several for a wide table.
 
     Parameters
     ----------
@@ -296,7 +303,7 @@ class BootstrapCache:
     random_state: int
 
     def of(self, columns: Iterable[int]) -> Bootstrap:
-        """Return a bootstrap whose pool has some columns, reusing an existing one if possible."""
+        """Return a bootstrap whose pool contains the given columns, from the cache if possible."""
         if len(self.direct.model.domain) <= MOST_TOGETHER:
             return self._whole
         asked = set(columns)
@@ -312,17 +319,17 @@ class BootstrapCache:
 
     @cached_property
     def _whole(self) -> Bootstrap:
-        """The bootstrap of the whole model."""
+        """Return the bootstrap of the whole model."""
         return Bootstrap(self.direct, self.random_state)
 
     @cached_property
     def _kept(self) -> list[tuple[frozenset[int], Bootstrap]]:
-        """The pools made so far for a wide table, each with its columns."""
+        """Return the cached bootstraps of a wide table, each with its columns."""
         return []
 
 
 def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
-    """Draw one column for each given row of a sparse (r, k) array of shares; -1 for the remainder of the shares."""
+    """Draw one column of a sparse (r, k) array of shares for each given row, (n,); -1 for the remainder to 1."""
     entries = sparse.csr_array(shares)
     entries.sort_indices()
     counts = np.diff(entries.indptr)
@@ -338,7 +345,7 @@ def draw(shares: Sparse, rows: Codes, rng: Generator) -> IntArray:
 
 
 def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArray:
-    """Draw a leaf for every coarse cell of a column, (n,), in proportion to the refinement's weights."""
+    """Draw a fine bin for each row's coarse bin, (n,), in proportion to the refinement's weights."""
     share = leaf_shares_of(refinement, refinement.weights[:, None])[:, 0]
     used = np.flatnonzero(share)
     shape = (int(refinement.coarse_cell.max()) + 1, len(share))
@@ -346,7 +353,10 @@ def draw_leaves(refinement: Refinement, cells: Codes, rng: Generator) -> IntArra
 
 
 def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
-    """Return each leaf's share of its coarse cell, (leaves, r), from weights of that shape; even if all are 0."""
+    """Return each fine bin's share of its coarse bin, (fine bins, r), from weights of that shape.
+
+    If all weights of a coarse bin are 0, shares are in proportion to the number of grid points.
+    """
     width = np.where(refinement.fine.releasable, refinement.fine.width, 0).astype(np.float64)
     weights = np.where(refinement.fine.releasable[:, None], weights, 0.0)
     cell = refinement.coarse_cell
@@ -356,7 +366,7 @@ def leaf_shares_of(refinement: Refinement, weights: FloatArray) -> FloatArray:
 
 
 def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArray:
-    """Return `QuestionBinning.cell_share` for each column of leaf counts, (r, cells, powers * groups)."""
+    """Return `QuestionBinning.cell_share` for each column of fine-bin counts, (r, coarse bins, powers * groups)."""
     refinement = grouping.refinement
     share, entries = leaf_shares_of(refinement, leaf_counts), sparse.coo_array(grouping.leaf_powers)
     cells, groups = int(refinement.coarse_cell.max()) + 1, grouping.leaf_powers.shape[1]
@@ -367,7 +377,7 @@ def group_shares(grouping: QuestionBinning, leaf_counts: FloatArray) -> FloatArr
 
 
 def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
-    """Return the root mean square of errors, (size,), over the known ones (not NaN); NaN where none is."""
+    """Return the root mean square of errors over replicates, (size,), without NaN; NaN if all are NaN."""
     squares = np.square(np.reshape(errors, (-1, size)))
     known = ~np.isnan(squares)
     sums = np.where(known, squares, 0.0).sum(axis=0)
@@ -375,18 +385,16 @@ def root_mean_square(errors: Sequence[FloatArray], size: int) -> FloatArray:
 
 
 CORRELATION_STDDEV = 0.3
-"""Standard deviation assumed for an unmeasured correlation, as a fraction of the largest that the pair's screened L1
-distance allows.  Tuned on Males and DoctorAUS (docs/benchmarks/answers.md).
-"""
+"""Assumed stddev of an unmeasured correlation, as a fraction of the largest that the pair's screened L1 distance
+allows.  Tuned on Males and DoctorAUS (docs/benchmarks/answers.md)."""
 
 
 def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) -> FloatArray:
     """Return the standard errors of correlations that were not measured, (k, k); 0 for measured pairs.
 
-    A table that differs from the model's by rho z w times the product of its margins, with z and w the standardised
-    values of two columns, has a correlation that differs by rho and an L1 distance of rho E|z| E|w|. Of the distance
-    that the screening leaves a pair, the correlation may thus be off by as much as the distance over E|z| E|w|, and by
-    1.
+    Let z and w be the standardised values of two columns.  Suppose that a table differs from the model's by rho z w
+    times the product of its margins.  Then its correlation differs by rho, and its L1 distance is rho E|z| E|w|. So the
+    screened distance, divided by E|z| E|w|, bounds the error of the correlation; the bound is at most 1.
     """
     direct, found = bootstrap.direct, np.zeros((len(columns), len(columns)))
     places = [direct.place(column) for column in columns]
@@ -399,9 +407,9 @@ def unmeasured_correlation_errors(bootstrap: Bootstrap, columns: Sequence[int]) 
 
 
 def mean_size(model: SyntheticModel, column: int) -> float:
-    """Return the mean absolute standardised value of a column under the model: at most 1, less with outliers.
+    """Return the mean absolute standardised value of a column under the model: at most 1, smaller with outliers.
 
-    It converts an L1 distance to the largest correlation it allows.
+    It converts an L1 distance to the largest correlation that the distance allows.
     """
     points = model.refinements[column].fine.points
     mass = np.where(np.isnan(points), 0.0, leaf_mass(model, column))

@@ -1,6 +1,6 @@
-"""The part of a wide release that a question needs: its columns, and those whose relations with them were measured.
+"""The part of a wide release that a question needs: its columns, and columns with measured relations to them.
 
-An error bar of few columns owes next to nothing to columns far away.  Reads public structure and noisy answers only.
+The error of an answer about few columns hardly depends on columns without such relations.  No private row is used.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from synthdp.randomness import Generator
 
 @dataclass(frozen=True, eq=False)
 class ColumnSubset(GLSEstimates):
-    """What the noisy tables of a wide release say of some of its columns, so that a bootstrap of these is fast.
+    """GLS estimates for some columns of a wide release, so that a bootstrap of these columns is fast.
 
-    Columns are numbered among these.
+    Methods number the columns within the subset, 0 to k - 1.
 
     Parameters
     ----------
     whole
-        The release.
+        The GLS estimates of the whole release.
     columns
-        Positions of the columns in it, increasing.
+        Positions of the subset's columns in the release, increasing.
     """
 
     whole: GLSEstimates
@@ -43,7 +43,7 @@ class ColumnSubset(GLSEstimates):
 
     @classmethod
     def of(cls, whole: GLSEstimates, columns: Iterable[int]) -> ColumnSubset:
-        """Return the part of a release about some columns, with the model's distribution of these."""
+        """Return the part of a release about some columns, with the model's distribution of these columns."""
         chosen, model = tuple(sorted(columns)), whole.model
         few = replace(
             model,
@@ -54,42 +54,45 @@ class ColumnSubset(GLSEstimates):
         return cls(few, (), whole, chosen)
 
     def place(self, column: int) -> int:
-        """Return the position of a column of the release among these."""
+        """Return the position in the subset of a column of the release."""
         return self.columns.index(column)
 
     @cached_property
     def tables(self) -> list[NoisyTable]:
-        """Return the measured tables whose columns are all among these."""
+        """Return the measured tables whose columns are all in the subset."""
         return self._inside(self.whole.tables)
 
     @cached_property
     def merged(self) -> list[NoisyTable]:
-        """Return the measured tables over merged cells whose columns are all among these."""
+        """Return the measured tables over merged bins whose columns are all in the subset."""
         return self._inside(self.whole.merged)
 
     @cached_property
     def measured_alone(self) -> list[NoisyTable]:
-        """Return the effects of these columns that were measured by themselves."""
+        """Return the effects of the subset's columns that were measured without their tables."""
         return self._inside(self.whole.measured_alone)
 
     @cached_property
     def total(self) -> tuple[float, float]:
-        """The number of rows and its standard error, as in the whole release."""
+        """Return the number of rows and its standard error, as in the whole release."""
         return self.whole.total
 
     @cached_property
     def products(self) -> tuple[NoisyProducts, ...]:
-        """Empty: products of scores are only measured in tables of few columns."""
+        """Return no products, because products of scores are measured only in tables of few columns."""
         return ()
 
     @cached_property
     def misfits(self) -> FloatArray:
-        """(columns,) estimated rows outside of the domain of each of these columns."""
+        """Return the estimated out-of-domain rows of each of the subset's columns, (columns,)."""
         return self.whole.misfits[list(self.columns)]
 
     @cached_property
     def screened(self) -> ScreenedDistances | None:
-        """What the noisy scores say of relations among these columns; ``None`` if there were none."""
+        """Return the distances of the subset's pairs from independence, from noisy scores.
+
+        Return ``None`` if no pairs were scored.
+        """
         found, inside = self.whole.screened, set(self.columns)
         if found is None:
             return None
@@ -101,11 +104,11 @@ class ColumnSubset(GLSEstimates):
         return self.whole.first_level(self.columns[column])
 
     def leaves(self, column: int) -> FineBinCounts | None:
-        """Return the counts of a column's leaves; see `GLSEstimates.leaves`."""
+        """Return the counts of a column's fine bins; see `GLSEstimates.leaves`."""
         return self.whole.leaves(self.columns[column])
 
     def _inside(self, tables: Iterable[NoisyTable]) -> list[NoisyTable]:
-        """Return the tables that are about these columns only, with columns renumbered."""
+        """Return the tables whose columns are all in the subset, with columns renumbered."""
         return [
             replace(table, clique=self._placed(table.clique))
             for table in tables
@@ -113,14 +116,14 @@ class ColumnSubset(GLSEstimates):
         ]
 
     def _placed(self, clique: Clique) -> Clique:
-        """Return a clique's positions among these columns."""
+        """Return a clique's positions in the subset."""
         return tuple(self.columns.index(j) for j in clique)
 
 
 def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Clique:
-    """Return the columns asked about and, up to ``most`` in all, those that measured tables relate to them.
+    """Return the columns of a question and the columns with measured relations to them, at most ``most``, sorted.
 
-    The nearest come first; the result is sorted.
+    Columns are added in the order of their distance in the graph of measured tables.
     """
     beside: dict[int, set[int]] = defaultdict(set)
     for clique in (table.clique for table in (*direct.tables, *direct.merged, *direct.measured_alone)):
@@ -135,7 +138,10 @@ def nearest_columns(direct: GLSEstimates, asked: Iterable[int], most: int) -> Cl
 
 
 def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distribution:
-    """Return the joint distribution of some columns; of a product of independent groups only the needed ones."""
+    """Return the joint distribution of some columns.
+
+    Of a product of independent components, only the components with such columns are used.
+    """
     if not isinstance(distribution, Components):
         return MarginalDistribution(distribution, tuple(columns))
     found, parts = [], []
@@ -149,12 +155,12 @@ def of_columns(distribution: Distribution, columns: Sequence[int]) -> Distributi
 
 @dataclass(frozen=True, slots=True)
 class MarginalDistribution:
-    """Some columns of a distribution; a `Distribution`.
+    """The distribution of some columns of a larger distribution; it implements `Distribution`.
 
     Parameters
     ----------
     whole
-        Of more columns.
+        The distribution of all columns.
     columns
         Positions of the columns, increasing.
     """
@@ -164,7 +170,7 @@ class MarginalDistribution:
 
     @property
     def shape(self) -> Shape:
-        """Number of codes of each column."""
+        """Return the number of codes of each column."""
         return tuple(self.whole.shape[j] for j in self.columns)
 
     def marginal(self, clique: Clique) -> Table:
@@ -172,7 +178,7 @@ class MarginalDistribution:
         return self.whole.marginal(tuple(self.columns[j] for j in clique))
 
     def sample(self, rows: int, rng: Generator, *, given: Evidence | None = None, independent: bool = False) -> Codes:
-        """Draw rows of the whole and keep these columns; see `Distribution.sample`."""
+        """Return rows drawn from the larger distribution, with these columns only; see `Distribution.sample`."""
         evidence = {self.columns[j]: weights for j, weights in (given or {}).items()}
         drawn = self.whole.sample(rows, rng, given=evidence, independent=independent)
         return np.asfortranarray(drawn[:, list(self.columns)])

@@ -1,6 +1,6 @@
-"""How many rows have one grid point of a column, and which share of its values does not fit the schema, by noisy answers.
+"""Noisy numbers of rows at one grid point, and noisy fractions of out-of-domain values of each column.
 
-Post-processing: everything here was measured, and paid for, by the mechanism.
+Everything is post-processing of noisy answers that the mechanism paid for.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from synthdp.schema.columns import DISCOVERED
 from synthdp.schema.schema import Schema
 
 SURELY = 1.645
-"""Standard deviations that a normal variable exceeds with probability 5 %: for a one-sided bound.  Derived."""
+"""z-value of a one-sided 95 % bound: a normal variable exceeds it with probability 5 %. Derived."""
 
 MOST_NAMED = 10
 """Most columns named in one sentence of a receipt.  A safety limit."""
 
 
 class MisfitShare(NamedTuple):
-    """The noisy share of a column's values that did not fit the schema, from 0 to 1.
+    """Holds the noisy fraction of a column's values that are out of domain, from 0 to 1.
 
-    Numbers beyond the bounds are no misfits: they are clipped.
+    Numbers beyond the bounds are not counted, because they are clipped.
     """
 
     share: float
     stddev: float
-    """Standard error of the share."""
+    """Standard error of the fraction."""
 
 
 class PointCount(NamedTuple):
-    """A noisy number of rows at one grid point, which may be negative, with its standard deviation."""
+    """Holds a noisy number of rows at one grid point, which may be negative, and the stddev of its noise."""
 
     rows: float
     stddev: float
@@ -46,14 +46,15 @@ class PointCount(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """The probability that noise alone gives a count at least this large."""
+        """Return the probability that noise alone gives a count at least this large."""
         return by_noise_alone(self.rows, self.stddev, normal=self.normal)
 
 
 def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[str, MisfitShare | None]:
-    """Return, for each column, the share of its values outside of the domain; ``None`` where no answer tells it.
+    """Return by column the fraction of out-of-domain values; ``None`` if no noisy answer determines it.
 
-    It is exactly 0 for a column that takes every value, as one with a label for others does.
+    The fraction is exactly 0 for a column whose domain includes every value, such as a column with a label for
+    others.
     """
     total, noise = _total(model, measurements)
     counted = [_Counted.of_answers(one) for one in measurements]
@@ -70,23 +71,23 @@ def misfit_shares(model: SyntheticModel, measurements: Sequence[Measurements]) -
 
 
 def misfit_columns(shares: Mapping[str, MisfitShare | None]) -> dict[str, MisfitShare]:
-    """Return the columns whose share of values outside of the domain exceeds what noise explains."""
+    """Return the columns with significantly more out-of-domain values than noise explains."""
     known = {name: share for name, share in shares.items() if share is not None}
     return {name: one for name, one in known.items() if one.share > beyond_noise(one.stddev, len(known))}
 
 
 def point_count(measurements: Sequence[Measurements], name: str, index: int) -> PointCount | None:
-    """Return how many rows have one grid point of a column, from all answers that count it alone.
+    """Return the number of rows at one grid point of a column, from all answers that count it alone.
 
-    ``None`` if none does.
+    Return ``None`` if no answer counts it alone.
     """
     return _pooled([_Counted.of_answers(one) for one in measurements], name, index)
 
 
 def _pooled(counted: Sequence[_Counted], name: str, index: int) -> PointCount | None:
-    """Return the count of one grid point of a column, averaged over all answers that count it alone.
+    """Return the count of one grid point, averaged by precision over all answers that count it alone.
 
-    ``None`` if none does.
+    Return ``None`` if no answer counts it alone.
     """
     found = [count for one in counted for count in one.counts_of(name, index)]
     if not found:
@@ -97,11 +98,11 @@ def _pooled(counted: Sequence[_Counted], name: str, index: int) -> PointCount | 
 
 
 def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements]) -> dict[tuple[str, int], PointCount]:
-    """Return the grid points whose noisy counts noise alone explains, so that no synthetic row should have them.
+    """Return the grid points whose noisy counts noise alone explains; synthetic rows should not have them.
 
-    They are the missing value of a column that may have some, and the label for others where it was discovered, not
-    declared.  A column that a rule names is left alone, as is a grid point that no answer counts.  Each count is judged
-    by the law of its own noise, all of them together by `findings`.
+    Candidates are missing values, and the label for others in a discovered column.  Columns that a rule names and grid
+    points without a count are left out.  Each count is tested by its own noise distribution, all of them together by
+    `findings`.
     """
     named = {name for rule in model.schema.constraints for name in rule.names}
     asked = []
@@ -118,9 +119,9 @@ def unproven_points(model: SyntheticModel, measurements: Sequence[Measurements])
 
 
 def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schema) -> tuple[str, ...]:
-    """Return the receipt's sentence on missing values hidden by noise.
+    """Return the receipt note on missing values hidden by noise, or nothing.
 
-    It names their columns and how many rows at most may have one.
+    The note names the columns, and an upper bound on the rows with a missing value.
     """
     hidden = {name: count for (name, index), count in unproven.items() if index == grid_of(schema[name]).null}
     if not hidden:
@@ -133,18 +134,18 @@ def unproven_notes(unproven: Mapping[tuple[str, int], PointCount], schema: Schem
 
 
 class _Counted(NamedTuple):
-    """What one measurement tells of single columns, looked up once for all columns.
+    """Holds one measurement in a form in which the counts of single columns are quickly found.
 
     Parameters
     ----------
     measured
-        Its answers.
+        The noisy answers.
     cells
-        What was asked, if it counts cells of single columns.
+        The queries, if they count cells of single columns, else ``None``.
     domain
-        Whose cells it looks at; ``None`` for questions about keys.
+        The domain of the queries; ``None`` for queries about keys.
     tables
-        For each column those of its noisy tables that tell of the column.
+        By column, the noisy tables that contain the column.
     """
 
     measured: Measurements
@@ -154,7 +155,7 @@ class _Counted(NamedTuple):
 
     @classmethod
     def of_answers(cls, measured: Measurements) -> _Counted:
-        """Sort the noisy tables of one measurement by the columns that they count."""
+        """Return one measurement with its noisy tables sorted by column; effects measured alone are left out."""
         tables: dict[int, list[NoisyTable]] = {}
         for table in measured.tables:
             if not table.alone:
@@ -164,7 +165,7 @@ class _Counted(NamedTuple):
         return cls(measured, queries if isinstance(queries, CellCounting) else None, measured.domain, tables)
 
     def counts_of(self, name: str, index: int) -> Iterator[PointCount]:
-        """Yield every noisy count of one grid point of a column, where a cell holds it alone."""
+        """Yield every noisy count of one grid point of a column, if a bin holds this grid point alone."""
         measured, domain = self.measured, self.domain
         if domain is None or name not in domain.names:
             return
@@ -183,5 +184,5 @@ class _Counted(NamedTuple):
 
 
 def _total(model: SyntheticModel, measurements: Sequence[Measurements]) -> tuple[float, float]:
-    """Return the number of rows and its standard deviation, for shares."""
+    """Return the number of rows, at least 1, and its stddev, for use as a denominator."""
     return max(model.total, 1.0), min((stddev for _, stddev in row_counts(measurements)), default=0.0)

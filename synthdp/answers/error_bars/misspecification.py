@@ -1,7 +1,8 @@
-"""How far the truth may be from a fitted model where nothing was measured: random relations of plausible strength.
+"""Random relations of plausible strength, which stand for relations that a release did not measure.
 
-The bootstrap's tables are drawn from the model with such relations put in; what the release measured, the fit to a table
-finds again, and what it did not, stays as error.  Strengths come from the release's own screening; sees no row.
+The bootstrap's tables are drawn from the model with such relations added.  The fit to a table recovers measured
+relations, and the others remain as error.  The strengths come from the release's own screening; no private row is
+used.
 """
 
 from __future__ import annotations
@@ -28,31 +29,32 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 EXPONENTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
-"""How much stronger than in the model a measured relation may be: the tables tried have each cell's ratio to
-independence raised to 1 plus these powers.  Tuned; not measured.
-"""
+"""Candidate exponents by which a measured relation may be stronger than in the model: each cell's ratio to independence
+is raised to 1 plus the exponent.  Tuned; not measured."""
 
 SWEEPS = 6
-"""Iterations of proportional fitting of such a table to its margins.  A numerical tolerance."""
+"""Iterations of proportional fitting that restore the margins of a strengthened table, see `EXPONENTS`.  A numerical
+tolerance."""
 
 SLIGHT = 0.005
-"""A pair is left alone if its noisy table is hardly farther from independence than the model.  This is the largest such
-difference, as a fraction of the model's distance.  Tuned; not measured.
-"""
+"""Smallest excess of a noisy table's distance from independence over the model's, as a fraction of the model's
+distance, at which a pair is corrected.  Tuned; not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttenuationCorrection:
-    """Tables of a pair whose relation is stronger than in the model, and how well the noisy counts fit each.
+    """Holds tables of a pair with a stronger relation than in the model, and their agreement with noisy counts.
 
-    Fits shrink relations; the error bars must include this.
+    Fits weaken relations (attenuation), and the error bars must include this.
 
     Parameters
     ----------
     changes
-        (k, cells of the first column, of the second) relative changes of the model's cells; the first is none.
+        (k, bins of the first column, of the second) relative changes of the model's cells; the first table is
+        unchanged.
     lacking
-        (k,) what the noisy table has more of each table's distance from independence, in standard deviations; falling.
+        (k,) excess of the noisy table over each table, along its difference from independence, in stddevs of noise;
+        decreasing.
     """
 
     changes: FloatArray
@@ -60,10 +62,10 @@ class AttenuationCorrection:
 
     @classmethod
     def of(cls, fitted: FloatArray, noisy: FloatArray, stddev: float) -> AttenuationCorrection | None:
-        """Compute the tables for a fitted and a noisy one; None if the noisy one shows no stronger relation.
+        """Return the correction for a fitted and a noisy table; None if the noisy table shows no stronger relation.
 
-        With A the table of independent columns and t the model's relative to it, the tables are A t^(1 + e), raked to
-        their margins.  Of a table T, lacking is <noisy - T, T - A> / (stddev |T - A|).
+        Let A be the table of independent columns and t the ratio of the model to A. The tables are A t^(1 + e), raked
+        to the model's margins.  For a table T, ``lacking`` is <noisy - T, T - A> / (stddev |T - A|).
         """
         rows, columns = fitted.sum(axis=1), fitted.sum(axis=0)
         alone = np.outer(rows, columns) / max(float(fitted.sum()), 1e-300)
@@ -85,9 +87,9 @@ class AttenuationCorrection:
         return cls(np.stack(changes), np.minimum.accumulate(lacking))
 
     def change(self, deviation: float) -> FloatArray:
-        """Return the relative change from the model's cells to the table whose ``lacking`` is ``deviation``.
+        """Return the relative change of the model's cells at which ``lacking`` equals ``deviation``.
 
-        Between the listed tables it is interpolated.
+        Between the tables, the change is interpolated.
         """
         at = float(np.interp(-deviation, -self.lacking, np.arange(len(self.lacking))))
         low = min(int(at), len(self.lacking) - 2)
@@ -95,36 +97,36 @@ class AttenuationCorrection:
 
 
 def _parts(wanted: FloatArray, found: FloatArray) -> FloatArray:
-    """Return wanted / found cell by cell, and 0 where found is 0."""
+    """Return wanted / found cell by cell, and 0 if found is 0."""
     return np.divide(wanted, found, out=np.zeros(wanted.shape), where=found > 0)
 
 
 PREDICTORS = 8
-"""Number of columns by which another is predicted: the columns that each explain most of its variance.  Tuned; not measured.
-"""
+"""Number of columns that predict another column: the columns that explain most of its variance.  Tuned; not
+measured."""
 
 RIDGE = 1e-3
-"""Ridge of these regressions, as a fraction of the explained variance.  A numerical tolerance."""
+"""Ridge of the regressions in `within_bin_tilts`, as a fraction of the explained variance.  A numerical tolerance."""
 
 
 def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
-    """Return how row weights would change if relations between columns continued within each column's cells, (m, k).
+    """Return relative changes of row weights, (m, k), as if relations continued inside each column's bins.
 
-    A column x of numbers is predicted by the mean of x in the cells of each of a few other columns, by least squares.
-    With p the prediction, s^2 the variance of x - p and bars for means over the rows of one cell of x, the law of x
-    given p, were it normal, would be changed within the cell by the factor exp((x - x_bar) (p - p_bar) / s^2): here by
-    1 + that exponent, which is at least -1 and at most 1.
+    A numeric column x is predicted by least squares from the means of x in the bins of each of a few other columns.
+    Let p be the prediction, s^2 the variance of x - p, and bars means over the rows of one bin of x.  If x given p were
+    normal, its density in the bin would change by the factor exp((x - x_bar) (p - p_bar) / s^2).  The result is that
+    exponent, clipped to [-1, 1].
 
     Parameters
     ----------
     model
-        Whose columns the rows are in.
+        The model.
     leaves
-        (m, d) leaves of rows drawn from it.
+        (m, d) fine bins of rows drawn from the model.
 
     Returns
     -------
-    (m, k) for each of k columns of numbers with more leaves than cells; float32.
+    (m, k) float32 changes, for each of k ordered columns whose values vary inside bins.
     """
     cells = np.stack([r.coarse_cell[leaves[:, j]] for j, r in enumerate(model.refinements)])
     sizes = model.domain.shape
@@ -155,7 +157,7 @@ def within_bin_tilts(model: SyntheticModel, leaves: Codes) -> FloatArray:
 
 
 def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
-    """Return each leaf's normal score by its rank among the rows, and which leaves hold numbers, (leaves,) each."""
+    """Return each fine bin's normal score by rank, and whether it holds numbers, (fine bins,) each."""
     there = ~np.isnan(axis.points)
     order = np.argsort(np.where(there, axis.points, np.inf), kind="stable")[: int(there.sum())]
     counts = np.bincount(leaves, minlength=axis.size)[order] + 0.0
@@ -166,67 +168,58 @@ def _normal_scores(axis: Axis, leaves: Codes) -> tuple[FloatArray, BoolArray]:
 
 
 def _means(cells: IntArray, size: int, values: FloatArray) -> FloatArray:
-    """Return the mean of row values in each cell, (size,); 0 in cells without rows."""
+    """Return the mean of row values in each bin, (size,); 0 in bins without rows."""
     counts = np.bincount(cells, minlength=size)
     return np.bincount(cells, values, size) / np.maximum(counts, 1)
 
 
 WITHIN = 0.5
-"""Assumed strength of what a pair's cells do not show, as a fraction of the pair's whole relation.  Tuned, like
-`TRIPLES`, so that intervals on Adult hold the truth as often as they say (docs/mechanisms/error-bars.md).
-"""
+"""Assumed strength of a pair's relation inside bins, as a fraction of the pair's whole relation.  Tuned, like
+`TRIPLES`, so that intervals on Adult cover the truth at their nominal rate (docs/mechanisms/error-bars.md)."""
 
 TRIPLES = 0.5
-"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength that pairs leave
-open.  Tuned; not measured.
-"""
+"""Assumed strength of three-column relations beyond their pairs, as a fraction of the mean strength of unmeasured pair
+relations.  Tuned; not measured."""
 
 RELATIONS = 200
-"""Most random relations of pairs per replicate; in wide tables a random selection is made proportionally stronger.  A
-safety limit of time.
-"""
+"""Most random pair relations per replicate; for more pairs, a random selection is made stronger in proportion.  A
+safety limit of time."""
 
 TOGETHER = 16
-"""Most columns that random three-column relations are drawn among in one replicate.  A safety limit of time."""
+"""Most columns in the random three-column relations of one replicate.  A safety limit of time."""
 
 MOST_PAIRS, ROWS = 300, 20_000
-"""If there are more than MOST_PAIRS pairs, their dependence in the model is estimated from ROWS drawn rows.  Safety
-limits of time.
-"""
+"""Most pairs whose dependence in the model is computed exactly; for more pairs it is estimated from ROWS drawn rows.
+Safety limits of time."""
 
 SMALL_PRODUCT = 2**18
-"""Multiplications in one matrix product; larger ones would start threads that take longer than the product itself.  A
-safety limit of time.
-"""
+"""Most multiplications in one matrix product; a larger product would start threads, which takes longer than the
+product.  A safety limit of time."""
 
 FEW = 8
-"""A matrix is multiplied as a sparse one if fewer than 1 / FEW of its entries are nonzero.  A safety limit of time."""
+"""A matrix is multiplied as a sparse matrix if fewer than 1 / FEW of its entries are nonzero.  A safety limit of
+time."""
 
 NEAR_EMPTY_Z = 3.0
-"""A cell whose model count is below this many standard deviations of its noise may in truth be empty.  Tuned; not
-measured.
-"""
+"""Largest model count of a coarse bin that may in truth be empty, in stddevs of its noise.  Tuned; not measured."""
 
 MAX_NEAR_EMPTY_FACTOR = 3.0
-"""Largest factor by which a replicate multiplies the rows of a near-empty cell.  A safety limit."""
+"""Largest factor by which a replicate multiplies the rows of a near-empty bin.  A safety limit."""
 
 MAX_TREND_FACTOR = 2.0
-"""In each replicate the trend within a column's bins, as other columns predict it, is multiplied by a uniform number
-from 0 to this; its mean is 1. Tuned; not measured.
-"""
+"""Upper end of the uniform factor, with mean 1, by which a replicate multiplies the trend inside a column's bins that
+other columns predict.  Tuned; not measured."""
 
 LEAST_EXCESS = 0.01
-"""Dependence in the model beyond what scores show is corrected only from this fraction of the rows on.  Tuned; not
-measured.
-"""
+"""Smallest excess dependence of a pair in the model over its score that is corrected, as a fraction of the rows.
+Tuned; not measured."""
 
 MOST_EXCESS = 3.0
 """Largest relative growth of a cell when excess dependence is removed.  A numerical tolerance."""
 
 STRONGEST = 3.0
-"""Largest standard deviation of the relative change of row weights by all random relations together; stronger changes
-are scaled down.  Tuned on one table, hmeq; no sweep.
-"""
+"""Largest stddev of the relative change of row weights by all random relations together; stronger changes are scaled
+down.  Tuned on one table, hmeq; no sweep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,12 +231,14 @@ class Misspecification:
     direct
         The release.
     strengths
-        (d, d) mean relative change of a pair's cells: its L1 distance from the model, as a part of the rows.
+        (d, d) assumed L1 distance of each pair's table from the model's, as a fraction of the rows.
     triples
-        The same for every three columns.
+        Assumed L1 distance for every three columns, as a fraction of the rows.
     excess
-        For pairs that were not measured and depend on each other in the model more than the screening says, relative
-        changes of their cells that take what is too much away.  Maximum entropy makes two causes of one effect dependent.
+        By unmeasured pair with more dependence in the model than its score shows, relative changes of its cells that
+        remove the excess.  Maximum entropy creates such dependence between two causes of one effect.
+    sharper
+        By measured pair, the correction for its attenuation in the model.
     """
 
     direct: GLSEstimates
@@ -254,7 +249,7 @@ class Misspecification:
 
     @classmethod
     def of(cls, direct: GLSEstimates) -> Misspecification:
-        """Derive from a release's noisy scores how strong unmeasured relations may be."""
+        """Return the assumed strengths of unmeasured relations, derived from a release's noisy scores and tables."""
         d = len(direct.model.domain)
         strengths = np.zeros((d, d))
         beyond: list[float] = []
@@ -272,23 +267,23 @@ class Misspecification:
         return cls(direct, strengths, TRIPLES * float(np.mean(beyond or [0.0])), excess, _sharper(direct, tables))
 
     def weights(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, how often each row occurs relative to the model, (n,) >= 0, with random relations."""
+        """Yield, ``size`` times, relative row weights, (n,) >= 0, with new random relations; 1 means no change."""
         return (np.maximum(1 + change, 0.0) for change in self.changes(leaves, rng, size))
 
     def unrecovered_rows(self, leaves: Codes, rows: FloatArray, rng: Generator) -> FloatArray:
         """Return corrected row weights of n pool points in r replicates, (n, r), in rows.
 
-        The correction adds two effects that a refit cannot recover.  Measured pairs may be more strongly associated than in
-        the model, and near-empty bins may be empty.  The first effect keeps one-way marginals unchanged.
+        The correction adds two effects that a refit cannot recover.  Measured pairs may be more strongly associated
+        than in the model, and near-empty bins may be empty.  The first effect keeps one-way marginals unchanged.
 
         Parameters
         ----------
         leaves
-            (n, d) leaves of points.
+            (n, d) fine bins of the points.
         rows
-            (n, r) rows that each point stands for in each table.
+            (n, r) weight of each point in each drawn table, in rows.
         rng
-            Of noise.
+            Source of the random effects.
         """
         cells = [r.coarse_cell[leaves[:, j]] for j, r in enumerate(self.direct.model.refinements)]
         size = int(rows.shape[1])
@@ -310,7 +305,7 @@ class Misspecification:
         return np.asarray(found, np.float64)
 
     def changes(self, leaves: Codes, rng: Generator, size: int = 1) -> Iterator[FloatArray]:
-        """Yield, ``size`` times, the relative change of row weights, (n,), by newly drawn random relations."""
+        """Yield, ``size`` times, the relative change of row weights, (n,), by new random relations."""
         columns, refinements = RandomFunctions.of(self.direct.model), self.direct.model.refinements
         place = np.ascontiguousarray((leaves + columns.starts).T)
         pairs = np.argwhere(np.triu(self.strengths) > 0)
@@ -343,7 +338,8 @@ class Misspecification:
 def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique, float]:
     """Return each pair's estimated L1 distance from independence, as a fraction of the rows.
 
-    It comes from the noisy scores, or else from the model.
+    The distance is from noisy scores if each pair has one.  Otherwise it is from the model for measured pairs, and a
+    mean for others.
     """
     found = direct.screened
     if found is not None and found.distances:
@@ -355,7 +351,8 @@ def _relations(direct: GLSEstimates, known: dict[Clique, float]) -> dict[Clique,
 def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dict[Clique, float]:
     """Return each pair's L1 distance from independence in the model, as a fraction of the rows.
 
-    Of very many pairs, in rows drawn from it, less what chance adds; the model's own tables are kept in ``tables``.
+    For very many pairs, the distance is estimated from drawn rows, less chance; else the model's tables are stored in
+    ``tables``.
     """
     shape, pairs = model.domain.shape, list(itertools.combinations(range(len(model.domain)), 2))
     distribution, rows = model.distribution, math.inf
@@ -375,7 +372,7 @@ def _dependences(model: SyntheticModel, tables: dict[Clique, FloatArray]) -> dic
 
 
 def _towards_independence(table: FloatArray) -> FloatArray:
-    """Return the relative change of a pair's cells that makes the columns independent, with an upper bound."""
+    """Return the relative change of a pair's cells that makes the columns independent, at most `MOST_EXCESS`."""
     alone = np.outer(table.sum(axis=1), table.sum(axis=0))
     change = np.divide(alone - table, table, out=np.zeros(table.shape), where=table > 0)
     return np.minimum(change, MOST_EXCESS)
@@ -399,9 +396,9 @@ def _sharper(direct: GLSEstimates, tables: dict[Clique, FloatArray]) -> dict[Cli
 
 
 def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> FloatArray:
-    """Return random factors for the rows of a column's near-empty cells, (cells, size); 1 for cells clear of noise.
+    """Return random factors for the rows of a column's near-empty coarse bins, (bins, size); 1 for other bins.
 
-    A model has no negative counts, so that cells which may well be empty have some rows in it.
+    Models have no negative counts, so bins that are truly empty have some rows in a model.
     """
     leaves, cell = direct.leaves(column), direct.model.refinements[column].coarse_cell
     factors = np.ones((direct.model.domain.shape[column], size))
@@ -417,14 +414,14 @@ def _faint(direct: GLSEstimates, column: int, rng: Generator, size: int) -> Floa
 
 
 def _by_rank(functions: FloatArray) -> AnyArray:
-    """Return functions of the leaves, transposed to (RANK, leaves), in single precision to save time."""
+    """Return functions of the fine bins, transposed to (RANK, fine bins), in single precision to save time."""
     return np.ascontiguousarray(functions.T, np.float32)
 
 
 def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
-    """Return, for each point, the sum over pairs of columns of height times product of values, (n,).
+    """Return for each point the sum over pairs of columns of height times product of values, (n,).
 
-    ``values`` is (d, n).
+    ``values`` is (d, n), ``heights`` is (d, d).
     """
     factors: Any = heights.astype(np.float32).T
     found, step = np.empty(values.shape[1], np.float32), max(64, SMALL_PRODUCT // len(values) ** 2)
@@ -439,9 +436,9 @@ def _quadratic(values: AnyArray, heights: FloatArray) -> AnyArray:
 
 
 def _triple_products(values: AnyArray) -> AnyArray:
-    """Return, for each point, the sum over all triples of columns of the product of values, (n,).
+    """Return for each point the sum over triples of columns of the product of values, (n,).
 
-    By Newton's identity.
+    Newton's identity makes this fast.
     """
     squares = values * values
     first, second, third = values.sum(axis=0), squares.sum(axis=0), (squares * values).sum(axis=0)

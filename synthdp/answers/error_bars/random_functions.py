@@ -1,6 +1,7 @@
-"""Random functions of the leaves of columns: what random relations between columns are made of.
+"""Random functions of columns' fine bins, whose products are random relations between columns.
 
-All columns together, one after the other, so that many columns take few steps.  Reads the model alone.
+The functions of all columns are stored one after the other, so that many columns take few steps.  Only the model is
+used.
 """
 
 from __future__ import annotations
@@ -18,43 +19,42 @@ from synthdp.randomness import Generator, generator
 from synthdp.sampling.synthetic_model import SyntheticModel
 
 RANK = 4
-"""Random functions per column: a random relation of two columns is a sum of this many products.  Tuned; not measured.
-"""
+"""Number of random functions per column; a random relation of two columns is a sum of this many products.  Tuned; not
+measured."""
 
 WAVES = 6
-"""Cosines that a random function of an ordered column is made of.  Tuned; not measured."""
+"""Number of cosines in a random function of an ordered column.  Tuned; not measured."""
 
 DECAY = 2
-"""A cosine of frequency f is divided by f to this power, as real relations are mostly monotone rather than wavy.  Tuned
-on hmeq and Males (docs/benchmarks/answers.md).
-"""
+"""Power of the frequency by which each cosine is divided, because real relations are mostly monotone.  Tuned on hmeq
+and Males (docs/benchmarks/answers.md)."""
 
 SAMPLE = 500
-"""Rows from which the size of a random relation is estimated, to about 3 %. Derived: 1 / sqrt(2 SAMPLE)."""
+"""Number of rows from which the size of a random relation is estimated, to about 3 %. Derived: 1 / sqrt(2 SAMPLE)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomFunctions:
-    """What is needed to draw random functions of all columns' leaves, from which random relations are made.
+    """Holds the precomputed data from which random functions of all columns' fine bins are drawn.
 
     Parameters
     ----------
     starts
-        (d,) where each column's leaves begin.
+        (d,) position of each column's first fine bin among all fine bins.
     column
-        (leaves,) column of each leaf.
+        (fine bins,) column of each fine bin.
     mass
-        (leaves,) part of the rows in each leaf.
+        (fine bins,) fraction of the rows in each fine bin.
     cell
-        (leaves,) coarse cell of each, counted through all columns.
+        (fine bins,) coarse bin of each fine bin, numbered over all columns.
     mean
-        (cells, leaves) sparse: the mean over each cell.
+        (coarse bins, fine bins) sparse matrix of means over each coarse bin.
     sample
-        (d, SAMPLE) leaves of rows, in random order.
+        (d, SAMPLE) fine bins of sampled rows, in random order.
     ordered
-        Leaves that have an order.
+        Positions of the fine bins of ordered columns.
     waves
-        (ordered, WAVES) cosines over them.
+        (ordered, WAVES) cosines over these fine bins.
     """
 
     starts: IntArray
@@ -68,7 +68,7 @@ class RandomFunctions:
 
     @classmethod
     def of(cls, model: SyntheticModel) -> RandomFunctions:
-        """Prepare the random functions of a model's columns."""
+        """Return the data for random functions of a model's columns."""
         masses = [leaf_mass(model, j) for j in range(len(model.domain))]
         sizes = [len(mass) for mass in masses]
         starts = np.cumsum([0, *sizes])[:-1]
@@ -97,7 +97,10 @@ class RandomFunctions:
         )  # fmt: skip
 
     def drawn(self, rng: Generator) -> FloatArray:
-        """Draw random functions of all columns' leaves with mean 0, (leaves, RANK); smooth where leaves are ordered."""
+        """Draw random functions of all columns' fine bins with mean 0, (fine bins, RANK).
+
+        Functions are smooth over ordered fine bins.
+        """
         values = rng.standard_normal((len(self.mass), RANK))
         heights = rng.standard_normal((len(self.starts), WAVES, RANK)) / np.arange(1, WAVES + 1)[:, None] ** DECAY
         values[self.ordered] = np.einsum("iw,iwk->ik", self.waves, heights[self.column[self.ordered]])
@@ -105,17 +108,23 @@ class RandomFunctions:
         return values
 
     def between(self, functions: FloatArray) -> FloatArray:
-        """Return functions averaged over each coarse cell, (leaves, RANK): the part that a measured table shows."""
+        """Return functions averaged over each coarse bin, (fine bins, RANK).
+
+        A measured table contains only this part of a relation.
+        """
         return np.asarray((self.mean @ functions)[self.cell])
 
     def sizes(self, functions: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
-        """Return the mean absolute relation of pairs of columns ``a`` and ``b``, (pairs,), by which it is scaled."""
+        """Return the mean absolute value of the random relation of columns ``a`` and ``b``, (pairs,).
+
+        Callers divide by it to give the relation a chosen strength.
+        """
         drawn = functions.astype(np.float32)[self.sample]  # (d, SAMPLE, RANK)
         return np.asarray(np.abs(np.einsum("pik,pik->pi", drawn[a], drawn[b])).mean(axis=1, dtype=np.float64))
 
 
 def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
-    """Return the model's share of rows in each leaf of a column, (leaves,)."""
+    """Return the model's fraction of rows in each fine bin of a column, (fine bins,)."""
     refinement = model.refinements[column]
     table = refinement.table()
     inside = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
@@ -123,7 +132,7 @@ def leaf_mass(model: SyntheticModel, column: int) -> FloatArray:
 
 
 def _in_order(axis: Axis) -> IntArray:
-    """Return the leaves of regular numbers, in increasing order; none for levels."""
+    """Return the fine bins of regular numbers, in increasing order; none for categories."""
     if has_labels(axis.column):
         return np.zeros(0, np.int64)
     first = np.zeros(axis.size, np.int64)

@@ -1,7 +1,7 @@
-"""Fits to the noisy tables of many tables at once, all of them weights of one pool of points.
+"""Fits to the noisy answers of many drawn tables at once, each as weights of one pool of points.
 
-The steps are `fit.graphical`'s: noisy tables are made consistent, then the weights are raked to them in turn.
-Consistency is linear, so that the noise of consistent tables is drawn by its own law.
+The steps are those of `fit.graphical`: noisy tables are made consistent, then weights are raked to them in turn.
+Consistency is linear, so the noise of consistent tables is drawn directly.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from synthdp.queries.contingency import NoisyTable, Shape, cell_index, subsets_o
 from synthdp.randomness import Generator
 
 SWEEPS = 4
-"""Passes over all tables when a bootstrap replicate is fitted.  Tuned; not measured."""
+"""Number of passes over all tables when a bootstrap replicate is fitted.  Tuned; not measured."""
 
 TOGETHER = 12
-"""Replicates that one thread fits at once.  A safety limit of memory."""
+"""Number of replicates that one thread fits at once.  A safety limit of memory."""
 
 NEWTON_STEPS = 4
-"""Newton steps for one cell's equation; from above, each squares the error.  A numerical tolerance."""
+"""Number of Newton steps for one cell's equation; started from above, each step squares the error.  A numerical
+tolerance."""
 
 LEAST_RIDGE = 0.01
-"""Least ridge of products, since the fit is not run to the end.  A numerical tolerance."""
+"""Smallest ridge of products, because the fit is stopped early.  A numerical tolerance."""
 
 _TINY = 1e-30
-"""Least weight of a point, so that no logarithm or division fails.  A numerical tolerance."""
+"""Smallest weight of a point, so that no logarithm or division fails.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Raked:
-    """One table in the fits of all replicates: each point's cell, the targets and the potentials.
+    """Holds one table in the fits of all replicates: each point's cell, the targets and the potentials.
 
-    In single precision: an error bar needs few digits, and half the bytes take half the time.
+    Arrays are in single precision, because an error bar needs few digits and half the bytes take half the time.
     """
 
     place: IntArray
@@ -57,14 +58,14 @@ class _Raked:
     alone: Shape | None = None  # sizes of the axes, where only the interaction has to be reached; then of all cells
 
     def of(self, some: slice) -> _Raked:
-        """Return the part of this table for some replicates; its potentials are a copy."""
+        """Return this table for some replicates only; its potentials are a copy."""
         target, potential = (np.ascontiguousarray(part[:, some]) for part in (self.target, self.potential))
         return replace(self, target=target, potential=potential)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentTargets:
-    """The mean products that the fits of all replicates have to reach; in single precision.
+    """Holds the mean products that the fits of all replicates must reach, in single precision.
 
     Parameters
     ----------
@@ -73,11 +74,11 @@ class MomentTargets:
     target
         (k, r) noisy means of each drawn table.
     coefficients
-        (k, r) what each fit's weights are tilted by, changed in place.
+        (k, r) coefficients of the exponential tilt of each fit's weights, changed in place.
     ridge
-        (k, 1) of the coefficients.
+        (k, 1) ridge of the coefficients.
     slope
-        (k, k) by how much means change with coefficients, in the released model; with the ridge.
+        (k, k) derivative of the means by the coefficients in the released model, plus the ridge.
     """
 
     products: AnyArray
@@ -90,11 +91,12 @@ class MomentTargets:
     def of(
         cls, questions: Sequence[NoisyProducts], codes: Codes, rows: FloatArray, rng: Generator
     ) -> MomentTargets | None:
-        """Return what the fits do with products, or None where the released fit did nothing with them.
+        """Return the targets of all replicates, or None if the released fit did not use the products.
 
-        The ridge of a question is the variance of the noise over that of the signal, c, times that of its products, and such
-        a fit leaves of a gap between noisy means and untilted rows' the part c / (1 + c): the gaps g that it left
-        say c = g / (s - g) by their mean square and the noise's variance s.
+        The ridge of a query is c times the variance of its products, with c the ratio of noise variance to signal
+        variance.  A fit with this ridge leaves the part c / (1 + c) of the gap between noisy means and the means
+        without the tilt.  So c is estimated as g / (s - g), from the mean square g of the remaining gaps and the noise
+        variance s.
         """
         kept, gaps, ridges, noise = [], [], [], []
         for noisy in questions:
@@ -124,9 +126,9 @@ class MomentTargets:
         return replace(self, target=self.target[:, some], coefficients=self.coefficients[:, some].copy())
 
     def factors(self, share: AnyArray) -> AnyArray:
-        """Take one Newton step of the coefficients in place, and return the factors of the weights, (m, r).
+        """Return the factors of the weights, (m, r), after one Newton step of the coefficients, in place.
 
-        ``share`` are the weights now, (m, r), each column of sum 1.
+        ``share`` are the current weights, (m, r), each column with sum 1.
         """
         gap = self.target - self.products.T @ share - self.ridge * self.coefficients
         change = (DAMPING * np.linalg.solve(self.slope, gap)).astype(np.float32)
@@ -148,28 +150,28 @@ def refitted(
     merged: Sequence[NoisyTable] = (),
     products: MomentTargets | None = None,
 ) -> FloatArray:
-    """Fit weights of the points to newly noised answers of each drawn table, as a release would; return them, (m, r).
+    """Return weights of the points, (m, r), fitted to new noisy answers of each drawn table, as in a release.
 
     Parameters
     ----------
     tables
-        The released noisy tables, and main effects and interactions alone; their noise is drawn anew.
+        The released noisy tables, and effects measured alone; each replicate gets new noise.
     shape
         Number of codes of each column.
     codes
-        (m, d) points.
+        (m, d) codes of the points.
     rows
-        (m, r) rows that each point stands for in each table; columns have one sum.
+        (m, r) weight of each point in each drawn table, in rows; all columns have the same sum.
     weight
-        Rows that each point stands for in the released model.
+        Weight of each point in the released model, in rows.
     total_stddev
-        Of the error of the number of rows.
+        Stddev of the error of the number of rows.
     rng
-        Of the noise.
+        Source of the noise.
     merged
-        Released noisy tables of merged codes; their noise is drawn anew, too.
+        Released noisy tables of merged codes; each replicate gets new noise.
     products
-        What the fits have to reach beside tables.
+        Mean products that the fits must reach in addition to the tables.
     """
     count = rows.shape[1]
     total = weight * len(codes)
@@ -209,7 +211,7 @@ def refitted(
 def _raked_alone(
     table: NoisyTable, place: IntArray, shape: Shape, rows: FloatArray, weight: float, ridge: float, rng: Generator
 ) -> _Raked:
-    """Return a table whose interaction alone was measured, at the points, with new noise for each replicate."""
+    """Return the fitting data of a table whose interaction alone was measured, with new noise for each replicate."""
     axes, count = table.shape(shape), rows.shape[1]
     sums = sums_of(place, table.counts.size)
     drawn = (sums @ rows).reshape(*axes, count)
@@ -220,7 +222,7 @@ def _raked_alone(
 
 
 def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | None) -> AnyArray:
-    """Rake equal starting weights, (r,) one per replicate, to all tables; return the points' weights, (m, r)."""
+    """Return the points' weights, (m, r), raked to all tables from equal weights, (r,) one per replicate."""
     count, totals = len(raked[0].place), weight * len(raked[0].place)
     weights = np.tile(weight.astype(np.float32), (count, 1))
     for _ in range(SWEEPS):
@@ -235,9 +237,9 @@ def _fit(raked: Sequence[_Raked], weight: FloatArray, products: MomentTargets | 
 
 
 def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
-    """Take one step of a table's potentials in place, and return the factors of its cells; see `proportional_step`.
+    """Return the factors of a table's cells after one step of its potentials, in place; see `proportional_step`.
 
-    The scale of the whole is left to the caller: at rest it makes no difference.
+    Factors are up to a common scale, which the caller normalises.
     """
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     target = table.target
@@ -255,7 +257,7 @@ def _factors(table: _Raked, expected: AnyArray) -> AnyArray:
 
 
 def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[Clique, AnyArray]) -> FloatArray:
-    """Return the noise of some cells of a consistent table, (cells, r), composed of the noise of its effects."""
+    """Return the noise of some cells of a consistent table, (cells, r), as the sum of the noise of its effects."""
     clique, sizes = table.clique, table.shape(shape)
     codes = np.unravel_index(cells, sizes)
     found = np.zeros(())
@@ -268,7 +270,10 @@ def _noise_at(cells: IntArray, table: NoisyTable, shape: Shape, noise: Mapping[C
 
 
 def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: AnyArray) -> dict[Clique, AnyArray]:
-    """Return the noise of a merged table's effects: single columns' from tables of all codes, else its own."""
+    """Return the noise of a merged table's effects, by part of its clique.
+
+    For single columns it comes from the tables of all codes, otherwise from the merged table's own noise.
+    """
     found = {}
     for part in subsets_of(table.clique):
         axes = tuple(table.clique.index(j) for j in part)
@@ -282,20 +287,23 @@ def _merged_noise(table: NoisyTable, noise: Mapping[Clique, AnyArray], white: An
 
 
 def sums_of(place: IntArray, size: int) -> Sparse:
-    """Return the sparse matrix, (size, values), that sums values by their places."""
+    """Return the sparse matrix, (size, values), that sums values by their place."""
     entries = (np.ones(len(place), np.float32), place, np.arange(len(place) + 1))
     return sparse.csc_array(entries, shape=(size, len(place)))
 
 
 def _white(rng: Generator, shape: tuple[int, ...], stddev: float) -> AnyArray:
-    """Return independent normal noise of a shape, in single precision to save time."""
+    """Return independent normal noise of a given shape and stddev, in single precision to save time."""
     found = rng.standard_normal(shape, np.float32)
     found *= np.float32(stddev)
     return found
 
 
 def _centred(values: AnyArray) -> AnyArray:
-    """Subtract in place the means along every axis but the last (replicates), and return the values."""
+    """Return the values after the means along every axis except the last are subtracted in place.
+
+    The last axis holds the replicates.
+    """
     for axis in range(values.ndim - 1):
         values -= values.mean(axis=axis, keepdims=True)
     return values

@@ -1,1 +1,1 @@
-"""Answers with error bars from a law of persons with rows in several tables."""
+"""Answers with error bars from a distribution of persons with rows in several tables."""

@@ -1,7 +1,7 @@
-"""From a question about several tables to numbers with error bars.
+"""Answers with error bars to questions about several tables.
 
-The estimate is the model's, from many persons drawn from it; what depends on one attribute of persons alone is answered by
-its noisy table.  Sees the released model and the noisy answers it was made of, nothing else.
+The estimate is the model's, from many persons drawn from it.  A question about one attribute of persons alone is
+answered from the attribute's noisy table.  Only the released model and its noisy answers are used.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ PERSONS, ROWS = 30_000, 120_000
 """Most persons drawn for the estimates, and about the most rows.  A safety limit of time."""
 
 FEWEST = 5_000
-"""Fewest persons drawn for the estimates, however many rows each has, for accuracy.  A safety limit."""
+"""Fewest persons drawn for the estimates, for accuracy if persons have many rows.  A safety limit."""
 
 NOTHING = "no synthetic row meets the conditions of this question, so it has no answer: ask about more rows"
-"""What an error says where no synthetic row meets a condition."""
+"""Error text for a question whose conditions no synthetic row meets."""
 
 BLOCKS = 12
-"""Parts into which the drawn persons are divided; the spread of the parts' answers is the error of drawing.  Tuned; not
-measured.
-"""
+"""Number of parts of the drawn persons; the spread of the parts' answers gives the sampling error.  Tuned; not
+measured."""
 
 
 def answer(
     model: DatabaseModel, measurements: Sequence[Measurements], question: Question, *, of: str | None = None
 ) -> Any:
-    """Answer a question about the private tables from what was released, with error bars.
+    """Return the answer to a question about the private tables, with error bars, computed from the released data alone.
 
     Parameters
     ----------
     model
         The released model.
     measurements
-        The noisy answers it was made of.
+        The noisy answers that the model was fitted to.
     question
-        Made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation` or `quantile`.  It names columns,
-        as ``table.column`` where the name alone is in several tables; ``visits.rows``, how many rows of ``visits`` belong
-        to a row of its parent; and ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``, ``last``) over these rows.
+        A question made by `marginal`, `count`, `share`, `sum`, `mean`, `variance`, `correlation` or `quantile`.  Names
+        are columns, or ``table.column`` if several tables have the name.  ``visits.rows`` is the number of rows of
+        ``visits`` that belong to a row of its parent.  ``visits.cost.mean`` (or ``sum``, ``min``, ``max``, ``first``,
+        ``last``) summarises these rows.
     of
-        The table whose rows count, each once: ``of="persons"`` counts persons who have a row that meets a condition.
-        Default: the lowest table that the question names, its rows joined with those above; of no name, the persons.
+        The table whose rows are counted: ``of="persons"`` counts persons with at least one row that meets a condition.
+        Default: the lowest table that the question names, joined with the tables above; the persons if it names none.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def answer(
     Raises
     ------
     ParameterError
-        If the question names what is not there, or rows that are not joined to each other; or if no synthetic row has what
-        it asks for.
+        If the question names an unknown column or tables whose rows are not joined, or no synthetic row meets its
+        conditions.
     """
     return asker(model, tuple(measurements)).ask(question, of=of).to_frame()
 
@@ -99,7 +99,7 @@ class DatabaseAsker:
     Parameters
     ----------
     model, measurements
-        The release.
+        The released model and the noisy answers that it was fitted to.
     random_state
         Seed of the persons that are drawn; equal questions get equal answers.
     """
@@ -110,7 +110,7 @@ class DatabaseAsker:
         self.measurements = measurements
 
     def ask(self, question: Question, *, of: str | None = None) -> Answers:
-        """Answer one question; see `answer`."""
+        """Return the answer to one question; see `answer`."""
         if not isinstance(question, Asking):
             raise ParameterError(
                 "a release of several tables answers marginal, count, share, sum, mean, variance, correlation and "
@@ -132,7 +132,7 @@ class DatabaseAsker:
 
     @cached_property
     def persons(self) -> Drawn:
-        """Persons drawn from the model, for the estimates."""
+        """Return persons drawn from the model, for the estimates."""
         rng = generator(self.random_state)
         some = self.model.draw(500, rng)[0]
         rows = sum(len(one) for one in some.tables) / 500
@@ -141,20 +141,20 @@ class DatabaseAsker:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """(persons,) how many persons each drawn one stands for, raked to the noisy tables, which the model smooths."""
+        """Return the weight of each drawn person, (persons,), raked to the noisy tables that the model smooths."""
         base = np.full(len(self.persons), self.known.total / len(self.persons))
         return refitted(self.persons.persons, self.known.measured, base, np.array([self.known.total]))[:, 0]
 
     @cached_property
     def replicates(self) -> DatabaseReplicates:
-        """The bootstrap replicates, for standard errors."""
+        """Return the bootstrap replicates, for standard errors."""
         rng = generator(self.random_state + 1)
         rows = sum(self.persons.rows(i) for i in range(len(self.model.schema.names))) / len(self.persons)
         drawn = Drawn(self.model, self.model.draw(pool_size(rows), rng)[0], rng)
         return DatabaseReplicates.of(drawn, self.known, rng)
 
     def _estimated(self, asked: Asked, features: Features) -> tuple[FloatArray, FloatArray]:
-        """Return the model's answers and the errors from drawing finitely many persons, (size,) each."""
+        """Return the model's answers and the errors of drawing a finite number of persons, (size,) each."""
         persons, weights = len(self.persons), self.weights
         block = np.arange(persons) * BLOCKS // persons
         in_block = self.known.total / np.bincount(block, weights)
@@ -187,16 +187,15 @@ class DatabaseAsker:
         return np.asarray(np.sqrt(stddev**2 + (unseen**2 + drawn) / scale**2))
 
     def _rows_of(self, table: int) -> FloatArray:
-        """Return how many rows of a table each drawn person has, (persons,)."""
+        """Return the number of rows of a table that each drawn person has, (persons,)."""
         owner = self.persons.places(table, 0)
         return np.bincount(owner, minlength=len(self.persons)).astype(np.float64)
 
     def _attenuated(self, asked: Asked, estimate: FloatArray) -> FloatArray:
-        """Return how much closer to 0 a correlation may be than in truth, (size,): groups hide relations within them.
+        """Return the error of a correlation, (size,), from the relation inside bins, which the model lacks.
 
-        Of two numbers that go together as normal ones do, groups show the part of their correlation that the variance
-        of the means of groups is of the whole; how far it goes on within them is taken as even from none to twice as
-        much.
+        For normal variables, bins show a fraction of the correlation: the square root of the product of both variances
+        between bins.  The relation inside bins is taken as uniform, from none to twice the expected one.
         """
         if not isinstance(asked.question, Correlation):
             return np.zeros(len(estimate))
@@ -205,7 +204,10 @@ class DatabaseAsker:
         return np.minimum(math.sqrt(4 / 3) * np.abs(estimate) * lost, 1.0)
 
     def _between(self, term: Term) -> float:
-        """Return the fraction of a number's variance between the groups in which its pairs were measured."""
+        """Return the fraction of a number's variance between the groups in which its pairs were measured.
+
+        Return 1 if no pairs were measured.
+        """
         groupings = [
             one.table.grouping for one in self.known.measured
             if (one.table.table, one.table.attribute) == (term.table, term.name) and one.table.other_grouping is not None
@@ -238,7 +240,10 @@ class DatabaseAsker:
         return with_intervals(labels, estimate, stddev, basis)
 
     def _quantile(self, asked: Asked, question: Quantile) -> Answers:
-        """Answer quantiles from the drawn persons, with intervals from the error of the share of rows below them."""
+        """Return the answer to quantiles, from the drawn persons.
+
+        Intervals use the error of the fraction of rows below.
+        """
         features = asked.features(self.persons)
         mine, replicates = asked.features(self.replicates.drawn), self.replicates
         shares = np.array(question.q)
@@ -279,12 +284,14 @@ class DatabaseAsker:
 
 
 def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Replace answers that no drawn person tells anything of by the widest possible interval.
+    """Return estimates and errors, with the widest possible interval in place of undefined answers.
+
+    An answer is undefined if no drawn person has a row for it.
 
     Raises
     ------
     ParameterError
-        If that is so of all of them, or of one that has no bounds.
+        If all answers are undefined, or an undefined answer has no bounds.
     """
     gaps = ~(np.isfinite(estimate) & np.isfinite(stddev))
     if not gaps.any():
@@ -296,7 +303,7 @@ def _without_gaps(asked: Asked, estimate: FloatArray, stddev: FloatArray) -> tup
 
 
 def _widest(asked: Asked) -> tuple[float, float]:
-    """Return the least and the largest possible value of an answer, whatever the rows are."""
+    """Return the smallest and the largest possible value of an answer; raise ParameterError if it has no bounds."""
     match asked.question:
         case Share():
             return 0.0, 1.0
@@ -312,19 +319,22 @@ def _widest(asked: Asked) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Below:
-    """Which rows lie below some values, (n, q), and the person of each row, (n,)."""
+    """Holds a mask of the rows below some values, (n, q), and the person of each row, (n,)."""
 
     owner: IntArray
     below: BoolArray
 
     def parts(self, weights: FloatArray) -> FloatArray:
-        """Return the weighted share of rows below each value, (q,)."""
+        """Return the weighted fraction of rows below each value, (q,)."""
         of_row = weights[self.owner]
         return np.asarray(of_row @ self.below / max(float(of_row.sum()), 1e-12))
 
 
 def _at(values: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return weighted quantiles of sorted values: the least value with at least each share of the weight below it."""
+    """Return weighted quantiles of sorted values, (q,).
+
+    Each is the smallest value at which the cumulative weight reaches its probability.
+    """
     reached = np.cumsum(weights) / weights.sum()
     place = np.searchsorted(reached, np.clip(shares, 0.0, 1.0) - 1e-12)
     return np.asarray(values[np.minimum(place, len(values) - 1)])

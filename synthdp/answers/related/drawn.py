@@ -1,4 +1,4 @@
-"""Synthetic persons as a question sees them: for every row of a table what it names, and where a condition holds."""
+"""Synthetic persons with the values that a question needs: numbers, groups, and masks of comparisons, for every row."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from synthdp.schema.schema import Schema
 
 @dataclass(slots=True, eq=False)
 class Drawn:
-    """Persons drawn from a model, with values within cells, as questions need them.
+    """Holds persons drawn from a model, and the values of their rows inside bins, drawn when needed.
 
     Parameters
     ----------
     model
-        The law that they were drawn from.
+        The model that the persons were drawn from.
     persons
-        Their rows, as cells.
+        The persons with all rows, as bins.
     rng
-        Of the values within cells, which are drawn once.
+        Source of the values inside bins, which are drawn once per column.
     """
 
     model: DatabaseModel
@@ -48,20 +48,23 @@ class Drawn:
         return len(self.persons.tables[table])
 
     def places(self, table: int, above: int) -> IntArray:
-        """Return, for each row of a table, the position of its row in an ancestor table (or itself), (rows,)."""
+        """Return the position of each row's ancestor in table ``above``, (rows,).
+
+        The row itself if both tables are the same.
+        """
         if table == above:
             return np.arange(self.rows(table))
         return self.persons.ancestor(table, above)
 
     def indices(self, table: int, column: str) -> IntArray:
-        """Return the grid index of each row in a modelled column, (rows,)."""
+        """Return the grid point of each row in a modelled column, (rows,)."""
         if (table, column) not in self._indices:
             found = self.model.grid_indices(self.persons, table, column, self.rng)
             self._indices[table, column] = found.astype(np.int64)
         return self._indices[table, column]
 
     def numbers(self, term: Term) -> tuple[FloatArray, BoolArray]:
-        """Return the number that a term has in each row of its table, and whether there is one, (rows,) each."""
+        """Return the number that a term has in each row of its table, and whether the row has one, (rows,) each."""
         if term.child >= 0 and term.summary != ROWS:
             return self._summary(term)
         column = column_of(self.model.layout, term)
@@ -112,12 +115,12 @@ class Drawn:
         return schema.tables[schema.names[term.table]]
 
     def _count(self, term: Term) -> IntArray:
-        """Return how many rows of the child table belong to each row, (rows,)."""
+        """Return the number of child rows of each row, (rows,)."""
         below = self.persons.tables[term.child]
         return np.bincount(below.parent, minlength=self.rows(term.table)).astype(np.int64)
 
     def _summary(self, term: Term) -> tuple[FloatArray, BoolArray]:
-        """Return a summary (such as the mean) of each row's child rows, and whether there is one, (rows,) each."""
+        """Return a summary (such as the mean) of each row's child rows, and whether it exists, (rows,) each."""
         rows, n = self.persons.tables[term.child], self.rows(term.table)
         values, there = self.numbers(Term(term.child, term.name))
         parent = rows.parent[there]
@@ -141,7 +144,10 @@ class Drawn:
 
 
 def within_cells(model: DatabaseModel, drawn: Drawn) -> Mapping[tuple[int, str], FloatArray]:
-    """Return each row's position within its cell, from -1 to 1, by table and ordered column; 0 in one-value cells."""
+    """Return each row's position inside its bin, from -1 to 1, by table and ordered column.
+
+    The position is 0 in bins with one value.
+    """
     found: dict[tuple[int, str], FloatArray] = {}
     for i, table in enumerate(model.layout.tables):
         for name, axis in table.axes.items():

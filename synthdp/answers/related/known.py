@@ -1,6 +1,7 @@
-"""What the noisy tables of a release of several tables say: how sure each is, and how far the model may be from the others.
+"""Noisy tables of a release of several tables, with their precision and the possible strength of relations.
 
-Reads measurements only.  Strengths are root mean squares of a table's cells, or sums of their absolute values, in persons.
+The module uses measurements only.  Strengths are root mean squares over a table's cells, or sums of absolute values, in
+persons.
 """
 
 from __future__ import annotations
@@ -26,33 +27,32 @@ from synthdp.queries.related.person_tables import (
 from synthdp.queries.related.siblings import symmetric, symmetric_stddev
 
 STRONG = 3.0
-"""The strength of a measured relation is capped at this many standard deviations of its noise, since a fit finds
-stronger ones up to noise.  A convention.
-"""
+"""Largest strength of a measured relation, in stddevs of its noise; a fit recovers stronger relations up to noise.  A
+convention."""
 
 FAINT = 3.0
-"""A cell counts as hardly standing out of noise if it is within this many standard deviations of 0. A convention."""
+"""Largest absolute value of a near-empty cell, in stddevs of its noise.  A convention."""
 
 CHANCE = 0.8
-"""In a cell of n persons chance makes a mean absolute difference of at most this times sqrt(n). Derived: sqrt(2 / pi),
-rounded up.
-"""
+"""Mean absolute difference by chance in a cell of n persons, at most this times sqrt(n).  Derived: sqrt(2 / pi),
+rounded up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A noisy table that the model was fitted to, and how strong the relation in it may be.
+    """Holds a noisy table that the model was fitted to, and the possible strength of its relation.
 
     Parameters
     ----------
     table
-        Which.
+        The statistic.
     counts
-        (cells,) its noisy cells, in persons.
+        (cells,) noisy cells, in persons.
     stddev
-        Of the noise in a cell, in persons.
+        Stddev of the noise in a cell, in persons.
     strength
-        How far its cells may be from what other tables say, in persons: root mean square, at most `STRONG` of ``stddev``.
+        Root mean square distance of its cells from the product of its margins, in persons, at most `STRONG` times
+        ``stddev``.
     """
 
     table: PersonTable
@@ -62,13 +62,16 @@ class Measured:
 
     @property
     def kept(self) -> float:
-        """The fraction of a difference that a fit takes over, the rest being attributed to noise."""
+        """Return the fraction of a difference that a fit adopts; the rest is attributed to noise.
+
+        It is the shrinkage factor strength^2 / (strength^2 + stddev^2).
+        """
         return self.strength**2 / (self.strength**2 + self.stddev**2) if self.stddev > 0 else 1.0
 
     def settled(self, counts: FloatArray, layout: Layout) -> FloatArray:
-        """Return noisy cells, (cells, r), where cells of one-way tables close to 0 are shrunk towards their mean.
+        """Return noisy cells, (cells, r), with near-empty cells of one-way tables shrunk towards their mean.
 
-        Such cells are mostly empty; one by one, and cut at 0, they would make a tail of noise.
+        Such cells are mostly empty.  Unshrunk and clipped at 0, they would add a tail of noise.
         """
         if self.table.kind is not Kind.ONE:
             return counts
@@ -85,14 +88,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A table that was scored but not measured, with its distance from the model.
+    """Holds a table that was scored but not measured, with its distance from the model.
 
     Parameters
     ----------
     table
-        Which.
+        The statistic.
     distance
-        Sum of absolute differences from the model, in persons, beyond what chance makes.
+        Sum of absolute differences from the model, in persons, beyond chance.
     """
 
     table: PersonTable
@@ -101,16 +104,16 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredDatabase:
-    """What a release's noisy answers say about persons: their number, measured tables and scored ones.
+    """Holds the noisy information of a release about persons: their number, measured tables and scored tables.
 
     Parameters
     ----------
     total, total_stddev
-        Number of persons with a row in the root, and the error's standard deviation.
+        Number of persons with a row in the root table, and the stddev of its error.
     measured
-        The tables of the model.
+        The tables that the model was fitted to.
     scored
-        The others.
+        The tables that were scored but not measured.
     """
 
     total: float
@@ -120,7 +123,7 @@ class MeasuredDatabase:
 
     @classmethod
     def of(cls, measurements: Sequence[Measurements], layout: Layout) -> MeasuredDatabase:
-        """Collect what the noisy answers of a release say, over the cells of ``layout``."""
+        """Return the noisy information of a release, with tables over the bins of ``layout``."""
         total, error = 1.0, 0.0
         measured: list[Measured] = []
         for cells, table, noisy, stddev in noisy_person_tables(measurements):
@@ -135,9 +138,11 @@ class MeasuredDatabase:
         return cls(total, error, tuple(measured), tuple(scored))
 
     def unseen(self, terms: Sequence[Term], layout: Layout) -> float:
-        """Return which part of the rows noise may hide, where some columns are asked for: of the one that is known best.
+        """Return the fraction of the rows that noise may hide, for a question about some columns.
 
-        A level of a column that is counted by periods is hidden by the noise of all its counts together.
+        The column with the least noise decides.
+
+        For a column that is counted by periods, the noise of all counts of a category adds up.
         """
         found = [
             one.stddev * math.sqrt(one.table.sizes(layout)[0]) / self.total
@@ -148,16 +153,16 @@ class MeasuredDatabase:
 
 
 def noisy_person_tables(measurements: Iterable[Measurements]) -> Iterator[NoisyPersonTable]:
-    """Yield all noisy tables of persons among the answers of a release."""
+    """Yield all noisy tables of persons in the answers of a release."""
     for one in measurements:
         if isinstance(one.queries, PersonTables):
             yield from one.queries.noisy_tables(one.answers, one.stddev)
 
 
 def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable | None:
-    """Return a measured table with its cells expressed in ``layout``'s; ``None`` if those cut through its cells.
+    """Return a measured table with its bins expressed in the bins of ``layout``; ``None`` if they cut these bins.
 
-    One-way tables only: others are over the cells of the model.
+    Only one-way tables can differ; other tables are over the model's bins.
     """
     if measured is layout or table.kind is not Kind.ONE:
         return table
@@ -167,7 +172,10 @@ def _over(table: PersonTable, measured: Layout, layout: Layout) -> PersonTable |
 
 
 def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
-    """Return the strength of a measured relation beyond margins and noise; the cap for tables without margins."""
+    """Return the strength of a measured relation beyond margins and noise.
+
+    Tables without margins get the upper limit.
+    """
     if table.kind in (Kind.ONE, Kind.STAY, Kind.ALIKE):
         return STRONG * max(stddev, 1e-9)
     if table.symmetric:
@@ -179,7 +187,7 @@ def _strength(table: PersonTable, noisy: FloatArray, stddev: float) -> float:
 
 
 def _scores(one: Measurements, known: set[tuple[str, int, str, int, str]]) -> list[Scored]:
-    """Return the tables that were scored and not measured, with their distances shrunk towards the mean."""
+    """Return the tables that were scored but not measured, with distances shrunk towards their mean."""
     scores = one.queries
     if not isinstance(scores, PersonDistances):
         return []

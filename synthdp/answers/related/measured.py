@@ -1,4 +1,4 @@
-"""Questions about one attribute of persons, answered by its noisy table: unbiased, with an error that is arithmetic."""
+"""Questions about one attribute of persons, answered by its noisy table: unbiased, with a closed-form error."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from synthdp.schema.schema import Schema
 def by_noisy_table(
     layout: Layout, measurements: Sequence[Measurements], known: MeasuredDatabase, asked: Asked
 ) -> tuple[float, float] | None:
-    """Return answer and standard error of a question about one attribute of persons; ``None`` for any other.
+    """Return the answer and standard error of a question about one attribute of persons; ``None`` for other questions.
 
-    A condition that cuts a cell is answered by the parts that it was split into, where it was.  Within a cell that was not,
-    values are taken as spread as unevenly as neighbouring cells are, and the variance that this leaves is added.
+    A condition that cuts a bin is answered from the parts of the bin, if these were measured.  Otherwise values inside
+    the bin are taken to be as uneven as adjacent bins are, and this variance is added.
     """
     question = asked.question
     if not isinstance(question, Count | Share | Sum | Mean) or question.by or question.weight is not None or asked.of:
@@ -68,21 +68,21 @@ def by_noisy_table(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """A person's attribute as counted by all its noisy tables, combined by least squares.
+    """Holds the counts of a person's attribute, combined from all its noisy tables by least squares.
 
     Parameters
     ----------
     axis
-        The leaves: standard cells, and parts of cells that were split.
+        The fine bins: standard bins, and parts of bins that were split.
     leaves
-        Their counts.
+        Counts of the fine bins.
     """
 
     axis: Axis
     leaves: FineBinEstimates
 
     def means(self, layout: Layout, term: Term, values: FloatArray) -> FloatArray:
-        """Return the mean of a function of grid points over each leaf, (leaves,)."""
+        """Return the mean of a function of grid points over each fine bin, (fine bins,)."""
         if term.summary != ROWS:
             return leaf_means(self.axis, values)
         rows = layout.rows_of_count(term.child)
@@ -93,7 +93,7 @@ class _Counted:
     def error(self, layout: Layout, term: Term, values: FloatArray) -> float:
         """Return the standard error of a function summed over persons.
 
-        It includes noise, and where in a leaf the persons lie.
+        It includes noise and the unknown positions of persons inside fine bins.
         """
         means, squares = (self.means(layout, term, one) for one in (values, values**2))
         uneven = (
@@ -104,7 +104,7 @@ class _Counted:
 
 
 def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | None:
-    """Combine all noisy tables of a person's attribute; ``None`` if there is none."""
+    """Return the counts of a person's attribute from all its noisy tables; ``None`` without one."""
     found: list[tuple[Axis, FloatArray, float]] = []
     for layout, table, noisy, stddev in noisy_person_tables(measurements):
         axis = layout.axis(0, term.name)
@@ -124,7 +124,7 @@ def _counted(measurements: Sequence[Measurements], term: Term) -> _Counted | Non
 
 
 def _is_of_parts(axis: Axis) -> bool:
-    """Return whether an axis divides cells into runs of neighbours, rather than classes of round numbers."""
+    """Return whether an axis divides bins into runs of adjacent grid points, and not into classes of round numbers."""
     return bool((np.bincount(axis.cells, minlength=axis.size)[:-1] == 1).all())
 
 

@@ -1,10 +1,11 @@
-"""How wrong a model of persons can be: persons drawn from it, measured with fresh noise, fitted again.
+"""Errors of a model of persons by the parametric bootstrap, as in `synthdp.answers.error_bars.bootstrap`.
 
-The parametric bootstrap of `synthdp.answers.error_bars.bootstrap`, for persons with all their rows.  All replicates share
-one pool of persons.
-A replicate's database and the fit to its noisy tables are two columns of weights of these persons.  Databases have
-random relations put in, as strong as the release's own tables and scores leave room for; what was measured the fit finds
-again except for the noise, and what was not stays as error.  Post-processing of what was released.
+Persons are drawn from the model with all their rows, measured with new noise, and fitted again.  All replicates share
+one pool of persons.  A replicate's database and the fit to its noisy tables are two columns of weights of these
+persons.
+
+Random relations are added to the databases, of the strength that the release's tables and scores allow.  The fit
+recovers measured relations up to noise; other relations remain as error.  The module is post-processing.
 """
 
 from __future__ import annotations
@@ -26,57 +27,53 @@ from synthdp.queries.related.persons import Persons
 from synthdp.randomness import Generator
 
 REPLICATES = 24
-"""Number of bootstrap replicates, as for one table: a standard error then has a relative error of about 14 %. Derived:
-1 / sqrt(2 REPLICATES).
-"""
+"""Number of bootstrap replicates, as for one table; a standard error then has a relative error of about 14 %. Derived:
+1 / sqrt(2 REPLICATES)."""
 
 POOL, POOL_ROWS = 6_000, 60_000
-"""Most persons, and about the most rows, of the pool that all replicates share.  A safety limit of time."""
+"""Most persons, and about the most rows, in the pool that all replicates share.  A safety limit of time."""
 
 FEWEST = 1_000
-"""Fewest persons in the pool, however many rows each has, for accuracy.  A safety limit."""
+"""Fewest persons in the pool, for accuracy if persons have many rows.  A safety limit."""
 
 RANK = 4
-"""A random relation of two axes is a sum of this many products of random functions.  Tuned; not measured."""
+"""Number of products of random functions in a random relation of two attributes.  Tuned; not measured."""
 
 SWEEPS, NEWTON_STEPS = 6, 4
-"""Passes over all tables, and Newton steps in each, when a replicate is fitted.  A safety limit of time."""
+"""Passes over all tables, and Newton steps in each pass, when a replicate is fitted.  A safety limit of time."""
 
 GENTLE = 0.3
-"""Random relations are scaled down to at most this relative standard deviation of persons' weights.  Their effect on an
-answer is scaled up again, as if proportional. A numerical tolerance.
-"""
+"""Largest relative stddev of persons' weights by random relations.  Stronger relations are scaled down, and their
+effect on an answer is scaled up again, as if it were proportional.  A numerical tolerance."""
 
 TRIPLES, MOST_TRIPLES = 0.5, 40
-"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs', and how many are drawn
-at once.  Tuned; not measured; the number is a safety limit of time.
-"""
+"""Assumed strength of three-attribute relations, as a fraction of the mean strength of pairs (tuned; not measured).
+Then the number of triples in each replicate, a safety limit of time."""
 
 GOING_ON = 2.0
-"""Within a cell, the slope of a density is taken as its neighbours suggest, times a uniform number from 0 to this.
-Tuned; not measured.
-"""
+"""Upper end of the uniform factor on the slope of a density inside a bin, which adjacent bins predict.  Tuned; not
+measured."""
 
 UNEVEN = 0.2
-"""Standard deviation of a further random slope of the density within a cell.  Tuned; not measured."""
+"""Stddev of an additional random slope of the density inside a bin.  Tuned; not measured."""
 
 _TINY = 1e-30
-"""Least weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
+"""Smallest weight of a person, so that no logarithm or division fails.  A numerical tolerance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseReplicates:
-    """Bootstrap replicates of a database and their fits, as weights of one pool of persons.
+    """Holds bootstrap replicates of a database and their fits, as weights of one pool of persons.
 
     Parameters
     ----------
     drawn
-        The (m) persons.
+        The pool of m persons.
     base
-        (m,) persons that each stands for in the model, near to the release's noisy tables.
+        (m,) weight of each person in the model, raked to the release's noisy tables.
     pairs
-        Pairs of (m, size) weights, of databases and of the fits to them, and what the difference of their answers is to be
-        multiplied by: databases drawn by chance and measured with noise, and databases with relations that fits do not find.
+        Two triples: (m, size) weights of databases, (m, size) weights of their fits, and a factor on the difference of
+        answers.  The first databases vary by chance and noise, the second by unmeasured relations.
     """
 
     drawn: Drawn
@@ -85,7 +82,7 @@ class DatabaseReplicates:
 
     @classmethod
     def of(cls, drawn: Drawn, known: MeasuredDatabase, rng: Generator, *, size: int = REPLICATES) -> DatabaseReplicates:
-        """Draw databases, measure them with noise, and fit weights to the answers, ``size`` times."""
+        """Return ``size`` replicates: databases drawn from the pool, and weights fitted to their noisy tables."""
         persons, total = drawn.persons, known.total
         even = np.full(len(drawn), total / len(drawn))
         base = refitted(persons, known.measured, even, np.array([total]))[:, 0]
@@ -110,12 +107,12 @@ class DatabaseReplicates:
 
 
 def pool_size(rows_per_person: float) -> int:
-    """Return the number of persons in the pool: fewer if each has many rows, to limit time."""
+    """Return the number of persons in the pool; it is smaller if persons have many rows, to limit time."""
     return int(np.clip(POOL_ROWS / max(rows_per_person, 1.0), FEWEST, POOL))
 
 
 def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
-    """Return the sparse matrix, (cells, persons), of what each person adds to each cell of a table.
+    """Return the sparse matrix, (cells, persons), of the amount that each person adds to each cell of a table.
 
     A person's entries sum to at most 1.
     """
@@ -126,7 +123,10 @@ def matrix_of(table: PersonTable, persons: Persons) -> Sparse:
 
 
 def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Generator, size: int) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by random relations that were not measured."""
+    """Return relative changes of persons' weights, (m, size), by random relations.
+
+    The relations stand for relations that were not measured.
+    """
     change = np.zeros((len(base), size))
     for measured in known.measured:
         change += _relation(measured.table, drawn.persons, base, rng, size, strength=measured.strength, mean=False)
@@ -141,10 +141,10 @@ def _changes(drawn: Drawn, known: MeasuredDatabase, base: FloatArray, rng: Gener
 def _relation(
     table: PersonTable, persons: Persons, base: FloatArray, rng: Generator, size: int, *, strength: float, mean: bool
 ) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), that move a table by a given strength.
+    """Return relative changes of persons' weights, (m, size), that change a table with a given strength.
 
-    With ``mean``, strength is the sum of absolute differences, else the root mean square.  Two numbers mostly go up and
-    down together: about half of a relation of theirs is that.
+    With ``mean``, the strength is the sum of absolute differences in persons, else the root mean square.  Two ordered
+    attributes get a common linear trend, which makes up about half of their relation.
     """
     matrix = matrix_of(table, persons)
     shape = table.sizes(persons.layout)
@@ -167,7 +167,7 @@ def _relation(
 
 
 def _trend(grouping: Grouping | None, count: int) -> FloatArray:
-    """Return a linear trend over the ``count`` groups of a number, of variance 1; 0 for groups that are no numbers."""
+    """Return a linear trend over ``count`` groups of a number, with variance 1; 0 for groups without numbers."""
     found = np.zeros(count)
     if grouping is not None:
         ranked = np.flatnonzero(grouping.ranked)
@@ -204,7 +204,7 @@ def _triples(persons: Persons, rng: Generator, size: int, strength: float) -> Fl
 
 
 def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield each attribute of a table and of its ancestors: its table's position, and each row's cell, (rows,)."""
+    """Yield for each attribute of a table and its ancestors the table's position, and the bin of each row, (rows,)."""
     for level in (i, *persons.layout.ancestors(i)):
         place = np.arange(len(persons.tables[i])) if level == i else persons.ancestor(i, level)
         rows, table = persons.tables[level], persons.layout.tables[level]
@@ -215,14 +215,14 @@ def _cells_above(persons: Persons, i: int) -> Iterator[tuple[int, IntArray]]:
 
 
 def _function(cells: IntArray, rng: Generator) -> FloatArray:
-    """Return a random function of cells evaluated at each row, (rows,), of mean 0 and variance 1."""
+    """Return a random function of bins evaluated at each row, (rows,), with mean 0 and variance 1."""
     values = rng.standard_normal(int(cells.max(initial=0)) + 1)[cells]
     values = values - values.mean()
     return np.asarray(values / max(float(values.std()), 1e-9))
 
 
 def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
-    """Return relative changes of persons' weights, (m, size), by uneven densities within the cells of numbers."""
+    """Return relative changes of persons' weights, (m, size), by uneven densities inside the bins of numbers."""
     persons = drawn.persons
     change = np.zeros((len(persons), size))
     for (i, name), place in within_cells(drawn.model, drawn).items():
@@ -241,7 +241,7 @@ def _within(drawn: Drawn, rng: Generator, size: int) -> FloatArray:
 
 @dataclass(slots=True, eq=False)
 class _Raked:
-    """One table in the fits of all replicates; targets are in multiples of the ridge."""
+    """Holds one table in the fits of all replicates; its targets are in multiples of the ridge."""
 
     matrix: Sparse
     back: Sparse
@@ -259,22 +259,22 @@ def refitted(
     rows: FloatArray | None = None,
     rng: Generator | None = None,
 ) -> FloatArray:
-    """Rake persons' weights to noisy tables and return them, (m, r): the release's own tables, or drawn databases'.
+    """Return persons' weights, (m, r), raked to the noisy tables of the release, or of drawn databases.
 
     Parameters
     ----------
     persons
-        Of the pool.
+        The persons of the pool.
     measured
-        The tables.
+        The measured tables.
     base
-        (m,) weights to begin with.
+        (m,) initial weights.
     totals
-        (r,) what the weights are to add up to.
+        (r,) sums of the final weights.
     rows
-        (m, r) persons that each stands for in some databases; default: the noisy tables are the release's.
+        (m, r) weight of each person in r drawn databases; default: the release's own noisy tables are used.
     rng
-        Source of the noise of the databases' tables; default: they have none.
+        Source of the noise of the databases' tables; default: no noise.
     """
     raked = []
     for one in measured:
@@ -299,7 +299,7 @@ def refitted(
 
 
 def _move(table: _Raked, expected: FloatArray) -> FloatArray:
-    """Take one step of a table's potentials in place, and return their changes; see `error_bars.refitted_points`."""
+    """Return the changes of a table's potentials after one step, in place; see `error_bars.refitted_points`."""
     offset = np.log(np.maximum(expected, _TINY) / table.ridge)
     z = table.target - table.potential + offset
     u = np.where(z < 1, z, np.log(np.maximum(z, 1)))

@@ -1,7 +1,7 @@
-"""A question about several tables as sums over persons, and what the sums say.
+"""A question about several tables, expressed as sums over persons, and the answers from these sums.
 
-`Asked` says whose rows count: the lowest table's that the question names, or the rows that ``of`` names, each once.
-Knows persons drawn from a model, with weights; no noise.
+`Asked` determines the table whose rows are counted: the lowest table that the question names, or the table ``of``.  The
+module uses persons drawn from a model, with weights; it adds no noise.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from synthdp.errors import ParameterError
 from synthdp.schema.column import Column
 
 Asking = Marginal | Count | Share | Sum | Mean | Variance | Correlation | Quantile
-"""The kinds of questions that a release of several tables can answer."""
+"""Type of the questions that a release of several tables can answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What the rows of some persons add to the sums that answer a question.
+    """Holds the amounts that the rows of some persons add to the sums of a question.
 
     Parameters
     ----------
     owner
-        (n,) the person of each row that counts.
+        (n,) the person of each counted row.
     group
-        (n,) which answer it is part of.
+        (n,) position of the answer that the row belongs to.
     values
-        (n, features) what it adds to each sum.
+        (n, features) amount that the row adds to each sum.
     labels
-        What each answer is about.
+        By grouping column, the label of each answer.
     size
         Number of answers.
     """
@@ -69,21 +69,21 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A question about several tables, with its names resolved to columns and the table whose rows count.
+    """Holds a question about several tables, with its names resolved and the table whose rows are counted.
 
     Parameters
     ----------
     layout
         The tables.
     question
-        What is asked.
+        The question.
     of
-        Position of the table whose rows count.
+        Position of the table whose rows are counted; -1 for the lowest table that the question names.
 
     Attributes
     ----------
     terms
-        What its names mean.
+        By name in the question, its meaning.
     """
 
     layout: Layout
@@ -115,7 +115,7 @@ class Asked:
         return None if term.child >= 0 else column_of(self.layout, term)
 
     def features(self, drawn: Drawn) -> Features:
-        """Return what some drawn persons add to the question's sums."""
+        """Return the amounts that the rows of drawn persons add to the question's sums."""
         question = self.question
         inside = self._met(drawn, getattr(question, "where", None))
         group, labels, size = self._grouped(drawn)
@@ -159,7 +159,7 @@ class Asked:
         return np.asarray(sums[0])
 
     def _met(self, drawn: Drawn, node: Node | None) -> BoolArray:
-        """Return which rows of the counted table meet a condition, or have a row below that does, (rows,)."""
+        """Return which rows of the counted table meet a condition, (rows,); one row below that meets it is enough."""
         if node is None:
             return np.ones(drawn.rows(self.of), np.bool_)
         level = self._level(node)
@@ -179,14 +179,17 @@ class Asked:
         return deepest(self.layout, {self.terms[one.column].table for one in comparisons_of(node)}, of=self.of)
 
     def _numbers(self, drawn: Drawn, name: str) -> tuple[FloatArray, BoolArray]:
-        """Return a named number for each row of the counted table, and whether there is one, (rows,) each."""
+        """Return a named number for each row of the counted table, and whether the row has one, (rows,) each."""
         term = self.terms[name]
         values, there = drawn.numbers(term)
         places = drawn.places(self.of, term.table)
         return values[places], there[places]
 
     def _grouped(self, drawn: Drawn) -> tuple[IntArray, dict[str, list[Any]], int]:
-        """Return each row's answer, (rows,), -1 for none; the answers' labels; and their number."""
+        """Return the position of each row's answer, (rows,), the labels of the answers, and the number of answers.
+
+        The position is -1 for a row without an answer.
+        """
         names = _groups(self.question)
         bins = dict(self.question.bins) if isinstance(self.question, Marginal) else {}
         found = []
@@ -205,7 +208,10 @@ class Asked:
         return np.where(nowhere, -1, group), listed, math.prod(shape)
 
     def _check_numbers(self) -> None:
-        """Raise ParameterError unless the columns have the statistic asked for and no weight can be negative."""
+        """Raise ParameterError unless the columns support the statistic of the question.
+
+        A weight column must be numeric and never negative.
+        """
         what = type(self.question).__name__.lower()
         for name in _values(self.question):
             column = self.column(name)
@@ -241,7 +247,7 @@ def _groups(question: Asking) -> Sequence[str]:
 
 
 def _conditions(question: Asking) -> list[Node]:
-    """Return a question's conditions, the one of a share joined with the one on all rows."""
+    """Return a question's conditions; the condition of a share is joined with its ``where``."""
     where = getattr(question, "where", None)
     found = [] if where is None else [where]
     if isinstance(question, Share):
@@ -250,6 +256,6 @@ def _conditions(question: Asking) -> list[Node]:
 
 
 def _names(question: Asking) -> list[str]:
-    """Return all names of a question, each once."""
+    """Return all names in a question, each once."""
     compared = [one.column for node in _conditions(question) for one in comparisons_of(node)]
     return [*dict.fromkeys([*_values(question), *_groups(question), *compared])]

@@ -1,7 +1,7 @@
-"""What a question about several tables names: a column, how many rows there are, a sum over them.
+"""Meaning of the names in a question about several tables: columns, numbers of child rows, and summaries.
 
-``column`` or ``table.column`` is a column; ``visits.rows`` is how many rows of ``visits`` a row of its parent has, and
-``visits.cost.mean`` the mean of a number over them.  Public facts only.
+``column`` or ``table.column`` is a column.  ``visits.rows`` is the number of rows of ``visits`` that belong to a row of
+its parent.  ``visits.cost.mean`` is the mean of a number over these rows.  The module uses public facts only.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from synthdp.schema.column import Column
 from synthdp.schema.columns import Integer
 
 ROWS = "rows"
-"""How users name the number of child rows, as in ``visits.rows``."""
+"""Word for the number of child rows in names, as in ``visits.rows``."""
 
 SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
-"""How users name summaries of child rows, as in ``visits.cost.mean``."""
+"""Words for summaries of child rows in names, as in ``visits.cost.mean``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a name in a question stands for: a column, a number of child rows, or a summary of them.
+    """Holds the meaning of a name in a question: a column, a number of child rows, or a summary of them.
 
     Parameters
     ----------
     table
-        Position of the table whose rows have it.
+        Position of the table with one value per row.
     name
-        The column.
+        The name of the column.
     child
         Position of the table whose rows are counted or summarised; -1 for a plain column.
     summary
@@ -45,12 +45,12 @@ class Term:
 
 
 def term_of(layout: Layout, name: str) -> Term:
-    """Return what a name in a question stands for; raise ParameterError if it is unknown or ambiguous.
+    """Return the meaning of a name in a question.
 
     Raises
     ------
     ParameterError
-        If it means nothing, or more than one thing.
+        If the name is unknown or ambiguous.
     """
     schema = layout.schema
     owners = [i for i, table in enumerate(schema.names) if name in schema.tables[table].outputs]
@@ -85,7 +85,7 @@ def column_of(layout: Layout, term: Term) -> Column:
 
 
 def axis_of_term(layout: Layout, term: Term) -> Axis:
-    """Return the cells in which an answer shows a column or a number of rows."""
+    """Return the bins of a column or of a number of rows in an answer."""
     column = column_of(layout, term)
     if term.summary == ROWS:
         return finest_axis(term.name, column)
@@ -98,12 +98,12 @@ def axis_of_term(layout: Layout, term: Term) -> Axis:
 
 
 def deepest(layout: Layout, tables: set[int], *, of: int | None) -> int:
-    """Return the table whose rows a question is about when all its tables are joined.
+    """Return the lowest of a question's tables, whose rows are joined with their rows in the tables above.
 
     Raises
     ------
     ParameterError
-        If two of the tables are not above each other.
+        If neither of two tables is above the other.
     """
     every = sorted(tables | ({of} if of is not None else set()), key=lambda i: len(layout.ancestors(i)))
     if not every:
@@ -149,6 +149,6 @@ def _summary(layout: Layout, child: int, column: str, summary: str) -> Term:
 
 
 def _names(layout: Layout, i: int) -> str:
-    """Return the names that a question may use of a table, as text for error messages."""
+    """Return the names that a question may use for a table, as text for error messages."""
     schema = layout.schema.tables[layout.schema.names[i]]
     return ", ".join([*schema.outputs, *([ROWS] if layout.tables[i].parent >= 0 else [])])

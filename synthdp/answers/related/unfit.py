@@ -1,4 +1,7 @@
-"""What noisy tables say of rows and values that did not fit several tables: post-processing of what was released."""
+"""Noisy numbers of persons with unusual rows, and of out-of-domain values, in a release of several tables.
+
+The module is post-processing of noisy tables.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ from synthdp.queries.related.person_tables import Kind
 
 
 class Unusual(NamedTuple):
-    """A group of unusual persons, such as those without a root row, with their noisy number.
+    """Holds the noisy number of persons with one kind of unusual rows, such as persons without a root row.
 
     Parameters
     ----------
     words
-        Who they are.
+        Description of these persons.
     persons
-        The noisy number of them, at least 0.
+        Their noisy number, at least 0.
     stddev
-        Of its noise.
+        Stddev of the noise, in persons.
     """
 
     words: str
@@ -31,12 +34,12 @@ class Unusual(NamedTuple):
     stddev: float
 
     def is_clear(self, among: int) -> bool:
-        """Return whether the number exceeds what noise explains, if ``among`` such numbers are looked at."""
+        """Return whether the number exceeds what noise explains, if ``among`` such numbers are tested together."""
         return self.persons > beyond_noise(self.stddev, among)
 
 
 def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> list[Unusual]:
-    """Return the noisy numbers of persons with no root row, with several, and with rows that were not used."""
+    """Return the noisy numbers of persons with no root row, with several root rows, or with unused rows."""
     found = []
     for _, table, noisy, stddev in noisy_person_tables(measurements):
         if table.kind is Kind.STATE:
@@ -55,9 +58,10 @@ def unusual_persons(layout: Layout, measurements: Sequence[Measurements]) -> lis
 
 
 def unfit_values(layout: Layout, measurements: Sequence[Measurements]) -> dict[str, dict[str, MisfitShare | None]]:
-    """Return the share of values outside of each column's domain, by table and column; each person counts as one.
+    """Return the fraction of out-of-domain values, by table and column; each person has weight 1.
 
-    ``None`` where no answer says it, as of a column that orders rows with few periods: such rows are not used.
+    A fraction is ``None`` if no noisy table determines it.  An example is a column that orders rows by few periods,
+    because rows with an out-of-domain period are not used.
     """
     found: dict[str, dict[str, MisfitShare | None]] = {
         name: {column: None for column, kind in schema.items() if not kind.names_rows}
