@@ -535,8 +535,8 @@ def _wide_ranges(domain: Domain) -> tuple[str, ...]:
         return ()
     named = ", ".join(map(repr, wide[:MOST_NAMED]))
     said = (
-        f"99 % of a range like that of column {named} is usually empty: declare decimals= or step=, and numbers near 0 "
-        "0 are told apart however wide it is; without, it has a million places of one width"
+        f"99 % of a range like that of column {named} is usually empty: declare decimals= or step=, and numbers "
+        "near 0 are told apart however wide it is; without, it has a million places of one width"
     )
     return (said,)
 

@@ -122,11 +122,11 @@ def test_counts_that_stand_for_rows_out_of_domain_have_their_noise_scaled_too(mo
     """Half of the rows are out of domain, and the parities of the others are doubled; so is the noise."""
     silence(monkeypatch)
     schema = sd.Schema({"a": sd.Boolean(), "b": sd.Categorical(["p", "q", "r", "s"])})
-    inside = pd.DataFrame({"a": [True, False] * 200, "b": ["p", "q", "p", "r", "p", "q", "p", "s"] * 50})
-    outside = inside.assign(b=np.where(np.arange(400) < 200, inside["b"], "z"))
+    inside = pd.DataFrame({"a": [True, False] * 2000, "b": ["p", "q", "p", "r", "p", "q", "p", "s"] * 500})
+    outside = inside.assign(b=np.where(np.arange(4000) < 2000, inside["b"], "z"))
     found = {}
     for name, table in (("inside", inside), ("outside", outside)):
         curator = curator_of(table, schema, PureDP(1.0), "replace_one")
         found[name] = FourierMarginals([("b",)]).release(curator).output
-    np.testing.assert_allclose(found["outside"].unbiased([("b",)]), [200.0, 100.0, 50.0, 50.0], atol=1e-6)
+    np.testing.assert_allclose(found["outside"].unbiased([("b",)]), [2000.0, 1000.0, 500.0, 500.0], atol=1e-6)
     np.testing.assert_allclose(found["outside"].stddev([("b",)]), 2 * found["inside"].stddev([("b",)]))
