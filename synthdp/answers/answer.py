@@ -53,7 +53,15 @@ from synthdp.answers.moments import (
     weighed,
 )
 from synthdp.answers.noisy_sums import NoisySums, answered, missing_rows
-from synthdp.answers.one_column import SortedSupport, average, count_in_bins, quantile_intervals, reached_by, summed
+from synthdp.answers.one_column import (
+    SortedSupport,
+    average,
+    count_in_bins,
+    quantile_intervals,
+    reached_by,
+    share_in_bins,
+    summed,
+)
 from synthdp.answers.question_partition import (
     MOST_CELLS,
     QuestionPartition,
@@ -351,8 +359,8 @@ class AnswerEngine:
             and self.direct.leaves(division.groupings[0].column) is not None
         ):
             own, groups = division.groupings[0].column, division.groupings[0].groups
-            inside, values = (mask[groups] for mask in division.holds[::-1])
-            estimate, stddev, basis = *average(self.direct, own, inside, values.astype(np.float64)), MEASURED
+            inside, holds = (mask[groups] for mask in division.holds[::-1])
+            estimate, stddev, basis = *share_in_bins(self.direct, own, inside, holds), MEASURED
         else:
             power = 1 if weight else slice(None)  # of the weight
             of_some = lambda table: division.sums(table)[power] / positive(division.sums(table, 1)[power])  # noqa: E731

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
+from synthdp.answers.answers import NORMAL
 from synthdp.answers.grouping import WHOLE
 from synthdp.arrays import AnyArray, BoolArray, FloatArray, IntArray, Sparse
 from synthdp.domain.axis import Axis
@@ -278,24 +279,25 @@ def effective_counts(counts: FloatArray, uneven: float) -> FloatArray:
     return np.asarray(rows * (1 + np.maximum(rows - 1, 0.0) * uneven))
 
 
-def cut_point_mass_errors(shares: Sparse, counts: FloatArray, uneven: float) -> FloatArray:
+def cut_point_mass_errors(shares: Sparse, leaves: FineBinCounts, uneven: float) -> FloatArray:
     """Return an error bound for q counts, (q,), in rows, for conditions that cut a fine bin with a point mass.
 
-    All rows of such a bin may lie on one side of the cut.  The bound adds these worst cases in quadrature, times the
-    estimated fraction of fine bins that are one point mass.  It is a bound and no stddev, because conditions mostly
-    name the values that many rows have.
+    All rows of such a bin may lie on one side of the cut, and with the noise these are up to 1.96 standard errors more
+    than were counted.  The bound adds these worst cases in quadrature, times the estimated fraction of fine bins that
+    are one point mass.  It is a bound and no stddev, because conditions mostly name the values that many rows have.
 
     Parameters
     ----------
     shares
         (q, fine bins) fraction of each fine bin's grid points that is counted.
-    counts
-        (fine bins,) rows.
+    leaves
+        Noisy counts of the fine bins.
     uneven
         The fraction of fine bins that are one point mass, `intraclass_correlation`.
     """
     entries = sparse.coo_array(shares)
+    most = np.maximum(leaves.counts + NORMAL * np.sqrt(leaves.variance), 0.0)
     cut = (entries.data > WHOLE) & (entries.data < 1 - WHOLE)
-    farthest = np.maximum(entries.data, 1 - entries.data)[cut] * np.maximum(counts, 0.0)[entries.coords[1][cut]]
+    farthest = np.maximum(entries.data, 1 - entries.data)[cut] * most[entries.coords[1][cut]]
     sums = np.bincount(entries.coords[0][cut], farthest**2, entries.shape[0])
     return np.asarray(uneven * np.sqrt(sums), np.float64)

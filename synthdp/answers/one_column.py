@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from synthdp.answers.answers import NORMAL
 from synthdp.answers.direct import GLSEstimates
@@ -190,8 +191,39 @@ def count_in_bins(direct: GLSEstimates, column: int, shares: Sparse) -> tuple[Fl
         raise ParameterError("the release has no noisy marginal of this column: ask about another column")
     counts = effective_counts(leaves.counts, uneven * (1 - uneven))
     spread = np.maximum(shares @ counts - (shares * shares) @ counts, 0.0)
-    heaps = cut_point_mass_errors(shares, leaves.counts, uneven) / NORMAL
+    heaps = cut_point_mass_errors(shares, leaves, uneven) / NORMAL
     return np.asarray(shares @ leaves.counts), np.sqrt(leaves.variances(shares) + spread) + heaps
+
+
+def share_in_bins(
+    direct: GLSEstimates, column: int, inside: BoolArray, holds: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fraction of the rows at some grid points that are at others too, and its standard error, (1,) each.
+
+    The fraction is a ratio of counts, and the error is of first order.  The error of cut point masses is added as in
+    `count_in_bins`.  Both are NaN without grid points.
+
+    Parameters
+    ----------
+    column
+        Position of the column.
+    inside, holds
+        (grid points,) of which rows the fraction is taken, and where the condition holds.
+    """
+    leaves, uneven = direct.leaves(column), direct.uneven(column)
+    if leaves is None:
+        raise ParameterError("the release has no noisy marginal of this column: ask about another column")
+    if not inside.any():
+        return np.full(1, np.nan), np.full(1, np.nan)
+    axis = direct.model.refinements[column].fine
+    of_all, of_some = (leaf_means(axis, mask.astype(np.float64)) for mask in (inside, inside & holds))
+    rows = max(float(of_all @ leaves.counts), 1.0)
+    estimate = float(np.clip(of_some @ leaves.counts / rows, 0.0, 1.0))
+    means = (of_some - estimate * of_all) / rows
+    squares = ((1 - 2 * estimate) * of_some + estimate**2 * of_all) / rows**2
+    spread = np.maximum((squares - means**2) @ effective_counts(leaves.counts, uneven * (1 - uneven)), 0.0)
+    heaps = cut_point_mass_errors(sparse.csr_array(of_some[None, :]), leaves, uneven) / rows / NORMAL
+    return np.array([estimate]), np.sqrt(leaves.variances(means[None, :]) + spread) + heaps
 
 
 def summed(direct: GLSEstimates, column: int, inside: BoolArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:

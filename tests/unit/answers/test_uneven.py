@@ -1,5 +1,7 @@
 """Within a leaf and between leaves: unevenness by Polya's law, groups and quantiles by brute force over units."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -14,7 +16,7 @@ from synthdp.answers.leaves import (
     gls_fine_bins,
     intraclass_correlation,
 )
-from synthdp.answers.one_column import SortedSupport, count_in_bins, quantile_intervals
+from synthdp.answers.one_column import SortedSupport, count_in_bins, quantile_intervals, share_in_bins
 from synthdp.domain.axis import Axis
 from synthdp.domain.refinement import Refinement
 
@@ -65,16 +67,17 @@ def test_one_heap_in_each_leaf_that_has_rows_is_all_the_unevenness_there_is() ->
 def test_a_heap_beside_a_cut_is_within_the_error_wherever_it_lies(low: int, high: int) -> None:
     """All places of the heaps of two leaves that are cut: the error of one is not more than that of all."""
     rows, inside = np.array([100.0, 50.0, 300.0]), np.array([low / 10, 1.0, high / 10])
-    error = cut_point_mass_errors(sparse.csr_array(inside[None, :]), rows, 1.0)[0]
+    error = cut_point_mass_errors(sparse.csr_array(inside[None, :]), counted(rows, 1e-6), 1.0)[0]
     of_first, of_last = (
         np.abs(np.array([0.0, 1.0]) - part) * n for part, n in zip(inside[[0, 2]], rows[[0, 2]], strict=True)
     )
-    assert error == pytest.approx(np.hypot(of_first.max(), of_last.max()))
+    assert error == pytest.approx(np.hypot(of_first.max(), of_last.max()), rel=1e-6)
 
 
 @pytest.mark.parametrize("part", [0.0, 1.0])
 def test_leaves_that_are_not_cut_have_no_error_of_heaps(part: float) -> None:
-    assert cut_point_mass_errors(sparse.csr_array(np.array([[part]])), np.array([1000.0]), 1.0).tolist() == [0.0]
+    leaf = counted(np.array([1000.0]), 1.0)
+    assert cut_point_mass_errors(sparse.csr_array(np.array([[part]])), leaf, 1.0).tolist() == [0.0]
 
 
 def test_heaped_shares_put_each_cut_leaf_on_one_side_and_leave_the_others() -> None:
@@ -121,6 +124,53 @@ def test_a_condition_that_cuts_through_heaps_is_held_wherever_they_lie(place: in
         truth = 1000 * (UNITS // 20 - 6 + (100 + place >= cut)) + 0.0
         assert abs(estimate[0] - truth) <= NORMAL * stddev[0] + 1
         assert NORMAL * stddev[0] <= 1001
+
+
+class _Together:
+    """Levels that are counted together, ten in a bin: noisy counts of the bins."""
+
+    def __init__(self, rows: np.ndarray, noise: float, rng: np.random.Generator) -> None:
+        column = sd.Categorical([f"c{i:03d}" for i in range(10 * len(rows))])
+        axis = Axis("c", column, np.arange(0, 10 * len(rows), 10), np.arange(len(rows)))
+        self.model = SimpleNamespace(refinements=[Refinement.trivial(axis)])
+        self.noisy = counted(rows + rng.normal(0, noise, len(rows)), noise)
+        self.axis = axis
+
+    def leaves(self, column: int) -> object:
+        return self.noisy
+
+    def uneven(self, column: int) -> float:
+        return intraclass_correlation(self.noisy, self.axis)
+
+
+@pytest.mark.parametrize("here", [0.0, 5.0, 20.0, 60.0])
+def test_a_level_that_has_all_rows_of_its_bin_is_held_as_often_as_the_noise_allows(here: float) -> None:
+    """The rows of a bin may all have one level: its interval ends where that of the bin ends, and not at its noisy count."""
+    rng, rows = np.random.default_rng(7), np.array([here, 1000.0, 1000.0])
+    held: dict[str, list[bool]] = {"count": [], "share": []}
+    level = np.arange(30) == 4
+    for _ in range(400):
+        known = _Together(rows, 15.0, rng)
+        shares = leaf_shares(known.axis, level.astype(np.int64), 2).T[[1]]
+        estimate, stddev = count_in_bins(known, 0, shares)
+        held["count"].append(abs(estimate[0] - here) <= NORMAL * stddev[0])
+        estimate, stddev = share_in_bins(known, 0, np.ones(30, np.bool_), level)
+        held["share"].append(abs(estimate[0] - here / rows.sum()) <= NORMAL * stddev[0])
+    assert min(np.mean(one) for one in held.values()) > 0.93
+
+
+def test_the_share_of_whole_bins_has_the_error_of_a_ratio() -> None:
+    rng, rows = np.random.default_rng(8), np.array([300.0, 500.0, 200.0])
+    bins = np.arange(30) < 10
+    errors, stddevs = [], []
+    for _ in range(2000):
+        known = _Together(rows, 15.0, rng)
+        estimate, stddev = share_in_bins(known, 0, np.ones(30, np.bool_), bins)
+        errors.append(estimate[0] - 0.3)
+        stddevs.append(stddev[0])
+    assert np.std(errors) == pytest.approx(np.mean(stddevs), rel=0.07)
+    nothing = share_in_bins(known, 0, np.zeros(30, np.bool_), bins)
+    assert np.isnan(nothing).all()
 
 
 def test_levels_have_no_neighbours() -> None:
