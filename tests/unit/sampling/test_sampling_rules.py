@@ -230,7 +230,7 @@ def test_rules_that_some_row_obeys_are_accepted(name):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Forbidden({"x": ("a", "b"), "n": 1}), "a rule gives a range for column 'x'"),
+        (Forbidden({"x": ("a", "b"), "n": 1}), "a rule has a tuple for column 'x'"),
         (Forbidden({"x": "c", "n": 1}), "a rule names the value 'c', which column 'x' cannot hold"),
         (Forbidden({"x": None, "n": 1}), "a rule names the value None, which column 'x' cannot hold"),
         (Forbidden({"x": "a", "n": "one"}), "a rule names the value 'one', which column 'n' cannot hold"),

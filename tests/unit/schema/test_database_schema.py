@@ -46,7 +46,7 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
         ),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
-            "persons' key",
+            "identifies a person",
         ),
         (lambda: sd.DatabaseSchema(TABLES, [related(order="nothing")]), "'nothing'"),
         (lambda: sd.DatabaseSchema({"persons": sd.Schema({"id": sd.Integer(0, 9)}), "rows": ROWS}, [related()]), "key"),
