@@ -212,7 +212,9 @@ def test_structural_zeros_forbid_only_cells_in_which_no_row_obeys():
 )
 def test_rules_that_no_row_can_obey_are_refused(rules):
     schema = Schema({"x": Categorical(["a", "b"]), "y": Boolean()}, constraints=rules)
-    with pytest.raises(SchemaError, match="the rules of the schema contradict each other: no row can obey them all"):
+    with pytest.raises(
+        SchemaError, match="the rules of the schema contradict each other, so that no row can obey them all"
+    ):
         check_rules(schema)
 
 
