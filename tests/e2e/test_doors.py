@@ -226,7 +226,7 @@ NESTED = {
 def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path: Path) -> None:
     said = refused(NESTED[door](), tmp_path, DataError, schema=sd.Schema({"x0": sd.Integer(0, 9)}))
     assert "column 'x0' of type" in said
-    assert "cannot be released as declared, Integer" in said
+    assert "does not suit its declaration, Integer" in said
 
 
 @pytest.mark.sampled

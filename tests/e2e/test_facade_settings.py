@@ -300,7 +300,7 @@ def test_levels_of_numbers_that_nobody_declared_come_out_as_they_went_in(name: s
 
 def test_levels_that_the_type_cannot_hold_are_refused_before_anything_is_spent(ledger: Path) -> None:
     world = WORLDS["a label that no whole number is"]
-    with pytest.raises(DataError, match="cannot be released as declared"):
+    with pytest.raises(DataError, match="does not suit its declaration"):
         release(world, ledger=ledger).fit(world.table)
     assert spends(ledger) == 0
 

@@ -108,11 +108,14 @@ def test_mixed_terms_separate_all_cells():
     assert len(np.unique(basis.features(cells_of(domain)), axis=0)) == domain.cells
 
 
+FACTORS = f"the factors of each of terms must be on different columns, at positions from 0 to {len(mixed()) - 1}"
+
+
 @pytest.mark.parametrize(
     ("terms", "message"),
     [((), "terms must hold at least one term"),
-     (((Cosine(0, 1), Cosine(0, 2)),), "the factors of each of terms must be on different columns, at positions from 0 to " + str(len(mixed()) - 1)),
-     (((Cosine(7, 1),),), "the factors of each of terms must be on different columns, at positions from 0 to " + str(len(mixed()) - 1)),
+     (((Cosine(0, 1), Cosine(0, 2)),), FACTORS),
+     (((Cosine(7, 1),),), FACTORS),
      (((Cosine(1, 1),),), "column 'c' has no order, which a Cosine needs: name an ordered column"),
      (((Cosine(0, -1),),), "degree (-1) of a Cosine must be at least 0"),
      (((Indicator(0, 99),),), "cell (99) of an Indicator on column 'n' must be from 0 to " + str(mixed().axes[0].size - 1))],

@@ -140,7 +140,7 @@ def test_many_separable_queries_are_answered_in_blocks(monkeypatch):
 
 def test_what_does_not_fit_is_refused():
     summary = summary_of(points(2), 4)
-    with pytest.raises(ParameterError, match=r"must map \(m, 2\) points"):
+    with pytest.raises(ParameterError, match=r"for an \(m, 2\) array of points"):
         summary.answer(lambda p: p)
     with pytest.raises(ParameterError, match="finite values"):
         summary.answer(lambda p: np.full(len(p), np.nan))
