@@ -129,7 +129,7 @@ def test_columns_without_bits_are_refused():
         binarize(SCHEMA, thresholds={"age": [0.0]})
     with pytest.raises(ParameterError, match="above its lower bound"):
         binarize(SCHEMA, thresholds={"age": [120.0]})
-    with pytest.raises(ParameterError, match="must be a column of numbers"):
+    with pytest.raises(ParameterError, match="are for columns of numbers only"):
         binarize(SCHEMA, thresholds={"race": [1.0]})
     with pytest.raises(ParameterError, match="at least one number"):
         binarize(SCHEMA, thresholds={"age": []})
