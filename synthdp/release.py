@@ -403,7 +403,9 @@ class Release(Generic[OutputT_co]):
         """Return a method of the output; raise ParameterError if the output has none of this name."""
         method = getattr(self.output, name, None)
         if method is None:
-            raise ParameterError(f"a release by {self.mechanism} has no {name}()")
+            raise ParameterError(
+                f"a release by {self.mechanism} has no method {name}(): help(release.output) lists the methods that it has"
+            )
         return method
 
 

@@ -115,7 +115,7 @@ class DatabaseSchema:
         rules: Sequence[Constraint | SiblingRule] = (),
     ) -> None:
         if not isinstance(tables, Mapping) or not tables:
-            raise SchemaError("tables must map at least one table name to its schema")
+            raise SchemaError("tables must be a dict of at least one schema by table name")
         if not isinstance(relations, (list, tuple)) or not all(isinstance(one, Relation) for one in relations):
             raise SchemaError("relations must be a list of Relation objects")
         for name in tables:

@@ -31,8 +31,11 @@ LARGEST_CONSTANT = 1e300
 _QUOTED = re.compile(r"`([^`]+)`")
 """A column name in backticks, for names that are not plain words."""
 
-_EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
-"""The end of an error message, which shows what an expression may look like."""
+_EXAMPLE = (
+    "use only numbers, column names (in backticks if they have spaces or signs), + - * / and ( ), as in "
+    "'price * count + 2'"
+)
+"""The end of an error message, which says what an expression may contain."""
 
 
 @register
@@ -138,8 +141,12 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
         raise SchemaError(f"derived column {name!r} needs an expression, or else both of= and values=")
     for source in rule.sources:
         if source not in known:
-            later = f" (list the rule of {source!r} first)" if source in declared else ""
-            raise SchemaError(f"column {name!r} is derived from {source!r}, which the schema does not have{later}")
+            why = "which the schema does not have: declare this column or correct the name"
+            if source in declared:
+                why = f"whose own rule comes later: list the rule of {source!r} first"
+            if source == name:
+                why = "which is this column itself: name other columns"
+            raise SchemaError(f"column {name!r} is derived from {source!r}, {why}")
         if not is_complete(known[source]):
             raise SchemaError(
                 f"column {name!r} is derived from {source!r}, which has no declared bounds or levels: declare them"
@@ -410,7 +417,7 @@ def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str
 
     Raise SchemaError for anything but arithmetic, because expressions come from files.
     """
-    unread = SchemaError(f"the expression of derived column {column!r} cannot be read; write one {_EXAMPLE}")
+    unread = SchemaError(f"the expression of derived column {column!r} cannot be read: {_EXAMPLE}")
     if not isinstance(expression, str) or len(expression) > MOST_CHARACTERS:
         raise unread
     names: dict[str, str] = {}

@@ -27,7 +27,10 @@ LONGEST_KEY = 200
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
 """A regular expression of one part of a pattern: a character or character set, and its number of repeats."""
 
-_LANGUAGE = r"plain characters, \d, [A-Z], [0-9a-f], {n} after one of them, and \ before a sign, such as 'C-\d{6}'"
+_LANGUAGE = (
+    r"plain characters, \d, sets such as [A-Z], {n} to repeat one of these n times, and \ before a special character, "
+    r"as in 'C-\d{6}'"
+)
 """The end of an error message, which lists what a pattern may consist of."""
 
 
@@ -52,7 +55,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
     ('C', '-', '0123456789', 'AB')
     """
     if not isinstance(pattern, str) or not pattern.isprintable() or not 1 <= len(pattern) <= LONGEST_PATTERN:
-        raise SchemaError(f"a pattern must be a text of 1 to {LONGEST_PATTERN} characters, made of {_LANGUAGE}")
+        raise SchemaError(f"pattern must be a text of 1 to {LONGEST_PATTERN} characters, made of {_LANGUAGE}")
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -62,9 +65,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
         found += [_characters(pattern, part["one"])] * int(part["times"] or 1)
         at = part.end()
     if not 1 <= len(found) <= LONGEST_KEY:
-        raise SchemaError(
-            f"pattern {pattern!r} makes labels of {len(found)} characters: they must have 1 to {LONGEST_KEY}"
-        )
+        raise SchemaError(f"pattern {pattern!r} must make labels of 1 to {LONGEST_KEY} characters, not of {len(found)}")
     return tuple(found)
 
 

@@ -121,7 +121,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
         raise DataError("X must have at least one row, not 0 sample(s)")
     if not array.shape[1]:
         raise DataError(
-            "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+            "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required: give a table with columns"
         )  # the rows are not counted
     return array if typed or not isinstance(X, (list, tuple)) else numbers_of_cells(array)
 
