@@ -23,6 +23,7 @@ from synthdp.schema.columns import (
     Identifier,
     Integer,
     Ordinal,
+    Time,
     is_complete,
 )
 from synthdp.schema.schema import Schema
@@ -165,6 +166,11 @@ BAD = {
     "same day": (lambda: Schema({"a": Datetime("2020-01-01T01:00", "2020-01-01T02:00", resolution="D")}),
                  ("column 'a': lower (2020-01-01T01:00:00.000000) and upper (2020-01-01T02:00:00.000000) are the same "
                   "time at resolution 'D': give a finer resolution, or bounds further apart")),
+    "same minute": (lambda: Schema({"a": Time("10:00:01", "10:00:59", resolution="min")}),
+                    ("column 'a': lower (10:00:01) and upper (10:00:59) are the same time at resolution 'min': "
+                     "give a finer resolution, or bounds further apart")),
+    "falling": (lambda: Schema({"a": Datetime("2020-01-01T02:00", "2020-01-01T01:00", resolution="D")}),
+                "column 'a': lower (2020-01-01T02:00:00.000000) must be below upper (2020-01-01T01:00:00.000000)"),
     "resolution": (lambda: Schema({"a": Datetime("2020-01-01", "2021-01-01", resolution="week")}),
                    "column 'a': resolution ('week') must be one of D, h, min, s, ms, us"),
     "odd resolution": (lambda: Schema({"a": Duration(0, 1, resolution=["s"])}),

@@ -38,7 +38,11 @@ def test_the_size_of_a_support_is_known_without_listing_it():
 
 @pytest.mark.parametrize(
     ("literals", "columns", "message"),
-    [({"e": 1}, None, "'e' must be one of"), ({}, ("a", "d"), "'d' has no declared levels"), ({}, ("z",), "'z'")],
+    [
+        ({"e": 1}, None, "'e' must be one of"),
+        ({}, ("a", "d"), "'d' has no declared levels"),
+        ({}, ("z",), "'z' must be one of: a"),
+    ],
 )
 def test_a_conjunction_over_what_is_not_declared_is_refused(literals, columns, message):
     with pytest.raises(ParameterError, match=message):
