@@ -86,7 +86,7 @@ class TableFormat:
             if why is not None:
                 raise DataError(
                     f"column {name!r} is of type {dtype}, which does not suit its declaration, "
-                    f"{type(column).__name__} ({why}): convert the column, or declare another type"
+                    f"{type(column).__name__} ({why}): convert the column, declare another type, or drop it"
                 )
         return form
 

@@ -71,7 +71,7 @@ class Practical:
         if asked * self.candidates > MAX_FEATURES:
             raise ParameterError(
                 f"candidates ({self.candidates}) times functions ({asked}) must be at most {MAX_FEATURES}: lower "
-                "either number"
+                "candidates or functions"
             )
         if asked > there:
             raise ParameterError(
