@@ -240,7 +240,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
     Its folder is made if only that one is missing.  A ``private`` file is one that only its owner may read.
     """
     if path.is_dir():
-        raise DataError(f"'{path}' is a folder: give a file name")
+        raise DataError(f"'{path}' is a folder: give the path of a file")
     new_folder = not path.parent.exists()
     try:
         path.parent.mkdir(exist_ok=True)
@@ -250,7 +250,9 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
             except FormatError as error:
                 raise FormatError(str(error).replace(str(scratch), str(path))) from None
     except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+        raise DataError(
+            f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+        ) from None
     finally:
         if new_folder:
             with suppress(OSError):  # not empty: all went well
@@ -263,7 +265,9 @@ def check_places(outputs: Iterable[Path | None], *, inputs: Iterable[Path | None
     for path in outputs:
         if path is not None:
             if use := taken.get(path.resolve()):
-                raise ParameterError(f"'{path}' is {use} by the same command: give another file name")
+                raise ParameterError(
+                    f"'{path}' is already {use} by this command: give another file name for the output"
+                )
             taken[path.resolve()] = "written"
 
 

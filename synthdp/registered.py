@@ -107,7 +107,9 @@ def extension(group: str, name: str) -> Any:
         return found.load()
     except (ImportError, AttributeError):
         package = found.dist.name if found.dist is not None else found.value
-        raise ParameterError(f"{name!r} of {group} cannot be loaded: its package {package!r} is broken") from None
+        raise ParameterError(
+            f"extension {name!r} of {group} cannot be loaded: update or reinstall its package {package!r}"
+        ) from None
 
 
 def ending_of(name: str) -> str | None:

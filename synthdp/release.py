@@ -108,7 +108,9 @@ class Release(Generic[OutputT_co]):
         """
         found = self.output if isinstance(self.output, SyntheticModel) else getattr(self.output, "model", None)
         if not isinstance(found, SyntheticModel):
-            raise ParameterError(f"a release by {self.mechanism} holds no synthetic table: ask it with answer()")
+            raise ParameterError(
+                f"a release by {self.mechanism} holds no synthetic table: query it in Python with its method answer()"
+            )
         return found
 
     @property
@@ -138,7 +140,7 @@ class Release(Generic[OutputT_co]):
             return self
         note = (
             f"SALVAGED: {what} failed ({type(error).__name__}), so the release was made without this step, "
-            "from the noisy answers alone"
+            "from the noisy answers alone: it keeps its privacy guarantee, but may be less accurate"
         )
         _warn_of_salvage(note)
         return replace(self, receipt=self.receipt.noted(note))
@@ -401,14 +403,16 @@ class Release(Generic[OutputT_co]):
         """Return a method of the output; raise ParameterError if the output has none of this name."""
         method = getattr(self.output, name, None)
         if method is None:
-            raise ParameterError(f"a release by {self.mechanism} has no {name}()")
+            raise ParameterError(
+                f"a release by {self.mechanism} has no method {name}(): help(release.output) lists the methods that it has"
+            )
         return method
 
 
 def save(release: Release[Any], path: str | PathLike[str]) -> None:
     """Write a release to a folder; see `Release.save`."""
     if not isinstance(release, Release):
-        raise ParameterError(f"release must be a Release with an output, not {type(release).__name__}")
+        raise ParameterError(f"release must be a Release, not {type(release).__name__}")
     release.save(path)
 
 

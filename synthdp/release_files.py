@@ -193,7 +193,10 @@ def write(release: Saveable, path: str | PathLike[str]) -> None:
         document["content_sha256"] = _content(document)
     text = (json.dumps(document, indent=1, ensure_ascii=sealed, allow_nan=False) + "\n").encode()
     if len(text) > MOST_DOCUMENT_BYTES:
-        raise ParameterError(f"the release is too large for a file ({len(text)} bytes; at most {MOST_DOCUMENT_BYTES})")
+        raise ParameterError(
+            f"the release takes {len(text)} bytes as a file, more than the limit of {MOST_DOCUMENT_BYTES}: release "
+            "fewer columns"
+        )
     _write_folder(Path(path), {DOCUMENT: text, ARRAYS: content})
 
 
@@ -223,16 +226,18 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     version = document["synthdp_release"]
     if version not in VERSIONS or type(version) is not int:
         raise FormatError(
-            f"'{folder}' has release version {version!r}; this synthdp reads {VERSION} and "
-            f"{FORMS_VERSION}: install the synthdp that wrote it, or a newer one"
+            f"'{folder}' has release version {version!r}, but this synthdp reads {VERSION} and {FORMS_VERSION} "
+            "only: install the synthdp that wrote it, or a newer one"
         )
     if document.get("arrays_sha256") != hashlib.sha256(content).hexdigest():
         raise FormatError(
-            f"'{folder / ARRAYS}' is not the file that {DOCUMENT} was written with (another checksum): load another copy"
+            f"'{folder / ARRAYS}' does not belong to its {DOCUMENT} (their checksums differ): load another copy of "
+            "the folder"
         )
     if version == FORMS_VERSION and document.pop("content_sha256", None) != _content(document):
         raise FormatError(
-            f"'{folder / DOCUMENT}' was changed after it was written (another checksum): load another copy"
+            f"'{folder / DOCUMENT}' was changed after it was written (its checksum differs): load another copy of "
+            "the folder"
         )
     try:
         return from_document(document, _unpack(content))
@@ -305,4 +310,6 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
     except OSError as error:
-        raise DataError(f"'{folder}' cannot be written: {error.strerror}") from None
+        raise DataError(
+            f"'{folder}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+        ) from None

@@ -206,7 +206,9 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
     for one in asked:
         for name, count in one.bins if isinstance(one, Marginal) else ():
             if not isinstance(count, int):
-                raise ParameterError(f"bins of column {name!r} must be a number of bins of equal width here")
+                raise ParameterError(
+                    f"bins of column {name!r} must be a whole number, the number of bins of equal width"
+                )
             if bins.setdefault(name, count) != count:
                 raise ParameterError(f"column {name!r} must have the same bins in all marginals of a workload")
     cliques = [_names(one) for one in asked]

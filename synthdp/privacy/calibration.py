@@ -204,7 +204,9 @@ def calibrate(norms: Norms, loss: PrivacyLoss, *, k: int, law: NoiseLaw | None =
         case GaussianDP(mu):
             _only_gaussian(law)
             return _gaussian(norms.l2, mu, k)
-    raise ParameterError(f"noise cannot be drawn for {loss}: give a PureDP, ApproxDP, ZCDP or GaussianDP")
+    raise ParameterError(
+        f"loss must be a PureDP, ApproxDP, ZCDP or GaussianDP, from which the noise is computed, not {loss}"
+    )
 
 
 def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = None) -> Selection:
@@ -220,9 +222,8 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
     match loss:
         case ZCDP(_) if law is SelectionLaw.PERMUTE_AND_FLIP:
             raise ParameterError(
-                "permute-and-flip satisfies pure differential privacy only: give a PureDP budget, or "
-                "SelectionLaw.EXPONENTIAL, the "
-                "exponential mechanism"
+                "the permute-and-flip mechanism cannot be charged to a zCDP budget: choose the exponential "
+                "mechanism, or give a PureDP budget"
             )
         case ZCDP(rho):
             return _exponential(linf, noise.exponential_mechanism_scale(linf, rho=rho, monotonic=False))
@@ -231,7 +232,10 @@ def plan_selection(linf: int, loss: PrivacyLoss, *, law: SelectionLaw | None = N
             if law is SelectionLaw.EXPONENTIAL:  # 2 linf / epsilon for both (docs/proofs/selection.md)
                 return _exponential(linf, scale)
             return Selection(choose=noise.noisy_max, mechanism="noisy max", sensitivity=linf, scale=scale, stddev=scale)
-    raise ParameterError("a noisy maximum has no Gaussian-DP cost: select from an account in PureDP, ApproxDP or ZCDP")
+    raise ParameterError(
+        "the choice by a noisy maximum has no privacy loss in Gaussian DP: give the curator a budget in PureDP, "
+        "ApproxDP or ZCDP"
+    )
 
 
 def _exponential(linf: int, scale: float) -> Selection:
@@ -298,8 +302,8 @@ def _gaussian(l2: float, mu: float, k: int) -> Calibration:
     """
     if l2 / mu > noise.LARGEST_SCALE / 2:
         raise ParameterError(
-            f"a loss of mu = {mu:.3g} needs more noise than can be drawn (a scale above 2**53): spend more budget, or lower "
-            "max_rows_per_unit or the resolution of the query"
+            f"a privacy loss of mu = {mu:.3g} (Gaussian DP) would need noise above the largest supported scale, "
+            "2**53: give a larger budget or a smaller max_rows_per_unit"
         )
     resolution = 2 ** math.ceil(math.log2(min(max(LEAST_SIGMA * mu / l2, 1.0), FINEST)))
     sigma = max(float(LEAST_SIGMA), accounting.discrete_gaussian_sigma(resolution * l2, mu=mu))
@@ -322,7 +326,10 @@ def _plan(law: NoiseLaw, scale: float, k: int, sensitivity: float) -> Calibratio
 def _only_gaussian(law: NoiseLaw | None) -> None:
     """Raise ParameterError for a noise law other than Gaussian, which alone has a cost in zCDP and Gaussian DP."""
     if law not in (None, NoiseLaw.GAUSSIAN):
-        raise ParameterError(f"{law} noise cannot be charged to this kind of privacy loss: use a PureDP budget")
+        raise ParameterError(
+            f"{law} noise cannot be charged to a ZCDP or GaussianDP budget: choose Gaussian noise, or give a PureDP "
+            "budget"
+        )
 
 
 def laplace_bound(k: int, *, sensitivity: float, epsilon: float, beta: float, delta: float = 0.0) -> float:
@@ -363,7 +370,7 @@ def gaussian_bound(k: int, *, sensitivity: float, epsilon: float, delta: float, 
     """
     _check(k, sensitivity=sensitivity, epsilon=epsilon, beta=beta)
     if epsilon > 1:
-        raise ParameterError(f"epsilon ({epsilon}) must be at most 1 for the classical bound")
+        raise ParameterError(f"epsilon ({epsilon}) must be at most 1, because the theorem behind this bound assumes it")
     sigma = sensitivity * math.sqrt(2 * k * math.log(1.25 / delta)) / epsilon
     return sigma * math.sqrt(2 * math.log(2 * k / beta))
 

@@ -109,7 +109,9 @@ def plan_histogram(loss: PrivacyLoss, *, adjacency: Adjacency) -> HistogramPlan:
     if isinstance(loss, GaussianDP) and loss.delta > 0:
         return _gaussian(loss, adjacency)
     if not (isinstance(loss, ApproxDP) and loss.delta > 0):
-        raise ParameterError(f"a stability histogram needs an (epsilon, delta) with delta above 0, not {loss}")
+        raise ParameterError(
+            f"a stability histogram cannot be charged to {loss}: give an ApproxDP budget with delta above 0"
+        )
     moved = adjacency.histogram
     scale, threshold = noise.laplace_threshold_for(
         moved.l1, moved.l1, moved.linf, epsilon=loss.epsilon, delta=loss.delta

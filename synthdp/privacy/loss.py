@@ -226,7 +226,7 @@ def combined(losses: Sequence[PrivacyLoss]) -> PrivacyLoss:
     kinds = {type(loss) for loss in losses}
     if len(kinds) != 1:
         raise ParameterError(
-            "losses of different kinds do not add up: give all as PureDP, ApproxDP, ZCDP or GaussianDP"
+            "losses must all be of the same kind: all PureDP, all ApproxDP, all ZCDP or all GaussianDP"
         )
     main = sum(components(loss)[0] for loss in losses)
     match losses[0]:
@@ -289,5 +289,5 @@ def from_document(document: dict[str, Any]) -> PrivacyLoss:
 def _share(share: float) -> float:
     """Return a share of a budget as a float of at most 1; raise ParameterError unless it is above 0 and at most 1."""
     if not 0 < share <= 1 + ROUNDING:
-        raise ParameterError(f"a share ({share!r}) must be above 0 and at most 1")
+        raise ParameterError(f"the share of a budget ({share!r}) must be above 0 and at most 1")
     return min(float(share), 1.0)

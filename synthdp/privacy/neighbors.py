@@ -46,14 +46,15 @@ class Adjacency:
             object.__setattr__(self, "neighbors", neighbors_named(self.neighbors))
         object.__setattr__(self, "rows", whole("max_rows_per_unit", self.rows, least=1))
         if self.unit is None and self.rows != 1:
-            raise ParameterError("max_rows_per_unit needs a privacy_unit column")
+            raise ParameterError(
+                "max_rows_per_unit needs privacy_unit: give the name of the column that identifies a person as "
+                "privacy_unit"
+            )
         object.__setattr__(self, "tables", tuple((str(name), int(rows)) for name, rows in self.tables))
         if self.tables and (self.unit is None or self.rows != 1):
-            raise ParameterError(
-                "neighbours over several tables need unit= the key of a person, and rows=1, one record per person"
-            )
+            raise ParameterError("with tables, unit must be the key column of a person, and rows must be 1")
         if self.unit is not None and self.neighbors is Neighbors.REPLACE_ONE and self.rows != 1:
-            raise ParameterError("with a privacy_unit and max_rows_per_unit above 1, neighbors must be 'add_remove'")
+            raise ParameterError("neighbors must be 'add_remove' if max_rows_per_unit is above 1")
 
     def __str__(self) -> str:
         if self.tables:

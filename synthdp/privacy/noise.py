@@ -77,7 +77,7 @@ def check_opendp() -> None:
     installed = version_of("opendp")
     if tuple(int(part) for part in re.findall(r"\d+", installed)[:3]) < _FIRST_UNBIASED:
         raise PrivacyError(
-            f"OpenDP {installed} draws wrongly distributed noise: pip install --upgrade 'opendp>=0.14.2'"
+            f"OpenDP {installed} draws noise of a wrong distribution: run pip install --upgrade 'opendp>=0.14.2'"
         )
 
 
@@ -428,7 +428,7 @@ def gaussian_threshold_for(rows: int, *, scale: float, delta: float, resolution:
     _check_target(delta, name="delta")
     low, high = 0, LARGEST_VALUE
     if gaussian_threshold_delta(rows, scale=scale, threshold=high, resolution=resolution) > delta:
-        raise ParameterError(f"delta ({delta}) must be larger: no threshold is high enough for it")
+        raise ParameterError(f"delta ({delta}) is too small for any threshold up to 2**53: give a larger delta")
     while high - low > 1:
         middle = (low + high) // 2
         if gaussian_threshold_delta(rows, scale=scale, threshold=middle, resolution=resolution) <= delta:
@@ -502,7 +502,7 @@ def laplace_threshold_for(l0: int, l1: int, linf: int, *, epsilon: float, delta:
     scale = laplace_scale(l1, epsilon=epsilon)
     low, high = int(linf), LARGEST_VALUE
     if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=high)[1] > delta:
-        raise ParameterError(f"delta ({delta}) must be larger: no threshold is high enough for it")
+        raise ParameterError(f"delta ({delta}) is too small for any threshold up to 2**53: give a larger delta")
     while high - low > 1:  # the cost at `high` is within delta; `low` is unknown or too low
         middle = (low + high) // 2
         if laplace_threshold_cost(l0, l1, linf, scale=scale, threshold=middle)[1] <= delta:
@@ -558,7 +558,7 @@ def _chosen(measurement: Any, scores: IntArray) -> int:
     """
     _check_vector(scores)
     if not scores.size:
-        raise ParameterError("scores must hold at least one candidate")
+        raise ParameterError("scores is empty: it must hold the score of at least one candidate")
     _finite(measurement.map(1))
     clipped = np.clip(scores, -LARGEST_VALUE, LARGEST_VALUE)
     return int(measurement(clipped))
@@ -601,7 +601,7 @@ def _saturated(value: int) -> int:
 def _finite(cost: float) -> float:
     """Return a loss by OpenDP as a float; raise an error if it is infinite, as OpenDP gives it for a scale of 0."""
     if not math.isfinite(cost):
-        raise ParameterError("scale must be large enough for a finite privacy loss")
+        raise ParameterError("scale is so small that the privacy loss is infinite: give a larger scale")
     return float(cost)
 
 

@@ -57,7 +57,7 @@ class ClassOffsets(LinearFamily):
         axis, classes = self.domain.axes[0], starts_of_classes(self.domain.axes[0].column)
         if len(self.domain) != 1 or not len(classes) or not np.isin(classes, axis.starts).all():
             raise ParameterError(
-                "classes must hold the first cell of each class, and the domain must have exactly one column"
+                "domain must have exactly one column, with a cell that starts at the first value of each class"
             )
         object.__setattr__(self, "k", len(classes))
         object.__setattr__(self, "_offsets", frozen(_offsets(axis)))
@@ -116,7 +116,10 @@ def class_middles(column: Column) -> tuple[FloatArray, FloatArray]:
     """
     support, classes = column.support(), starts_of_classes(column)
     if not isinstance(support, Interval):
-        raise ParameterError("only a column of numbers between two bounds can be divided into classes of round numbers")
+        raise ParameterError(
+            "column must be a numeric column with a lower and an upper bound, to be divided into classes of round "
+            "numbers"
+        )
     ends = edges_of(support, np.append(classes, grid_of(column).regular))
     return (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
 

@@ -33,9 +33,9 @@ class Stack(LinearFamily):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts or any(part.domain is not self.parts[0].domain for part in self.parts):
-            raise ParameterError("parts must hold at least one family of queries, all over the same domain")
+            raise ParameterError("parts must hold at least one set of queries, and all parts must have the same domain")
         if any(self.denominator % part.denominator for part in self.parts):
-            raise ParameterError("the denominator of every part must divide the largest denominator")
+            raise ParameterError("the denominator of each of parts must divide the largest of these denominators")
         check_overflow(self)
 
     @property
@@ -90,7 +90,7 @@ class Subset(LinearFamily):
         positions = np.atleast_1d(self.positions)
         known = positions.size and positions.dtype.kind in "iu"
         if not known or positions.min() < 0 or positions.max() >= self.family.k:
-            raise ParameterError(f"positions must be one or more numbers below {self.family.k}")
+            raise ParameterError(f"positions must be one or more whole numbers from 0 to {self.family.k - 1}")
         object.__setattr__(self, "positions", frozen(positions.astype(np.int64)))
 
     @property

@@ -70,7 +70,7 @@ class NoisyTable:
         check_clique(self.clique)
         counts = np.array(self.counts, dtype=np.float64)
         if counts.ndim != 1 or not np.isfinite(counts).all():
-            raise ParameterError(f"counts of clique {self.clique} must be a flat array of finite numbers")
+            raise ParameterError(f"counts of clique {self.clique} must be a one-dimensional array of finite numbers")
         check_number("stddev", self.stddev, above=0)
         object.__setattr__(self, "counts", frozen(counts))
         object.__setattr__(self, "stddev", float(self.stddev))
@@ -146,7 +146,7 @@ def check_clique(clique: Clique, shape: Sequence[int] | None = None) -> None:
     if any(a >= b for a, b in pairwise(clique)) or (clique and clique[0] < 0):
         raise ParameterError(f"clique ({clique}) must hold strictly increasing column indices")
     if shape is not None and clique and clique[-1] >= len(shape):
-        raise ParameterError(f"clique ({clique}) must lie within the {len(shape)} columns")
+        raise ParameterError(f"clique ({clique}) must hold column indices from 0 to {len(shape) - 1}")
 
 
 def check_shape(shape: Sequence[int]) -> Shape:
@@ -163,7 +163,10 @@ def check_tables(tables: Iterable[NoisyTable], shape: Sequence[int]) -> None:
         check_clique(table.clique, shape)
         cells = math.prod(table.shape(shape))
         if table.groups is not None and tuple(map(len, table.groups)) != table_shape(shape, table.clique):
-            raise ParameterError(f"groups of clique {table.clique} must map every code of every column to a group")
+            raise ParameterError(
+                f"groups of clique {table.clique} must hold one array per column, with a group for every code of "
+                "the column"
+            )
         if table.counts.size != cells:
             raise ParameterError(
                 f"counts of clique {table.clique} (length {table.counts.size}) must have length {cells}"
@@ -204,7 +207,7 @@ def cell_index(codes: Codes, shape: Sequence[int], clique: Clique) -> AnyArray:
     """
     size = table_size(shape, clique)
     if size > LARGEST_WHOLE:
-        raise ParameterError(f"clique ({clique}) must have at most 2**62 cells")
+        raise ParameterError(f"clique ({clique}) has more than 2**62 cells: name fewer columns")
     dtype = np.min_scalar_type(size) if size < 2**32 else np.dtype(np.int64)
     index = np.zeros(len(codes), dtype)
     for j in clique:

@@ -62,7 +62,8 @@ class Interactions(LinearFamily):
         for clique in self.cliques:
             if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
                 raise ParameterError(
-                    f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
+                    f"clique ({clique}) must hold one or more different column positions from 0 to "
+                    f"{len(self.domain) - 1}"
                 )
         if not self.cliques or len(self.weights) != len(self.cliques):
             raise ParameterError("cliques must hold at least one clique, and weights must hold one weight per clique")

@@ -240,13 +240,15 @@ class Marginals(LinearFamily):
         for clique in self.cliques:
             if not clique or len(set(clique)) < len(clique) or min(clique) < 0 or max(clique) >= len(self.domain):
                 raise ParameterError(
-                    f"clique ({clique}) must hold different column positions from 0 to below {len(self.domain)}"
+                    f"clique ({clique}) must hold one or more different column positions from 0 to "
+                    f"{len(self.domain) - 1}"
                 )
         if not self.cliques:
-            raise ParameterError("a set of marginals needs at least one clique")
+            raise ParameterError("cliques must hold at least one clique")
         if self.k >= LARGEST_WHOLE:
             raise ParameterError(
-                f"the marginals have {self.k} cells together, which must be below {LARGEST_WHOLE}: use fewer columns"
+                f"the marginals have {self.k} cells together, and must have fewer than {LARGEST_WHOLE}: use fewer "
+                "columns"
             )
 
     @property

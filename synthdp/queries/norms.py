@@ -61,8 +61,8 @@ class Norms:
             object.__setattr__(self, name, whole(name, getattr(self, name)))
         if not (self.linf <= self.l1 and self.linf**2 <= self.l2_squared <= self.l1 * self.linf):
             raise SensitivityError(
-                f"l1 ({self.l1}), l2_squared ({self.l2_squared}) and linf ({self.linf}) cannot all be norms of one "
-                "vector: give each as an exact whole number"
+                f"l1 ({self.l1}), l2_squared ({self.l2_squared}) and linf ({self.linf}) cannot be norms of the same "
+                "vector: linf <= l1 and linf**2 <= l2_squared <= l1 * linf must be true"
             )
 
     @classmethod
@@ -128,8 +128,8 @@ class RecordBounds:
         twice = self.one.times(2)
         if twice.either(self.swap) != twice:
             raise SensitivityError(
-                "the norms of `swap` must be at most twice those of `one`: to replace a record is to remove one and add "
-                "another"
+                "the norms in swap must be at most twice the norms in one: to replace a record is to remove one "
+                "and add another"
             )
 
     @classmethod
@@ -157,8 +157,8 @@ def column_norms(columns: AnyArray) -> Norms:
     linf = largest(columns)
     if linf >= LARGEST_CHANGE:
         raise SensitivityError(
-            f"one record can change an answer by {linf}, which must be below {LARGEST_CHANGE}: lower the resolution "
-            "(whole steps per unit)"
+            f"one record can change an answer by {linf}, which must be below {LARGEST_CHANGE}: give a smaller "
+            "denominator or resolution"
         )
     size = np.abs(columns.astype(np.int64, copy=False))
     squares = size * size
@@ -204,5 +204,5 @@ def _checked(name: str, values: object) -> AnyArray:
     """Return integers as an array; raise ParameterError unless they are whole numbers of 64 bits."""
     array = np.asarray(values)
     if array.dtype.kind not in "iub" or (array.dtype == np.uint64 and largest(array) >= 2**63):
-        raise ParameterError(f"{name} must be whole numbers of 64 bits")
+        raise ParameterError(f"{name} must be 64-bit whole numbers")
     return array

@@ -158,7 +158,7 @@ class PairProducts(LinearFamily):
         pairs = tuple((int(a), int(b)) for a, b in self.chosen)
         if not pairs or len(set(pairs)) < len(pairs) or any(not 0 <= a < b < len(self.domain) for a, b in pairs):
             raise ParameterError(
-                "chosen must be at least one pair (a, b) of column positions with a < b, each pair once"
+                "chosen must hold at least one pair (a, b) of column positions with a < b, each pair once"
             )
         object.__setattr__(self, "chosen", pairs)
         check_overflow(self)
@@ -212,7 +212,9 @@ def _checked(domain: Domain, scores: Sequence[IntArray]) -> tuple[IntArray, ...]
         )
     found = tuple(whole_numbers("scores", score) for score in scores)
     if sum(largest(score) ** 2 for score in found) >= 2**31:
-        raise SensitivityError("scores are too large for exact sums: lower the resolution (whole steps per unit)")
+        raise SensitivityError(
+            "scores are too large for exact sums in 64 bits: give smaller scores, with a smaller resolution"
+        )
     return found
 
 

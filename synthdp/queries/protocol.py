@@ -189,10 +189,11 @@ def check_overflow(queries: Bounded) -> None:
     most = queries.bounds.one.linf
     if most * LARGEST_TABLE >= LARGEST_WHOLE:
         raise SensitivityError(
-            f"a record can add {most} to an integer sum, which may then exceed 64 bits: lower the resolution "
-            "(whole steps per unit)"
+            f"one record can change an answer by {most}, which is too much for sums in 64 bits: give a smaller "
+            "denominator or resolution"
         )
     if queries.k > MOST_ANSWERS:
         raise SensitivityError(
-            f"a query has {queries.k} answers, more than {MOST_ANSWERS}: use fewer or smaller marginals"
+            f"the queries have {queries.k} answers together, more than the limit of {MOST_ANSWERS}: use fewer or "
+            "smaller marginals"
         )

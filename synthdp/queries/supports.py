@@ -108,9 +108,9 @@ class Support:
         if values.dtype != np.int64 or values.shape != (len(self.keys),):
             raise ParameterError("values must be one 64-bit whole number per key")
         if len(values) and not (values.min() >= 0 and values.max() <= DENOMINATOR):
-            raise ParameterError("a sparse query's values must lie between 0 and 1")
+            raise ParameterError(f"values must be whole numbers from 0 to {DENOMINATOR}")
         if len(set(self.keys)) < len(self.keys):
-            raise ParameterError("a sparse query's keys must differ from each other")
+            raise ParameterError("keys must differ from each other")
         object.__setattr__(self, "values", frozen(values))
 
     @property
@@ -175,7 +175,7 @@ class KeyList:
         """
         rounded = np.rint(np.array(list(values.values()), np.float64) * DENOMINATOR)
         if not np.all((rounded >= 0) & (rounded <= DENOMINATOR)):
-            raise ParameterError("a sparse query's values must lie between 0 and 1")
+            raise ParameterError("values must map each key to a number from 0 to 1")
         return cls(columns, Support(keys=tuple(values), values=rounded.astype(np.int64)))
 
     def __repr__(self) -> str:
@@ -232,8 +232,8 @@ class SparseConjunction:
         """
         if self.sparsity > MAX_SUPPORT:
             raise ParameterError(
-                f"the conjunction matches {self.sparsity:.3g} records, and at most {MAX_SUPPORT} can be listed: add "
-                "literals, which are conditions on further columns"
+                f"the conjunction is true for {self.sparsity:.3g} possible records, and at most {MAX_SUPPORT} can "
+                "be listed: fix the values of more columns in literals"
             )
         keys = [BETWEEN.join(parts) for parts in itertools.product(*self.parts)]
         return Support(keys=keys, values=np.full(len(keys), DENOMINATOR, np.int64))
@@ -266,10 +266,10 @@ def sparse_conjunction(
     2
     """
     names = schema.names if columns is None else tuple(columns)
-    unknown = [name for name in literals if name not in names]
-    unknown += [name for name in names if name not in schema]
-    if unknown:
-        raise ParameterError(f"column {unknown[0]!r} must be one of: {', '.join(names)}")
+    for asked, there in ((names, schema.names), (literals, names)):
+        unknown = [name for name in asked if name not in there]
+        if unknown:
+            raise ParameterError(f"column {unknown[0]!r} must be one of: {', '.join(there)}")
     return SparseConjunction(
         names,
         tuple((part_of(literals[name]),) if name in literals else _free_parts(schema, name) for name in names),
@@ -311,8 +311,8 @@ def _free_parts(schema: Schema, name: str) -> tuple[str, ...]:
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):
         raise ParameterError(
-            f"column {name!r} has no declared levels, so its values cannot be listed: fix its value in the query by "
-            "a literal"
+            f"column {name!r} has no declared levels, so its values cannot be listed: declare its levels, or fix "
+            "its value in literals"
         )
     parts = tuple(dict.fromkeys(part_of(level) for level in labels_of(column)))
     return (*parts, MISSING) if getattr(column, "nullable", False) else parts

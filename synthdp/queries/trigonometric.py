@@ -88,7 +88,10 @@ class TensorBasis(LinearFamily):
         for term in self.terms:
             columns = [factor.column for factor in term]
             if len(set(columns)) < len(columns) or not all(0 <= j < len(self.domain) for j in columns):
-                raise ParameterError("the factors of a term must be on different columns of the domain")
+                raise ParameterError(
+                    "the factors of each of terms must be on different columns, at positions from 0 to "
+                    f"{len(self.domain) - 1}"
+                )
         factors = sorted({f for term in self.terms for f in term}, key=lambda f: (f.column, repr(f)))
         tables: tuple[dict[Factor, FloatArray], ...] = tuple({} for _ in self.domain.axes)
         for factor in factors:
@@ -165,14 +168,16 @@ def factor_values(domain: Domain, factor: Factor) -> FloatArray:
     axis = domain.axes[factor.column]
     if isinstance(factor, Indicator):
         if not 0 <= factor.cell < axis.size:
-            raise ParameterError(f"column {axis.name!r} has no cell {factor.cell}")
+            raise ParameterError(
+                f"cell ({factor.cell}) of an Indicator on column {axis.name!r} must be from 0 to {axis.size - 1}"
+            )
         return np.asarray(np.arange(axis.size) == factor.cell, np.float64)
     if factor.degree < 0:
-        raise ParameterError("the degree of a cosine must not be negative")
+        raise ParameterError(f"degree ({factor.degree}) of a Cosine must be at least 0")
     if factor.degree == 0:
         return np.ones(axis.size)
     if not axis.grid.ordered:
-        raise ParameterError(f"column {axis.name!r} has no order, so it has no cosine basis")
+        raise ParameterError(f"column {axis.name!r} has no order, which a Cosine needs: name an ordered column")
     return chebyshev(axis.points, factor.degree)
 
 

@@ -41,7 +41,7 @@ def write_report(
         from synthdp.report.database_report import database_page
 
         if target is not None:
-            raise ParameterError("leave target out, because the report of several tables shows all columns")
+            raise ParameterError("a report of several tables shows all columns: leave target out")
         page = database_page(release, fingerprint=fingerprint(release), title=title)
     else:
         page = report_page(
@@ -50,7 +50,9 @@ def write_report(
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
-        raise DataError(f"'{path}' cannot be written: {error.strerror}") from None
+        raise DataError(
+            f"'{path}' cannot be written ({error.strerror}): give a path in a writable folder with free space"
+        ) from None
 
 
 def _is_database(output: object) -> bool:

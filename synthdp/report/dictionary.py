@@ -77,10 +77,11 @@ def read_descriptions(path: Path) -> tuple[dict[str, str], dict[str, str]]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"'{path}' cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+            f"'{path}' cannot be read ({getattr(error, 'strerror', None) or 'it is not UTF-8 text'}): give the path "
+            "of a CSV file in UTF-8"
         ) from None
     if not rows or "column" not in rows[0] or not {"unit", "meaning"} & rows[0].keys():
-        raise ParameterError(f"'{path}' must be a CSV file with the columns: column, unit, meaning")
+        raise ParameterError(f"'{path}' must be a CSV file with the column 'column', and 'unit' or 'meaning' or both")
     found = [
         {str(row["column"]): str(row[what]).strip() for row in rows if (row.get(what) or "").strip()}
         for what in ("unit", "meaning")

@@ -196,9 +196,12 @@ def report_page(
     """
     model = release.output
     if not isinstance(model, SyntheticModel):
-        raise ParameterError(f"a release by {release.mechanism} is not a synthetic table: it has no report")
+        raise ParameterError(
+            f"a release by {release.mechanism} holds no synthetic table, which a report needs: query it in Python "
+            "with its method answer()"
+        )
     if target is not None and target not in model.schema.outputs:
-        raise ParameterError(f"there is no column {target!r}; the release has: {', '.join(model.schema.outputs)}")
+        raise ParameterError(f"target ({target!r}) must be a column of the release: {', '.join(model.schema.outputs)}")
 
     def tell(stage: str) -> None:
         on_progress(Progress(stage=stage, done=STAGES.index(stage), total=len(STAGES)))

@@ -214,7 +214,7 @@ class DatabaseModel:
             lacking = [name for name in self.schema.tables if not isinstance(folder, Mapping) or name not in folder]
             if lacking:
                 raise ParameterError(
-                    f"the SqlDatabase has no table {lacking[0]!r}: it must have all tables of the schema"
+                    f"the database has no table {lacking[0]!r} to write to: create all tables of the schema first"
                 )
             folder.write_tables(self._arrow_blocks(rows, random_state, given))
             return
@@ -224,7 +224,7 @@ class DatabaseModel:
             raise ParameterError(f"ending ({ending!r}) must be one of {', '.join(COLUMNAR)}")
         place = Path(folder)
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            raise ParameterError(f"'{place}' exists: the synthetic tables need a new folder")
+            raise ParameterError(f"'{place}' already exists: give the path of a new or empty folder")
         blocks = self._arrow_blocks(rows, random_state, given)
         with writing_tables(place, {name: f"{name}{ending}" for name in self.schema.tables}) as write:
             for block in blocks:
@@ -269,13 +269,13 @@ class DatabaseModel:
             done, lost, tried = done + many, 0 if many else lost + 1, tried + drawn
             if some_row and done < persons and tried >= max(MOST_TRIED, 10 * persons):
                 raise ParameterError(
-                    f"only {done} of {tried} synthetic persons have the rows that given asks for: ask for fewer "
-                    "persons, or relax given"
+                    f"only {done} of {tried} synthetic persons that were drawn meet given: ask for fewer persons, "
+                    "or remove conditions from given"
                 )
             if lost == MOST_LOST:
                 raise ParameterError(
-                    f"no synthetic person in {MOST_LOST} blocks of draws met given and all rules of the schema: relax "
-                    "given"
+                    "of many synthetic persons that were drawn, none met given and all rules of the schema: remove "
+                    "conditions from given"
                 )
             if many:
                 yield block.columns
@@ -461,32 +461,38 @@ class DatabaseModel:
         if found is None or found["table"] not in self.schema.tables:
             if name not in self.schema.tables[self.schema.root] or name not in self.layout.tables[0].axes:
                 raise ParameterError(
-                    f"given names {name!r}, which is no drawn column of {self.schema.root!r}: write a column of a "
-                    "person's first row in a table as 'table[1].column', and of any row as 'table.column'"
+                    f"given names {name!r}, which is no drawn column of {self.schema.root!r}: name a column of a "
+                    "child table as 'table.column' (any row) or 'table[1].column' (first row)"
                 )
             return 0, name, 0
         table, column, place = found["table"], found["column"], int(found["place"])
         i, relation = self.layout.position(table), self.schema.relation_to(table)
         if relation is None or relation.parent != self.schema.root or relation.order is None:
             raise ParameterError(
-                f"given names {name!r}, but only a table directly below {self.schema.root!r} with an order has a "
-                "first row"
+                f"given names {name!r}, but only a child table of {self.schema.root!r} whose relation has an order "
+                "has a first row: write 'table.column' instead"
             )
         if column not in self.schema.tables[table] or self.schema.tables[table][column].names_rows:
-            raise ParameterError(f"given names {name!r}, but table {table!r} has no drawn column {column!r}")
+            raise ParameterError(
+                f"given names {name!r}, but {column!r} is no drawn column of table {table!r}: name a column that is "
+                "neither an identifier nor derived"
+            )
         if not 1 <= place <= relation.at_most:
-            raise ParameterError(f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}")
+            raise ParameterError(
+                f"given names {name!r}, but a person has at most {relation.at_most} rows of {table!r}: give a "
+                f"number from 1 to {relation.at_most} in brackets"
+            )
         ruled = {place[0] for one in self.schema.conditions for place in (one.above, one.below)}
         if table in ruled | {one.place[0] for one in self.schema.among}:
             raise ParameterError(
-                f"given names {name!r}, but the first rows of a table with rules cannot be given: name columns of "
-                f"{self.schema.root!r} only"
+                f"given names {name!r}, but single rows of {table!r} cannot be given, because the schema has rules "
+                f"about them: name columns of {self.schema.root!r} only"
             )
         axis = axis_at(self.layout, (table, column))
         if column == relation.order and axis.width.max() > 1:
             raise ParameterError(
-                f"given names {name!r}, the column that orders the rows of {table!r}, whose values are "
-                "drawn in bins: name other columns"
+                f"given names {name!r}, which cannot be given, because it orders the rows of {table!r} and is drawn "
+                "in bins: name other columns"
             )
         return i, column, place - 1
 

@@ -60,7 +60,9 @@ class ExactTable:
         check_clique(self.clique)
         counts = np.array(self.counts, np.int64)
         if counts.ndim != 1 or (counts < 0).any():
-            raise ParameterError(f"rows of clique {self.clique} must be a flat array of numbers of at least 0")
+            raise ParameterError(
+                f"counts of clique {self.clique} must be a one-dimensional array of numbers of at least 0"
+            )
         object.__setattr__(self, "counts", frozen(counts))
 
     @property

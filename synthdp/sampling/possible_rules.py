@@ -36,17 +36,19 @@ def check_rules(layout: Layout) -> None:
     for (table, column), cells in open_cells(layout).items():
         if not cells.any():
             raise SchemaError(
-                f"no value of column {column!r} of table {schema.names[table]!r} obeys all rules: drop or change a rule"
+                f"no value of column {column!r} of table {schema.names[table]!r} obeys all rules: change or remove "
+                "a rule"
             )
     for barrier in barriers_of(layout):
         if not barrier.possible.any():
             name = schema.names[barrier.table]
             raise SchemaError(
-                f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}: drop or change it"
+                f"no row of table {name!r} obeys the rule on {barrier.attribute!r} and {barrier.other!r}: change or "
+                "remove this rule"
             )
     for name, (drawn, kept, _) in evenly(layout).kept_rows(TRIED, generator(0)).items():
         if drawn and not kept:
-            raise SchemaError(f"no row of table {name!r} was found that obeys all rules: drop or change a rule")
+            raise SchemaError(f"no row of table {name!r} was found that obeys all rules: change or remove a rule")
 
 
 def evenly(layout: Layout) -> DatabaseModel:

@@ -41,8 +41,8 @@ def check_rules(schema: Schema) -> None:
     for rule in rules_of(schema):
         if isinstance(rule, Listed) and math.prod(int(kinds.max()) + 1 for kinds in rule.kinds.values()) > MAX_CELLS:
             raise SchemaError(
-                f"the rule on columns {', '.join(rule.names)} has more than {MAX_CELLS} combinations of values: if "
-                "one column follows from another, declare it as Derived"
+                f"the rule on columns {', '.join(rule.names)} has more than {MAX_CELLS} combinations of values: "
+                "name fewer columns, or declare a column that follows from the others as Derived"
             )
     if rules_between(schema):
         obeying(schema)
@@ -76,7 +76,7 @@ def obeying(schema: Schema) -> tuple[Domain, Graphical]:
         return domain, Graphical.calibrated(junction_tree(domain.shape, [*zeros, *single]), single | zeros)
     except ParameterError:
         raise SchemaError(
-            "the rules of the schema contradict each other: no row can obey them all, so drop or change one"
+            "the rules of the schema contradict each other, so that no row can obey them all: change or remove a rule"
         ) from None
 
 

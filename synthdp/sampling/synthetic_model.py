@@ -323,7 +323,7 @@ class SyntheticModel:
                     return {name: column[chosen] for name, column in drawn.items()}
         raise ParameterError(
             "no row was found that obeys all rules of the schema"
-            + (" and has the given values: give other values" if given else ": drop or change a rule")
+            + (" and has the given values: give other values" if given else ": change or remove a rule")
         )
 
     def _draw(

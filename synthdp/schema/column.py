@@ -208,7 +208,9 @@ class Column(ABC):
 
     def with_bounds(self, lower: float, upper: float) -> Column:
         """Return the column with bounds at or just outside two numbers; discovery completes open columns with it."""
-        raise SchemaError(f"a column of type {type(self).__name__} has no bounds: leave {lower} and {upper} out")
+        raise SchemaError(
+            f"a column of type {type(self).__name__} takes no bounds: remove the bounds {lower} and {upper}"
+        )
 
     def as_object(self, value: Any) -> object:
         """Return a stored number as the Python object that a column of objects holds, such as a datetime."""
@@ -229,7 +231,9 @@ class Column(ABC):
 
     def with_spacing(self, spacing: Fraction) -> Column:
         """Return the column with one of `spacings` declared, after discovery has found it."""
-        raise SchemaError(f"a column of type {type(self).__name__} has no spacing: leave {spacing} out")
+        raise SchemaError(
+            f"a column of type {type(self).__name__} takes no decimals and no step: remove the spacing {spacing}"
+        )
 
     def shown(self, value: Any) -> object:
         """Return the value of a stored number as users know it, for messages and reports."""
@@ -329,7 +333,7 @@ def check_column(name: str, column: object) -> None:
     if not isinstance(column.nullable, bool):
         raise SchemaError(f"{where}: nullable must be True or False")
     if column.source is not None and not _is_short_text(column.source):
-        raise SchemaError(f"{where}: source must be a text of one line, of at most {LONGEST_SOURCE} characters")
+        raise SchemaError(f"{where}: source must be one line of text, of at most {LONGEST_SOURCE} characters")
 
 
 def number(value: Any) -> int | float:

@@ -121,10 +121,13 @@ class LessEqual(Constraint):
         _known(self.names, columns)
         if self.left == self.right or type(columns[self.left]) is not type(columns[self.right]):
             raise SchemaError(
-                f"columns {self.left!r} and {self.right!r} of a rule must be two columns of the same kind"
+                f"columns {self.left!r} and {self.right!r} of a {type(self).__name__} rule must be two different "
+                "columns of the same type"
             )
         if not columns[self.left].measured:
-            raise SchemaError(f"column {self.left!r} of a rule must be a number, a datetime or a duration")
+            raise SchemaError(
+                f"column {self.left!r} of a {type(self).__name__} rule must hold numbers, times or durations"
+            )
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
         """Return no values: the rule compares columns, so the binning needs no bins of their own."""
@@ -170,7 +173,7 @@ class Forbidden(Constraint):
         """Raise SchemaError unless there are two or more columns that can hold the values."""
         _check_values(self.values, columns)
         if len(self.values) < 2:
-            raise SchemaError("a Forbidden rule needs two or more columns")
+            raise SchemaError("values of a Forbidden rule must name two or more columns")
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:  # noqa: ARG002
         """Return the forbidden values by column; the binning keeps bins of their own for them."""
@@ -311,7 +314,9 @@ class Combinations(Constraint):
         if not self.combinations:
             raise SchemaError(f"a Combinations rule of columns {names} must list at least one combination")
         if any(len(row) != len(self.columns) for row in self.combinations):
-            raise SchemaError(f"each combination of a rule must have a value for each of {names}")
+            raise SchemaError(
+                f"each combination of a Combinations rule must have one value for each of the columns {names}"
+            )
         for name, given in zip(self.columns, zip(*self.combinations, strict=True), strict=True):
             _check_values({name: [value for one in given for value in _as_list(one)]}, columns)
 
@@ -369,8 +374,8 @@ class CalendarDate(Constraint):
             if columns[name].whole and all(first <= bound <= last for bound in _ends_of(columns[name])):
                 continue
             raise SchemaError(
-                f"column {name!r} of a CalendarDate rule must be an Integer with bounds from {first} to {last}, or "
-                "narrower"
+                f"column {name!r} of a CalendarDate rule must be an Integer with lower of at least {first} and "
+                f"upper of at most {last}"
             )
 
     def named(self, columns: Mapping[str, Column]) -> Sequence[tuple[str, Sequence[Any]]]:
@@ -452,7 +457,7 @@ def _known(names: tuple[str, ...], columns: Mapping[str, Column]) -> None:
         if not isinstance(name, str) or name not in columns:
             raise SchemaError(f"a rule names column {name!r}; the schema has: {', '.join(columns)}")
         if not is_complete(columns[name]):
-            raise SchemaError(f"column {name!r} is named in a rule: declare its bounds or levels")
+            raise SchemaError(f"a rule names column {name!r}, which has no declared bounds or levels: declare them")
 
 
 def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]) -> None:
@@ -461,14 +466,17 @@ def _check_values(values: Mapping[str, list[Any]], columns: Mapping[str, Column]
     for name, wanted in values.items():
         column = columns[name]
         if column.names_rows:
-            raise SchemaError(f"a rule names column {name!r}, an identifier, whose labels carry no information")
+            raise SchemaError(
+                f"a rule names column {name!r}, an identifier, which rules cannot use: name another column"
+            )
         if not wanted:
-            raise SchemaError(f"a rule lists no value for column {name!r}: give at least one")
+            raise SchemaError(f"a rule lists no value for column {name!r}: list at least one")
         for value in wanted:
             ends = _ends(name, column, value) if isinstance(value, tuple) else [value]
             if not all(_may_hold(column, end) for end in ends):
                 raise SchemaError(
-                    f"a rule names the value {value!r}, which column {name!r} cannot hold: remove or declare it"
+                    f"a rule names the value {value!r}, which column {name!r} cannot hold: remove the value from "
+                    "the rule, or declare it in the column"
                 )
 
 
@@ -476,7 +484,8 @@ def _ends(name: str, column: Column, value: tuple[Any, ...]) -> list[Any]:
     """Return the given ends of a range, one or two; raise SchemaError for a column without an order."""
     if not column.ordered or len(value) != 2:
         raise SchemaError(
-            f"a rule gives a range for column {name!r}: a range needs an ordered column and exactly two ends"
+            f"a rule has a tuple for column {name!r}, which means a range: write (lower, upper) for an ordered "
+            "column, or list single values instead"
         )
     return [end for end in value if end is not None]
 

@@ -72,11 +72,13 @@ def check_delimiter(delimiter: object) -> None:
 def check_encoding(encoding: object) -> None:
     """Raise ParameterError unless Python knows a text encoding of this name, before a file is opened with it."""
     if not isinstance(encoding, str):
-        raise ParameterError("encoding must be the name of a text encoding")
+        raise ParameterError("encoding must be the name of a text encoding, such as 'latin-1'")
     try:
         io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     except (LookupError, ValueError):
-        raise ParameterError(f"encoding ({encoding!r}) must be the name of a text encoding") from None
+        raise ParameterError(
+            f"encoding ({encoding!r}) must be the name of a text encoding, such as 'latin-1'"
+        ) from None
 
 
 def checked_missing(missing: object) -> tuple[str, ...]:

@@ -115,16 +115,16 @@ class DatabaseSchema:
         rules: Sequence[Constraint | SiblingRule] = (),
     ) -> None:
         if not isinstance(tables, Mapping) or not tables:
-            raise SchemaError("tables must map at least one table name to its schema")
+            raise SchemaError("tables must be a dict of at least one schema by table name")
         if not isinstance(relations, (list, tuple)) or not all(isinstance(one, Relation) for one in relations):
-            raise SchemaError("relations must be a list of Relation")
+            raise SchemaError("relations must be a list of Relation objects")
         for name in tables:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise SchemaError(
                     f"table name {name!r} must be made of letters, digits, '_' and '-', because it becomes a file name"
                 )
         if not isinstance(rules, (list, tuple)):
-            raise SchemaError("rules must be a list of rules between tables")
+            raise SchemaError("rules must be a list of rule objects, such as LessEqual")
         self._declared = {
             name: given if isinstance(given, Schema) else schema_given(given) for name, given in tables.items()
         }
@@ -179,9 +179,7 @@ class DatabaseSchema:
         ordered = {(one.child, one.order) for one in self.relations}
         for name, column in self.undeclared:
             if (name, column) in ordered:
-                raise SchemaError(
-                    f"column {column!r} of table {name!r} must have declared bounds or levels, because it orders rows"
-                )
+                raise SchemaError(f"column {column!r} of table {name!r} orders the rows: declare its bounds or levels")
 
     def children(self, table: str) -> tuple[Relation, ...]:
         """Return the relations in which a table is the parent."""
@@ -288,15 +286,17 @@ class DatabaseSchema:
         """
         document = parsed(text, source=source)
         if not isinstance(document, dict) or "synthdp_database" not in document:
-            raise FormatError(f"{source} is not a database schema: it has no 'synthdp_database' version")
+            raise FormatError(f"{source} is not a database schema: its JSON must have the key 'synthdp_database'")
         if document["synthdp_database"] != VERSION:
             raise FormatError(
-                f"{source} has database version {document['synthdp_database']!r}; this synthdp reads "
-                f"{VERSION}: install a newer one"
+                f"{source} has database version {document['synthdp_database']!r}, but this synthdp reads version "
+                f"{VERSION} only: install a newer synthdp"
             )
         tables, relations, rules = document.get("tables"), document.get("relations", []), document.get("rules", [])
         if not isinstance(tables, dict) or not isinstance(relations, list) or not isinstance(rules, list):
-            raise FormatError(f"{source} must map names to schemas under 'tables' and list its 'relations' and 'rules'")
+            raise FormatError(
+                f"{source} must have 'tables', an object of schemas by name, and the lists 'relations' and 'rules'"
+            )
         schemas = {
             name: Schema.from_json(json.dumps(one), source=f"table '{name}' of {source}")
             for name, one in tables.items()
@@ -339,8 +339,8 @@ class DatabaseSchema:
         for relation in self.relations:
             if relation.parent == self.root and relation.key != self.key:
                 raise SchemaError(
-                    f"the tables below {self.root!r} are joined by {self.key!r} and by {relation.key!r}: persons must "
-                    "have one key column, with the same name in every table"
+                    f"the tables below {self.root!r} are joined by {self.key!r} and by {relation.key!r}: use one "
+                    "key, with the same names in all these tables"
                 )
             if relation.parent != self.root:
                 self._check_row_key(relation)
@@ -359,7 +359,7 @@ class DatabaseSchema:
         """
         if set(relation.keys) <= set(self.person_keys):
             raise SchemaError(
-                f"{relation.where} has the persons' key {self.key!r} as its key: set key to the column that "
+                f"{relation.where} has key={relation.key!r}, which identifies a person: set key to the column that "
                 f"identifies a row of {relation.parent!r}"
             )
         above = self.relation_to(relation.parent)
@@ -391,8 +391,8 @@ def _without(schema: Schema, columns: Sequence[str], *, table: str) -> Schema:
     lost = [name for name in schema.outputs if name not in left.outputs and name not in columns]
     if lost:
         raise SchemaError(
-            f"column {lost[0]!r} of table {table!r} is derived from a column that is itself derived across tables, "
-            "which is not supported"
+            f"column {lost[0]!r} of table {table!r} is derived from a column that is itself derived from another "
+            "table: derive it from columns that are not derived"
         )
     return left
 
@@ -403,22 +403,22 @@ def _root(tables: Mapping[str, Schema], relations: Sequence[Relation]) -> str:
     for relation in relations:
         for name in (relation.parent, relation.child):
             if name not in tables:
-                raise SchemaError(f"{relation.where} names table {name!r}; there are: {', '.join(tables)}")
+                raise SchemaError(f"{relation.where} names table {name!r}, which is not in tables: {', '.join(tables)}")
         if relation.child in children:
             raise SchemaError(
-                f"table {relation.child!r} has two parents, but a row may belong to one row of one other table "
-                "only: keep the relation that leads to the table of persons, drop the other one, and copy the "
-                f"public columns that you need from its parent table into {relation.child!r}"
+                f"table {relation.child!r} has two parents, but may have only one: keep the relation that leads to "
+                "the table of persons, and remove the other"
             )
         children.add(relation.child)
     roots = [name for name in tables if name not in children]
     if not roots:
-        raise SchemaError("the relations form a cycle: the table of persons must not be the child of any relation")
+        raise SchemaError(
+            "the relations form a cycle: remove a relation, so that the table of persons is the child of none"
+        )
     if len(roots) > 1:
         raise SchemaError(
-            f"neither table {roots[0]!r} nor table {roots[1]!r} is the child of a relation: relate all tables "
-            "to one table of persons, and leave a public table out, such as a list of codes (declare the code "
-            "as a Categorical column and join the list to the synthetic rows)"
+            f"neither table {roots[0]!r} nor table {roots[1]!r} is the child of a relation: relate every table to "
+            "one table of persons, and leave out public tables, such as lists of codes"
         )
     return roots[0]
 
@@ -431,7 +431,8 @@ def _downwards(root: str, tables: Mapping[str, Schema], relations: Sequence[Rela
     lost = [name for name in tables if name not in found]
     if lost:
         raise SchemaError(
-            f"the relations of table {lost[0]!r} form a cycle: change the relations so that all lead up to {root!r}"
+            f"the relations of table {lost[0]!r} form a cycle: change them so that every chain of parents ends at "
+            f"{root!r}"
         )
     return tuple(found)
 
@@ -462,10 +463,12 @@ def _relation_document(relation: Relation) -> dict[str, Any]:
 def _relation_of(document: object, *, source: str) -> Relation:
     """Return the relation that a JSON document describes; raise FormatError for missing or unknown settings."""
     if not isinstance(document, dict) or not {"parent", "child", "key", "at_most"} <= set(document):
-        raise FormatError(f"{source} has a relation that lacks one of the settings parent, child, key and at_most")
+        raise FormatError(f"every relation of {source} must have parent, child, key and at_most")
     unknown = [name for name in document if name not in _SETTINGS]
     if unknown:
-        raise FormatError(f"{source} has a relation with an unknown setting {unknown[0]!r}")
+        raise FormatError(
+            f"a relation of {source} has an unknown setting {unknown[0]!r}: remove it or correct its name"
+        )
     return Relation(**document)
 
 

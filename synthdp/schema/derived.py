@@ -31,8 +31,11 @@ LARGEST_CONSTANT = 1e300
 _QUOTED = re.compile(r"`([^`]+)`")
 """A column name in backticks, for names that are not plain words."""
 
-_EXAMPLE = "such as 'price * count + 2': numbers, column names (others than plain words in backticks), + - * / and ( )"
-"""The end of an error message, which shows what an expression may look like."""
+_EXAMPLE = (
+    "use only numbers, column names (in backticks if they have spaces or signs), + - * / and ( ), as in "
+    "'price * count + 2'"
+)
+"""The end of an error message, which says what an expression may contain."""
 
 
 @register
@@ -138,13 +141,20 @@ def completed(rule: Derived, declared: Mapping[str, Column], known: Mapping[str,
         raise SchemaError(f"derived column {name!r} needs an expression, or else both of= and values=")
     for source in rule.sources:
         if source not in known:
-            later = f" (list the rule of {source!r} first)" if source in declared else ""
-            raise SchemaError(f"column {name!r} is derived from {source!r}, which the schema does not have{later}")
+            why = "which the schema does not have: declare this column or correct the name"
+            if source in declared:
+                why = f"whose own rule comes later: list the rule of {source!r} first"
+            if source == name:
+                why = "which is this column itself: name other columns"
+            raise SchemaError(f"column {name!r} is derived from {source!r}, {why}")
         if not is_complete(known[source]):
-            raise SchemaError(f"declare the bounds or levels of column {source!r}: column {name!r} is derived from it")
+            raise SchemaError(
+                f"column {name!r} is derived from {source!r}, which has no declared bounds or levels: declare them"
+            )
         if known[source].names_rows:
             raise SchemaError(
-                f"column {name!r} is derived from {source!r}, an identifier, whose labels carry no information"
+                f"column {name!r} is derived from {source!r}, an identifier, which has no values to compute with: "
+                "name another column"
             )
     if rule.expression is not None:
         return _computed(rule, declared[name], known)
@@ -202,7 +212,8 @@ def values_of(column: Column) -> list[Any]:
             found = [*map(steps.value, range(first, last + 1)), *steps.special]
         case _:
             raise SchemaError(
-                f"a lookup needs a source column with levels, or of whole numbers with at most {MOST_VALUES} values"
+                "of= of a derived column must name a column with levels, or one of whole numbers with at most "
+                f"{MOST_VALUES} values"
             )
     return [*found, None] if column.nullable else found
 
@@ -222,19 +233,22 @@ def _looked_up(rule: Derived, column: Column, source: Column) -> Column:
     possible = values_of(source)
     missing = [value for value in possible if value is not None and value not in table]
     if missing:
-        raise SchemaError(f"derived column {name!r} has no value for {missing[0]!r} of column {rule.of!r}")
+        raise SchemaError(
+            f"values= of derived column {name!r} has no entry for {missing[0]!r} of column {rule.of!r}: add one"
+        )
     unknown = [key for key in table if key is not None and key not in possible]
     if unknown:
         raise SchemaError(
-            f"derived column {name!r} has a value for {unknown[0]!r}, which column {rule.of!r} cannot hold: remove it"
+            f"values= of derived column {name!r} has an entry for {unknown[0]!r}, which column {rule.of!r} cannot "
+            "hold: remove it"
         )
     wanted = list(dict.fromkeys(lookup(rule, value) for value in possible))
     column = _opened(column, [value for value in wanted if value is not None])
     for value in wanted:
         if not _may_be(column, value):
             raise SchemaError(
-                f"values= of derived column {name!r} contains {value!r}, which the column's declaration does not "
-                "allow: declare this value or change values="
+                f"values= of derived column {name!r} contains {value!r}, which column {name!r} cannot hold: change "
+                "values=, or declare this value in the column"
             )
     return column
 
@@ -273,7 +287,7 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
             words = "whole numbers" if column.whole else "numbers"
             raise SchemaError(f"derived column {name!r} is computed from {source!r}, which must be declared as {words}")
     if not sources:
-        raise SchemaError(f"derived column {name!r} must be computed from one column or more")
+        raise SchemaError(f"the expression of derived column {name!r} must name at least one column")
     if not column.nullable and any(known[source].nullable for source in sources):
         raise SchemaError(
             f"a column in the expression of derived column {name!r} is nullable: declare {name!r} with nullable=True"
@@ -282,7 +296,8 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     whole = column.whole
     if whole and getattr(column, "step", None) is not None:
         raise SchemaError(
-            f"derived column {name!r} is computed in whole numbers, which are not rounded to a step: leave its step out"
+            f"derived column {name!r} is computed exactly in whole numbers, so it cannot be rounded to a step: "
+            "remove its step"
         )
 
     def leaf(node: Any) -> _Range:
@@ -290,7 +305,10 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
             [node.value] if isinstance(node, ast.Constant) else _ends(known[names.get(node.id, node.id)])
         )
         if whole and not all(float(number).is_integer() for number in numbers):
-            raise SchemaError(f"derived column {name!r} is a whole number: it must be computed from whole numbers")
+            raise SchemaError(
+                f"derived column {name!r} holds whole numbers: write whole numbers only in its expression, or "
+                "declare it as Continuous"
+            )
         exact = [int(number) if whole else float(number) for number in numbers]
         return _Range(name, min(exact), max(exact), whole)
 
@@ -300,8 +318,8 @@ def _computed(rule: Derived, column: Column, known: Mapping[str, Column]) -> Col
     lower, upper = _ends(column)[:2]
     if not lower <= found.low or not found.high <= upper:
         raise SchemaError(
-            f"derived column {name!r} can take values from {found.low} to {found.high}, beyond its declared "
-            "bounds: widen the bounds to these limits, or leave the bounds out"
+            f"derived column {name!r} can take values from {found.low} to {found.high}, beyond its declared bounds: "
+            "widen the bounds to these limits, or remove them"
         )
     return column
 
@@ -334,12 +352,13 @@ class _Range:
     def __post_init__(self) -> None:
         if self.whole and max(abs(self.low), abs(self.high)) > LARGEST_WHOLE:
             raise SchemaError(
-                f"derived column {self.name!r} may exceed ±2**62 while it is computed: declare narrower "
-                "bounds of its sources"
+                f"the expression of derived column {self.name!r} may exceed ±2**62: declare narrower bounds for the "
+                "columns in it"
             )
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise SchemaError(
-                f"derived column {self.name!r} may become infinite: declare narrower bounds of its sources"
+                f"the expression of derived column {self.name!r} may become infinite: declare narrower bounds for "
+                "the columns in it"
             )
 
     def _with(self, *ends: Any) -> _Range:
@@ -361,11 +380,12 @@ class _Range:
     def __truediv__(self, other: _Range) -> _Range:
         if self.whole:
             raise SchemaError(
-                f"the expression of derived column {self.name!r} has a division: declare the column as Continuous"
+                f"the expression of derived column {self.name!r} has a division: declare {self.name!r} as Continuous"
             )
         if other.low <= 0 <= other.high:
             raise SchemaError(
-                f"derived column {self.name!r} divides by an expression that may be 0: declare bounds that exclude 0"
+                f"derived column {self.name!r} divides by an expression that may be 0: give the columns in the "
+                "divisor bounds that exclude 0"
             )
         return self._with(*(a / b for a in (self.low, self.high) for b in (other.low, other.high)))
 
@@ -397,7 +417,7 @@ def _parsed(column: str, expression: str) -> tuple[ast.Expression, dict[str, str
 
     Raise SchemaError for anything but arithmetic, because expressions come from files.
     """
-    unread = SchemaError(f"the expression of derived column {column!r} cannot be read; write one {_EXAMPLE}")
+    unread = SchemaError(f"the expression of derived column {column!r} cannot be read: {_EXAMPLE}")
     if not isinstance(expression, str) or len(expression) > MOST_CHARACTERS:
         raise unread
     names: dict[str, str] = {}
@@ -431,13 +451,18 @@ def _pairs(column: str, values: object) -> dict[Any, Any]:
     """Return a lookup as a dict from a list of pairs, the form that JSON has."""
     pairs: list[Any] = list(values) if isinstance(values, Iterable) else [None]
     if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
-        raise SchemaError(f"the values of derived column {column!r} must map values to values")
+        raise SchemaError(
+            f"values= of derived column {column!r} must be a dict that maps each value of the source column to a "
+            f"value of {column!r}"
+        )
     try:
         table = {_plain(key): _plain(value) for key, value in pairs}
     except TypeError:
-        raise SchemaError(f"the values of derived column {column!r} must be texts, numbers or booleans") from None
+        raise SchemaError(
+            f"the source values in values= of derived column {column!r} must be texts, numbers or booleans"
+        ) from None
     if len(table) < len(pairs):
-        raise SchemaError(f"the values of derived column {column!r} list a value twice")
+        raise SchemaError(f"values= of derived column {column!r} lists a source value twice: keep one of the two")
     return table
 
 

@@ -217,7 +217,7 @@ def time_format(pattern: str, quantity: str, *, last_year: int = LAST_YEAR, zone
         known = part is not None and (part["text"] or part["code"] == "%" or part["code"] in _OF[quantity])
         if part is None or not known:
             allowed = " ".join(f"%{code}" for code in sorted(_OF[quantity]))
-            raise SchemaError(f"format ({pattern!r}) may hold {allowed} and plain characters")
+            raise SchemaError(f"format ({pattern!r}) may contain only {allowed} and plain characters")
         at = part.end()
         plain = part["text"] or ("%" if part["code"] == "%" else "")
         parts.append(("", plain, False) if plain else (part["code"], "", bool(part["plain"])))

@@ -207,11 +207,16 @@ def known_column(name: str, /, **settings: Any) -> Column:
     if found is None:
         near = difflib.get_close_matches(str(name), KNOWN, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SchemaError(f"there is no known column {name!r} ({hint}`Schema.known()` lists the names)")
+        raise SchemaError(
+            f"known ({name!r}) must be the name of a known column ({hint}`Schema.known()` lists the names)"
+        )
     strange = sorted(set(settings) - {field.name for field in fields(found.column)})
     if strange:
         kind = type(found.column).__name__
-        raise SchemaError(f"the known column {name!r} is of type {kind}, which has no setting {strange[0]!r}")
+        raise SchemaError(
+            f"the known column {name!r} is of type {kind}, which has no setting {strange[0]!r}: leave "
+            f"{strange[0]!r} out"
+        )
     return replace(found.column, **{"source": SOURCE.format(name=name, source=found.source)} | settings)
 
 

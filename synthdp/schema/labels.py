@@ -27,7 +27,10 @@ LONGEST_KEY = 200
 _PART = re.compile(r"(?P<one>\\d|\\[^A-Za-z0-9]|\[[^\[\]]+\]|[^\\\[\](){}.*+?|^$])(?:\{(?P<times>\d{1,3})\})?")
 """A regular expression of one part of a pattern: a character or character set, and its number of repeats."""
 
-_LANGUAGE = r"plain characters, \d, [A-Z], [0-9a-f], {n} after one of them, and \ before a sign, such as 'C-\d{6}'"
+_LANGUAGE = (
+    r"plain characters, \d, sets such as [A-Z], {n} to repeat one of these n times, and \ before a special character, "
+    r"as in 'C-\d{6}'"
+)
 """The end of an error message, which lists what a pattern may consist of."""
 
 
@@ -52,7 +55,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
     ('C', '-', '0123456789', 'AB')
     """
     if not isinstance(pattern, str) or not pattern.isprintable() or not 1 <= len(pattern) <= LONGEST_PATTERN:
-        raise SchemaError(f"a pattern must be a text of 1 to {LONGEST_PATTERN} characters, made of {_LANGUAGE}")
+        raise SchemaError(f"pattern must be a text of 1 to {LONGEST_PATTERN} characters, made of {_LANGUAGE}")
     found: list[str] = []
     at = 0
     while at < len(pattern):
@@ -62,7 +65,7 @@ def alphabets_of(pattern: str) -> tuple[str, ...]:
         found += [_characters(pattern, part["one"])] * int(part["times"] or 1)
         at = part.end()
     if not 1 <= len(found) <= LONGEST_KEY:
-        raise SchemaError(f"the keys of pattern {pattern!r} must have 1 to {LONGEST_KEY} characters, not {len(found)}")
+        raise SchemaError(f"pattern {pattern!r} must make labels of 1 to {LONGEST_KEY} characters, not of {len(found)}")
     return tuple(found)
 
 
@@ -88,14 +91,17 @@ def _characters(pattern: str, part: str) -> str:
         elif inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
             first, last = ord(inside[at]), ord(inside[at + 2])
             if first > last:
-                raise SchemaError(f"pattern {pattern!r} has a range that ends before it begins: {inside[at : at + 3]}")
+                raise SchemaError(
+                    f"pattern {pattern!r} has the range {inside[at : at + 3]}, which ends before it begins: swap "
+                    "its ends"
+                )
             characters += "".join(map(chr, range(first, last + 1)))
             at += 3
         else:
             characters += inside[at]
             at += 1
     if not characters.isprintable():
-        raise SchemaError(f"pattern {pattern!r} must name printable characters only")
+        raise SchemaError(f"pattern {pattern!r} must contain printable characters only")
     return "".join(dict.fromkeys(characters))
 
 
@@ -178,7 +184,8 @@ class Categorical(Known):
             raise SchemaError(f"{where}: other must be a text label")
         if self.other in {str(level) for level in self.levels or () if not isinstance(level, str)}:
             raise SchemaError(
-                f"{where}: other ({self.other!r}) must not read like a level that is a number or a boolean"
+                f"{where}: other ({self.other!r}) must differ from every level, also from levels that are numbers "
+                "or booleans"
             )
         wrong = _wrong_groups(self.groups, self.levels or ())
         if wrong:
@@ -337,7 +344,7 @@ class Identifier(Known):
 
     def __post_init__(self) -> None:
         if self.nullable:
-            raise SchemaError("an Identifier is never missing in the output: leave nullable out")
+            raise SchemaError("an Identifier is never missing in the output: remove nullable=True")
 
     @property
     def is_complete(self) -> bool:
@@ -401,6 +408,8 @@ def _check_levels(levels: Sequence[Level], where: str) -> None:
     if not all(isinstance(level, (str, int, float, bool, np.integer, np.floating, np.bool_)) for level in levels):
         raise SchemaError(f"{where}: levels must be texts, numbers or booleans, not missing values or lists")
     if any(isinstance(level, float) and not math.isfinite(level) for level in levels):
-        raise SchemaError(f"{where}: levels must be finite; declare missing values by nullable=True")
+        raise SchemaError(
+            f"{where}: levels must not hold NaN or infinity: declare missing values by nullable=True instead"
+        )
     if len({str(level) for level in levels}) < len(levels) or len(set(levels)) < len(levels):
         raise SchemaError(f"{where}: levels must differ from each other, also when written as text")

@@ -58,7 +58,7 @@ def check_spacing(
 ) -> None:
     """Raise SchemaError if decimals or step are invalid, or the bounds are not among the values they allow."""
     if decimals is not None and step is not None:
-        raise SchemaError(f"{where}: decimals and step must not be given together")
+        raise SchemaError(f"{where}: decimals and step are both given: keep one of the two")
     if decimals is not None and (
         isinstance(decimals, bool) or not isinstance(decimals, int) or not 0 <= decimals <= MOST_DECIMALS
     ):
@@ -72,14 +72,14 @@ def check_spacing(
         if decimals is not None and (_exact(bound) / distance).denominator > 1:
             raise SchemaError(f"{where}: {end} ({bound}) must have at most {decimals} decimals")
     if ((_exact(upper) - _exact(lower)) / distance).denominator > 1:
-        raise SchemaError(f"{where}: upper - lower must be a multiple of step ({step})")
+        raise SchemaError(f"{where}: upper minus lower must be a multiple of step ({step})")
     if isinstance(step, int) and isinstance(lower, int) and isinstance(upper, int):
         return
     steps = evenly_spaced(lower, upper, distance, special=())
     if max(abs(steps.offset), abs(steps.offset + steps.last * steps.size), steps.denominator or 1) > LARGEST_EXACT:
         raise SchemaError(
-            f"{where}: bounds have too many digits for the declared decimals or step: declare fewer decimals or "
-            f"narrower bounds"
+            f"{where}: the bounds have too many digits for the given decimals or step: give fewer decimals, a "
+            "larger step or narrower bounds"
         )
 
 
@@ -170,7 +170,7 @@ class Continuous(Known):
         one = self.lower is not None and self.upper is not None and float(self.lower) == float(self.upper)
         if one and (self.lower != self.upper or not self.is_even):
             raise SchemaError(
-                f"{where}: lower ({self.lower}) and upper ({self.upper}) must differ as floating-point numbers"
+                f"{where}: lower ({self.lower}) and upper ({self.upper}) must be different floating-point numbers"
             )
         check_spacing(self.lower, self.upper, self.decimals, self.step, where)
 
@@ -354,7 +354,7 @@ def _check_numbers(column: Continuous | Integer, where: str) -> None:
     if lower is not None and upper is not None and not (lower < upper or one):
         raise SchemaError(f"{where}: lower ({lower}) must be below upper ({upper})")
     if lower is not None and upper is not None and not math.isfinite(float(upper) - float(lower)):
-        raise SchemaError(f"{where}: upper - lower must be a finite number")
+        raise SchemaError(f"{where}: upper minus lower must be a finite number")
     if len(set(column.special)) < len(column.special):
         raise SchemaError(f"{where}: special values must differ from each other")
 

@@ -90,13 +90,18 @@ def from_json_schema(text: str, *, source: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise FormatError(f"{source} is not valid JSON (line {getattr(error, 'lineno', '?')})") from None
+        raise FormatError(
+            f"{source} is not valid JSON (line {getattr(error, 'lineno', '?')}): correct the file"
+        ) from None
     row = _resolved(document, document, source)
     if row.get("type") == "array" or "items" in row:
         row = _resolved(row.get("items"), document, source)
     properties = row.get("properties")
     if not isinstance(properties, dict) or not properties:
-        raise FormatError(f"{source} is not the JSON Schema of a table: it has no 'properties'")
+        raise FormatError(
+            f"{source} is not the JSON Schema of a table: it must have 'properties', an object with one entry per "
+            "column"
+        )
     required = row.get("required", [])
     if not isinstance(required, list):
         raise FormatError(f"'required' of {source} must be a list of column names")
@@ -139,10 +144,10 @@ def from_data_dictionary(rows: Sequence[Sequence[str]], *, source: str) -> dict[
             raise FormatError(f"line {number} of {source} must have as many cells as its header")
         cells = {field: cell.strip() for field, cell in zip(header, row, strict=True) if field in _DICTIONARY_FIELDS}
         if not cells["name"]:
-            raise FormatError(f"line {number} of {source} has no name")
+            raise FormatError(f"line {number} of {source} has no name: write the column's name in its cell 'name'")
         entries.append(_of_line(cells, source))
     if not entries:
-        raise FormatError(f"{source} describes no column")
+        raise FormatError(f"{source} describes no column: add a line for each column below the header")
     return document_of(entries, comment=f"From {source}, a public document.")
 
 
@@ -150,7 +155,9 @@ def _resolved(rule: object, document: Mapping[str, Any], source: str) -> dict[st
     """Return a part of a JSON Schema with references within the document followed; raise FormatError for others."""
     for _ in range(32):
         if not isinstance(rule, dict):
-            raise FormatError(f"{source} is not a JSON Schema: the description of every property must be a JSON object")
+            raise FormatError(
+                f"{source} is not a JSON Schema of a table: each entry of 'properties' must be a JSON object"
+            )
         if "$ref" not in rule:
             return rule
         path = str(rule["$ref"])
@@ -173,9 +180,7 @@ def _of_property(name: str, rule: object, document: Mapping[str, Any], source: s
         kept = [_resolved(one, document, source) for one in alternatives]
         real = [one for one in kept if one.get("type") != "null"]
         if len(real) != 1:
-            raise SchemaError(
-                f"{where} may have several types: keep one type in the document, or declare the column by hand"
-            )
+            raise SchemaError(f"{where} may have several types: keep one type in {source}")
         nullable, rule = nullable or len(real) < len(kept), {**rule, **real[0]}
     kinds = rule.get("type")
     kinds = list(kinds) if isinstance(kinds, list) else [] if kinds is None else [kinds]
@@ -188,7 +193,7 @@ def _of_property(name: str, rule: object, document: Mapping[str, Any], source: s
         nullable = nullable or None in levels
         entry = _of_levels([level for level in levels if level is not None])
     elif len(kinds) != 1:
-        raise SchemaError(f"{where} must have one type among integer, number, boolean, string, or an enum")
+        raise SchemaError(f"{where} must have exactly one type, integer, number, boolean or string, or an enum")
     else:
         entry = _of_type(kinds[0], rule, where)
     if isinstance(rule.get("description"), str):
@@ -215,7 +220,10 @@ def _of_type(kind: object, rule: Mapping[str, Any], where: str) -> Entry:
         case "string":
             return _of_text(rule)
         case _:
-            raise SchemaError(f"{where} is of type {kind!r}, which is not a column type: leave it out, or flatten it")
+            raise SchemaError(
+                f"{where} is of type {kind!r}, which cannot be a column of a table: remove it, or split it into "
+                "simple columns"
+            )
     lower, upper = (
         _limit(rule, "minimum", "exclusiveMinimum", beyond),
         _limit(rule, "maximum", "exclusiveMaximum", -beyond),
@@ -270,13 +278,13 @@ def _of_line(cells: Mapping[str, str], source: str) -> Entry:
     name, where = cells["name"], f"column {cells['name']!r} of {source}"
     kind = _KINDS.get(cells["type"].casefold())
     if kind is None:
-        raise SchemaError(f"{where} must have a type among {', '.join(_TYPE_NAMES)}")
+        raise SchemaError(f"{where} must have one of these types: {', '.join(_TYPE_NAMES)}")
     entry: Entry = {"name": name, "type": kind}
     low, high, levels = cells.get("min", ""), cells.get("max", ""), cells.get("levels", "")
     if levels and kind not in ("categorical", "ordinal"):
-        raise SchemaError(f"levels are for categorical and ordinal columns, not for {where}")
+        raise SchemaError(f"{where} is of type {kind}, which has no levels: leave its levels empty")
     if (low or high) and kind not in ("continuous", "integer", "datetime", "duration"):
-        raise SchemaError(f"min and max are for numbers and times, not for {where}")
+        raise SchemaError(f"{where} is of type {kind}, which has no bounds: leave its min and max empty")
     if kind in ("continuous", "integer", "datetime", "duration"):
         read = _number if kind != "datetime" else _as_it_is
         entry |= _bounds(*(None if not end else read(end, where) for end in (low, high)))

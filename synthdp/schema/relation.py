@@ -66,7 +66,8 @@ class Relation:
             raise SchemaError("unique of a relation must be True or False")
         if self.unique and self.order is None:
             raise SchemaError(
-                "unique=True means that no two rows of a parent have the same value of order: give order too"
+                "unique=True means that no two rows of a parent have the same value of order: give order, or "
+                "remove unique=True"
             )
         object.__setattr__(self, "at_most", whole("at_most", self.at_most, least=1, most=MOST_ROWS))
 

@@ -199,8 +199,8 @@ def _parts(rule: Constraint) -> list[tuple[Constraint, tuple[str, str]]]:
         return [(rule, (names[0], names[1]))]
     if type(rule).means is Constraint.means:
         raise SchemaError(
-            f"this rule cannot hold between tables ({rule.in_words()}): a rule between tables must compare two "
-            "columns, of one table or of a table and a table above it"
+            "a rule between tables must compare two columns, of one table or of a table and its parent (or the "
+            f"parent's parent, and so on), unlike this rule: {rule.in_words()}"
         )
     return [part for simpler in rule.means() for part in _parts(simpler)]
 
@@ -227,8 +227,8 @@ def _condition(
         swapped = True
     else:
         raise SchemaError(
-            f"a rule compares {names[0]!r} with {names[1]!r}, but neither table lies above the other: compare "
-            "columns of one table, or of a table and a table above it"
+            f"a rule compares {names[0]!r} with {names[1]!r}, but neither table is an ancestor of the other: "
+            "compare columns of one table, or of a table and its parent"
         )
     if swapped:
         first, second, names = second, first, (names[1], names[0])
@@ -245,7 +245,7 @@ def _among(
     place = _place(rule.column, tables)
     column, relation = _modelled(place, modelled), relation_to(place[0])
     if not is_complete(column):
-        raise SchemaError(f"a rule names column {rule.column!r}, whose bounds or levels must then be declared")
+        raise SchemaError(f"a rule names column {rule.column!r}, which has no declared bounds or levels: declare them")
     if relation is None:
         raise SchemaError(
             f"a {type(rule).__name__} rule limits the rows of one parent row, but {rule.column!r} is a column "
@@ -253,8 +253,8 @@ def _among(
         )
     if place[1] == relation.order:
         raise SchemaError(
-            f"a {type(rule).__name__} rule names {rule.column!r}, which is the order of {relation.where}: "
-            "declare unique=True of this relation instead, or leave the rule out"
+            f"a {type(rule).__name__} rule names {rule.column!r}, which is the order of {relation.where}: set "
+            "unique=True in this relation instead of the rule"
         )
     rule.check(column, relation)
     return AmongRows(rule, place, column)
@@ -270,14 +270,14 @@ def _computed(
     for source in sources:
         if source[0] != table and source[0] not in above(table):
             raise SchemaError(
-                f"column {rule.column!r} is derived from {dotted(source)!r}, whose table does not lie above: name "
-                "columns of the same table, or of a table above it"
+                f"column {rule.column!r} is derived from {dotted(source)!r}, but a column can be derived only from "
+                "its own table and the parents of this table: name other columns"
             )
     column = tables[table].outputs[name]
     if rule.expression is not None and not column.whole:
         raise SchemaError(
-            f"column {rule.column!r} is derived across tables as a real number, which is not supported: declare it as a "
-            "whole number, computed from whole numbers"
+            f"column {rule.column!r} is derived from another table as a real number, which is not supported: "
+            "declare it as a whole number, computed from whole numbers"
         )
     columns = {dotted(source): _modelled(source, modelled) for source in sources}
     every = Schema({**columns, rule.column: column}, constraints=[quoted])
@@ -298,7 +298,7 @@ def _place(name: object, tables: Mapping[str, Schema]) -> Place:
         )
     if column not in tables[table].outputs:
         raise SchemaError(
-            f"a rule names column {column!r} of table {table!r}, which has: {', '.join(tables[table].outputs)}"
+            f"a rule names column {column!r}, which table {table!r} does not have: {', '.join(tables[table].outputs)}"
         )
     return table, column
 

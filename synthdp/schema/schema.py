@@ -68,13 +68,13 @@ class Schema(Mapping[str, Column]):
         csv: CsvFormat | None = None,
     ) -> None:
         if not isinstance(columns, Mapping):
-            raise SchemaError(f"columns must map names to columns, not be of type {type(columns).__name__}")
+            raise SchemaError(f"columns must be a dict of columns by name, not of type {type(columns).__name__}")
         if not columns:
             raise SchemaError("a schema needs at least one column")
         if not isinstance(constraints, (list, tuple)):
-            raise SchemaError("constraints must be a list of rules")
+            raise SchemaError("constraints must be a list of rules, such as LessEqual")
         if csv is not None and not isinstance(csv, CsvFormat):
-            raise SchemaError("csv must be a CsvFormat")
+            raise SchemaError("csv must be a CsvFormat object")
         for name, column in columns.items():
             if not isinstance(name, str):
                 raise SchemaError(f"column names must be texts, not {type(name).__name__}")
@@ -88,14 +88,14 @@ class Schema(Mapping[str, Column]):
         for constraint in self.constraints:
             if not isinstance(constraint, Constraint):
                 kinds = ", ".join(sorted(kind.__name__ for kind in RULE_KINDS.values()))
-                raise SchemaError(f"a constraint must be one of {kinds}, not {type(constraint).__name__}")
+                raise SchemaError(f"each of constraints must be one of {kinds}, not {type(constraint).__name__}")
             if isinstance(constraint, Derived):
                 known[constraint.column] = completed(constraint, self._declared, known)
                 check_column(constraint.column, known[constraint.column])
             else:
                 constraint.check(self._columns)
         if not self._columns:
-            raise SchemaError("a schema needs at least one column that is not computed from others")
+            raise SchemaError("all columns of the schema are derived: declare at least one column that is not")
         self.outputs = {name: known[name] for name in columns}
 
     def __getitem__(self, name: str) -> Column:
@@ -309,7 +309,9 @@ def schema_text(path: str | PathLike[str]) -> str:
     except UnicodeDecodeError:
         raise FormatError(f"schema file '{path}' is not UTF-8 text: save it in UTF-8") from None
     except OSError as error:
-        raise FormatError(f"schema file '{path}' cannot be read: {error.strerror}") from None
+        raise FormatError(
+            f"schema file '{path}' cannot be read ({error.strerror}): give the path of a readable file"
+        ) from None
 
 
 def schema_given(given: Any) -> Schema:

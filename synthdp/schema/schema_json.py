@@ -63,7 +63,7 @@ def parsed(text: str, *, source: str) -> Any:
         return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         line = getattr(error, "lineno", "?")
-        raise FormatError(f"{source} is not valid JSON (line {line})") from None
+        raise FormatError(f"{source} is not valid JSON (line {line}): correct the file") from None
 
 
 def csv_document(csv: CsvFormat) -> dict[str, Any]:
@@ -94,26 +94,27 @@ def from_document(document: object, *, source: str) -> tuple[dict[str, Column], 
 def read_document(document: object, *, source: str) -> tuple[dict[str, Column], list[Constraint], CsvFormat | None]:
     """Return columns, rules and CSV format from a schema's JSON document; accept columns not yet reviewed."""
     if not isinstance(document, dict) or "synthdp_schema" not in document:
-        raise FormatError(f"{source} is not a synthdp schema: it has no 'synthdp_schema' version")
+        raise FormatError(f"{source} is not a synthdp schema: its JSON must have the key 'synthdp_schema'")
     if document["synthdp_schema"] not in range(1, VERSION + 1):
         known = f"1 to {VERSION}"
         raise FormatError(
-            f"{source} has schema version {document['synthdp_schema']!r}; this synthdp reads {known}: install a newer one"
+            f"{source} has schema version {document['synthdp_schema']!r}, but this synthdp reads {known} only: "
+            "install a newer synthdp"
         )
     entries = document.get("columns")
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise FormatError(f"{source} must list its columns under 'columns'")
+        raise FormatError(f"{source} must have 'columns', a list of JSON objects")
     columns: dict[str, Column] = {}
     for entry in entries:
         name = entry.get("name")
         if not isinstance(name, str):
-            raise FormatError(f"{source} has a column without a 'name'")
+            raise FormatError(f"every column of {source} must have a 'name' that is a text")
         if name in columns:
-            raise SchemaError(f"{source} declares column {name!r} twice")
+            raise SchemaError(f"{source} declares column {name!r} twice: remove one of the two")
         columns[name] = _read_column(name, entry, source=source)
     rules = document.get("constraints", [])
     if not isinstance(rules, list):
-        raise FormatError(f"{source} must list its rules under 'constraints'")
+        raise FormatError(f"{source} must have 'constraints' that is a list of rules")
     return columns, [rule_of(rule, source=source) for rule in rules], _read_csv(document.get("csv"), source=source)
 
 
@@ -123,7 +124,9 @@ def _read_csv(given: object, *, source: str) -> CsvFormat | None:
         return None
     known = {field.name for field in fields(CsvFormat)}
     if not isinstance(given, dict) or not set(given) - _NOTES <= known:
-        raise FormatError(f"the 'csv' of {source} must hold {', '.join(sorted(known))} and nothing else")
+        raise FormatError(
+            f"the 'csv' of {source} must be a JSON object with no other settings than {', '.join(sorted(known))}"
+        )
     try:
         return CsvFormat(**{key: value for key, value in given.items() if key not in _NOTES})
     except ParameterError as error:
@@ -168,17 +171,19 @@ def _read_column(name: str, entry: dict[str, Any], *, source: str) -> Column:
         entry = _spelt_out(name, entry, source=source)
     kind = _kind_named(str(entry.get("type")).lower())
     if kind is None:
-        raise SchemaError(f"column {name!r} of {source} must have a type among {', '.join(COLUMN_TYPES)}")
+        raise SchemaError(f"column {name!r} of {source} must have one of these types: {', '.join(COLUMN_TYPES)}")
     known = {field.name: field for field in fields(kind)}
     if "reviewed" in entry and entry.get("source") is None:  # only drafts have it: an older one does not say so
         entry = {**entry, "source": DRAFTED}
     given = {key: value for key, value in entry.items() if key not in {"name", "type", *_NOTES}}
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise SchemaError(f"column {name!r} of {source} has an unknown setting {unknown[0]!r}")
+        raise SchemaError(
+            f"column {name!r} of {source} has an unknown setting {unknown[0]!r}: remove it or correct its name"
+        )
     missing = [f for f in known.values() if f.default is MISSING and f.name not in given]
     if missing:
-        raise SchemaError(f"column {name!r} of {source} needs {missing[0].name!r}")
+        raise SchemaError(f"column {name!r} of {source} needs {missing[0].name!r}: add this setting")
     if not isinstance(given.get("nullable", False), bool):
         raise SchemaError(f"nullable must be true or false for column {name!r} of {source}")
     for key in ("levels", "special", "groups", "means", "errors"):
@@ -200,7 +205,9 @@ def _spelt_out(name: str, entry: dict[str, Any], *, source: str) -> dict[str, An
     except SchemaError as error:
         raise SchemaError(f"column {name!r} of {source}: {error}") from None
     if entry.get("type", _type_of(column)) != _type_of(column):
-        raise SchemaError(f"column {name!r} of {source} is known as {_type_of(column)!r}: leave the type out")
+        raise SchemaError(
+            f"column {name!r} of {source} is a known column of type {_type_of(column)!r}: remove its setting 'type'"
+        )
     return column_document(name, column) | {key: value for key, value in entry.items() if key != "known"}
 
 
@@ -220,8 +227,11 @@ def rule_of(rule: object, *, source: str, kinds: Mapping[str, type[Any]] = RULE_
     """Return the rule that a JSON document describes; raise SchemaError unless it is of one of ``kinds``."""
     kind = kinds.get(str(rule.get("rule"))) if isinstance(rule, dict) else None
     if kind is None or not isinstance(rule, dict):
-        raise SchemaError(f"a rule of {source} must be one of {', '.join(kinds)}")
+        raise SchemaError(f"each rule of {source} must be a JSON object whose 'rule' is one of {', '.join(kinds)}")
     try:
         return kind(**{key: value for key, value in rule.items() if key not in {"rule", *_NOTES}})
     except (TypeError, AttributeError):
-        raise SchemaError(f"a {rule['rule']} rule of {source} has the wrong settings") from None
+        raise SchemaError(
+            f"a {rule['rule']} rule of {source} has a missing, unknown or wrong setting: its settings are "
+            f"{', '.join(field.name for field in fields(kind))}"
+        ) from None

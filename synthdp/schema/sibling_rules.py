@@ -76,8 +76,8 @@ class UniquePerParent(SiblingRule):
         values = _values(column)
         if values is not None and values < relation.at_most:
             raise SchemaError(
-                f"{self.column!r} is declared unique among the {relation.at_most} rows of one parent, but has "
-                f"{values} values only: lower at_most of {relation.where} or leave the rule out"
+                f"a UniquePerParent rule on {self.column!r} allows at most {values} rows of one parent, but at_most "
+                f"is {relation.at_most}: lower at_most of {relation.where}, or remove the rule"
             )
 
     def in_words(self) -> str:
@@ -126,18 +126,24 @@ class RowsPerParent(SiblingRule):
     def check(self, column: Column, relation: Relation) -> None:
         """Raise SchemaError unless the column can hold the values, and has others for the remaining rows."""
         if not column.labelled:
-            raise SchemaError(f"column {self.column!r} of a RowsPerParent rule must have levels, not numbers or times")
+            raise SchemaError(
+                f"column {self.column!r} of a RowsPerParent rule must have levels, and must not hold numbers or times"
+            )
         levels = _levels(column)
         if column.ordered and len(levels) > MOST_ORDERED:
             raise SchemaError(
-                f"column {self.column!r} of a RowsPerParent rule has {len(levels)} ordered levels, more than {MOST_ORDERED}"
+                f"column {self.column!r} of a RowsPerParent rule has {len(levels)} ordered levels, more than "
+                f"{MOST_ORDERED}: declare the column as Categorical"
             )
         if not self.values:
-            raise SchemaError(f"a RowsPerParent rule lists no value of column {self.column!r}")
+            raise SchemaError(
+                f"a RowsPerParent rule lists no value of column {self.column!r}: list at least one in values"
+            )
         for value in self.values:
             if isinstance(value, tuple) or not (column.nullable if value is None else column.may_hold(value)):
                 raise SchemaError(
-                    f"a rule names the value {value!r}, which column {self.column!r} cannot hold: remove or declare it"
+                    f"a rule names the value {value!r}, which column {self.column!r} cannot hold: remove the value "
+                    "from the rule, or declare it in the column"
                 )
         others = len({*levels, *([None] if column.nullable else [])} - set(self.values))
         if not others and self.at_most is not None and self.at_most < relation.at_most:
@@ -183,13 +189,13 @@ class NeverFalls(SiblingRule):
         """Raise SchemaError unless the relation orders its rows and the column has ordered values."""
         if relation.order is None:
             raise SchemaError(
-                f"a NeverFalls rule names {self.column!r}, but the rows of {relation.where} have no order: give "
-                "the relation an order, or leave the rule out"
+                f"a NeverFalls rule names {self.column!r}, but {relation.where} has no order: set order of this "
+                "relation, or remove the rule"
             )
         if not column.ordered:
             raise SchemaError(
                 f"a NeverFalls rule names {self.column!r}, whose values have no order: name an ordered column, or "
-                "leave the rule out"
+                "remove the rule"
             )
 
     def in_words(self) -> str:

@@ -103,7 +103,7 @@ class Datetime(Known):
             raise SchemaError(f"{where}: zone ({self.zone!r}) must be the name of a time zone, such as 'Europe/Oslo'")
         checked(lambda: self.cells, where)
         if self.format is not None and self.zone is not None and not _is_written(self.zone, self.format):
-            raise SchemaError(f"{where}: format ({self.format!r}) must contain %z, because zone is given")
+            raise SchemaError(f"{where}: zone is given, so format ({self.format!r}) must contain %z")
 
     def example(self) -> Self:
         """Return the column with arbitrary bounds if none are declared, where only the kind of values matters."""
@@ -267,8 +267,7 @@ class Time(Known):
             else:
                 continue
             raise refusal
-        if not self.steps[0] < self.steps[1]:
-            raise SchemaError(f"{where}: lower ({self.lower}) must be below upper ({self.upper})")
+        _check_rise(self.number_of(self.lower), self.number_of(self.upper), column=self, where=where)
 
     def example(self) -> Self:
         """Return the column itself, because it is always complete."""
@@ -365,7 +364,7 @@ class Duration(Known):
     def steps(self) -> tuple[int, int]:
         """The bounds as numbers of resolution steps."""
         if not isinstance(self.lower, int) or not isinstance(self.upper, int):
-            raise SchemaError("declare the bounds of this Duration first: without bounds its values cannot be listed")
+            raise SchemaError("declare the bounds of this Duration: its values cannot be listed without bounds")
         return self.lower, self.upper
 
     def support(self) -> Steps:
@@ -454,8 +453,18 @@ def _check_times(column: Datetime | Duration, where: str) -> None:
         return
     if max(map(abs, column.steps)) * RESOLUTIONS[column.resolution] > LARGEST_WHOLE:
         raise SchemaError(f"{where}: bounds of a {type(column).__name__} must lie within ±2**62 microseconds")
-    if not column.steps[0] < column.steps[1]:
+    _check_rise(column.lower, column.upper, column=column, where=where)
+
+
+def _check_rise(lower: Any, upper: Any, *, column: Datetime | Duration | Time, where: str) -> None:
+    """Raise SchemaError unless the lower bound is below the upper one, also when both are rounded down to the resolution."""
+    if not lower < upper:
         raise SchemaError(f"{where}: lower ({column.lower}) must be below upper ({column.upper})")
+    if column.steps[0] == column.steps[1]:
+        raise SchemaError(
+            f"{where}: lower ({column.lower}) and upper ({column.upper}) are the same time at resolution "
+            f"{column.resolution!r}: give a finer resolution, or bounds further apart"
+        )
 
 
 def _is_written(zone: str, pattern: str) -> bool:
@@ -493,7 +502,9 @@ def moment_of(moment: Any) -> np.datetime64:
         except ValueError:
             raise SchemaError(f"{moment!r} is not a date or time in ISO 8601, such as 2026-01-31T12:00") from None
     if not isinstance(moment, (dt.date, np.datetime64)) or moment != moment:  # NaT is not a moment
-        raise SchemaError("bounds of a Datetime must be dates, datetimes or ISO 8601 texts")
+        raise SchemaError(
+            "bounds of a Datetime must be dates, datetimes or texts in ISO 8601, such as 2026-01-31T12:00"
+        )
     if isinstance(moment, dt.datetime) and moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
     if not np.datetime64("0001") <= np.datetime64(moment, "Y") <= np.datetime64("9999"):

@@ -77,19 +77,16 @@ class Weight(Known):
                 raise SchemaError(f"{where}: {name} must be a finite number")
         if not 0 < self.lower < self.upper:
             raise SchemaError(
-                f"{where}: the bounds of a weight must be above 0, and the lower one below the upper one, not {self.lower} "
-                f"and {self.upper}"
+                f"{where}: lower ({self.lower}) of a weight must be above 0 and below upper ({self.upper})"
             )
         if not math.isfinite(self.upper / self.lower) or self.upper / self.lower <= 1:
-            raise SchemaError(
-                f"{where}: the upper bound of a weight divided by the lower one must be a finite number above 1"
-            )
+            raise SchemaError(f"{where}: upper divided by lower must be a finite floating-point number above 1")
         if isinstance(self.classes, bool) or not isinstance(self.classes, int) or not 2 <= self.classes <= MOST_CLASSES:
             raise SchemaError(f"{where}: classes ({self.classes!r}) must be a whole number from 2 to {MOST_CLASSES}")
         found = (*self.means, *self.errors)
         if len(self.means) != len(self.errors) or not all(_is_number(one) and one >= 0 for one in found):
             raise SchemaError(
-                f"{where}: means and errors of a weight must be two lists of one length, of numbers of at least 0"
+                f"{where}: means and errors must be two lists of the same length, of numbers of at least 0"
             )
 
     def example(self) -> Self:

@@ -61,7 +61,7 @@ def input_source(estimator: BaseEstimator, X: Any, *, reset: bool) -> Source:
     else:
         source = FrameSource(checked_table(estimator, X, reset=reset))
     if getattr(source, "is_empty", False):
-        raise DataError("the table has no rows: there is nothing to release")
+        raise DataError("the table has no rows: give a table with at least one row")
     return source
 
 
@@ -108,7 +108,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
     if isinstance(X, (str, PathLike)):
         raise DataError("X must be a table, not a path: give CsvSource(path), ParquetSource(path) or a dataframe")
     if issparse(X):
-        raise DataError("X is sparse, which is not supported: give X.toarray()")
+        raise DataError("X is sparse, which is not supported: give X.toarray() instead")
     array = _of_lists(X) if isinstance(X, (list, tuple)) else _of_array(X)
     if array.ndim != 2:
         raise DataError(
@@ -121,7 +121,7 @@ def checked_array(X: Any, *, typed: bool = False) -> AnyArray:
         raise DataError("X must have at least one row, not 0 sample(s)")
     if not array.shape[1]:
         raise DataError(
-            "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+            "X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required: give a table with columns"
         )  # the rows are not counted
     return array if typed or not isinstance(X, (list, tuple)) else numbers_of_cells(array)
 
@@ -134,7 +134,7 @@ def _of_lists(rows: Sequence[Any]) -> AnyArray:
     if not all(issubclass(type(row), (list, tuple, np.ndarray)) for row in rows):
         return np.empty(len(rows), object)
     if len({len(row) for row in rows}) > 1:
-        raise DataError("X must be a table: its rows have different lengths")
+        raise DataError("the rows of X have different lengths: give rows of the same length")
     width = len(rows[0]) if rows else 0
     return _objects([cell for row in rows for cell in row]).reshape(len(rows), width)
 
@@ -175,7 +175,7 @@ def numeric_array(estimator: BaseEstimator, X: Any, **checks: Any) -> Any:
     def say(error: BaseException) -> SynthDPError | None:
         if isinstance(error, (SynthDPError, MemoryError)) or str(error).startswith(_HARMLESS):
             return None
-        return DataError("X must hold numbers only: give texts to a model that takes them, or encode them")
+        return DataError("X must hold numbers only: encode other values as numbers, or use a model that takes texts")
 
     if is_table(X):
         if any(str(kind).startswith("complex") for kind in getattr(X, "dtypes", ())):
@@ -243,18 +243,18 @@ def join_label(X: Any, y: Any, *, name: str | None = None, typed: bool = False) 
         If there is no label, not one for every row, or its name is a column of ``X`` already.
     """
     if y is None:
-        raise DataError("y must hold a label for every row")
+        raise DataError("y is missing: give one label for every row")
     if not is_table(X):
         X = _named(checked_array(X, typed=typed))
     label = str(name or getattr(y, "name", None) or DEFAULT_LABEL)
     frame = nw.from_native(X, eager_only=True)
     if label in frame.columns:
-        raise DataError(f"y has the name {label!r}, which is also a column of X: rename y")
+        raise DataError(f"y has the name {label!r}, which is also a column of X: give y another name")
     if isinstance(X, pd.DataFrame):
         frame = nw.from_native(X.reset_index(drop=True), eager_only=True)
     series = _label_beside(frame, y)
     if len(series) != len(frame):
-        raise DataError("y must hold a label for every row of X")
+        raise DataError("y must hold one label for every row of X")
     return frame.with_columns(series.alias(label)).to_native(), label
 
 
@@ -273,8 +273,7 @@ def _label_beside(frame: nw.DataFrame[Any], y: Any) -> nw.Series[Any]:
         return nw.from_native(pd.Series(values, dtype=kept), series_only=True)
     if values.dtype.kind not in "biufUMm":
         raise DataError(
-            "y holds Python objects, whose type cannot be told beside an X that is not a pandas dataframe: "
-            "give y as a column of X's library"
+            "y holds Python objects, which cannot become a column of X: give y as a column of the library of X"
         )
     native = values.tolist() if values.dtype.kind == "U" else values
     return nw.new_series(DEFAULT_LABEL, native, backend=frame.implementation)

@@ -85,8 +85,8 @@ class TableFormat:
             why = why_not(form.library, column, dtype)
             if why is not None:
                 raise DataError(
-                    f"column {name!r} of type {dtype} cannot be released as declared, {type(column).__name__}: {why}; "
-                    "declare another kind, convert the column, or drop it"
+                    f"column {name!r} is of type {dtype}, which does not suit its declaration, "
+                    f"{type(column).__name__} ({why}): convert the column, declare another type, or drop it"
                 )
         return form
 
@@ -264,8 +264,8 @@ def _as_shown(table: Any, name: str, column: Column) -> RawColumn:
 def _not_makeable(name: str, dtype: str, error: BaseException) -> FormatError:
     """Return the error for a column that a type cannot hold, with the column's name."""
     return FormatError(
-        f"column {name!r} cannot be made of type {dtype}, its type in the table: {error}; give the column "
-        "another type in the table, or change its declaration"
+        f"column {name!r} cannot be given its type in the table, {dtype} ({error}): convert the column in the "
+        "table, or change its declaration"
     )
 
 

@@ -33,8 +33,8 @@ def with_history(tables: Mapping[str, Any], schema: DatabaseSchema) -> pd.DataFr
     """
     if any(relation.parent != schema.root for relation in schema.relations):
         raise ParameterError(
-            "a history of a person holds direct child tables of the table of persons only, and this schema "
-            "has tables further below: use the separate tables instead"
+            "histories are for schemas in which every table is a child of the table of persons: use the separate "
+            "tables instead"
         )
     wide = _pandas(tables[schema.root])
     if not schema.person_keys:

@@ -61,15 +61,13 @@ def overlap(records: object, *, columns: Sequence[str] | None = None) -> KeyList
     """
     if isinstance(records, Iterable) and not hasattr(records, "columns"):
         if columns is None or len(columns) != 1:
-            raise ParameterError("columns must name exactly one column for a list of values")
+            raise ParameterError("columns must name exactly one column, because records is a list of values")
         return KeyList.of(tuple(columns), (key_of((value,)) for value in records))
     source = FrameSource(records)
     names = source.names if columns is None else tuple(columns)
     missing = [name for name in names if name not in source.names]
     if missing:
-        raise DataError(
-            f"columns names {missing[0]!r}, which the list of records does not have; it has: {', '.join(source.names)}"
-        )
+        raise DataError(f"columns names {missing[0]!r}, which records does not have: {', '.join(source.names)}")
     block: Mapping[str, RawColumn] = next(iter(source.blocks({}, extra=names)))
     return KeyList.of(names, count_keys([block[name] for name in names]))
 
@@ -92,7 +90,7 @@ def check_key_types(schema: DatabaseSchema, sources: Mapping[str, Source]) -> No
             if above is not None and below is not None and above != below:
                 raise DataError(
                     f"key {key!r} is of type {above} in table {relation.parent!r} and of type {below} in "
-                    f"{relation.child!r}: no rows would join; convert one of them"
+                    f"{relation.child!r}, so no rows would match: convert one of the two"
                 )
 
 

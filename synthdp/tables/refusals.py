@@ -75,22 +75,22 @@ WHY = "the database could not read the table: run the query in the database itse
 """The error message for a failed read of a database."""
 NOT_WRITTEN = "the database refused the rows: insert one of them in the database itself to see why"
 """The error message for a failed write to a database."""
-LOST = "the connection to the database was lost or refused"
+LOST = "the connection to the database was lost or refused: connect again"
 """The error message for a lost connection."""
-NONE_THERE = "none of the rows is there, and drawing them again costs no budget"
+NONE_THERE = "no row was written, and drawing the rows again costs no budget"
 """The end of the error message for a failed write: what became of the rows."""
 
 _STATES = {
-    "28": "the database refuses the user or the password",
-    "3D": "the server has no database of that name",
+    "28": "the database refuses the user or the password: correct them",
+    "3D": "the server has no database of this name: correct the name",
     "08": LOST,
-    "57": "the database ended the connection or the query",
-    "53": "the database has no connection, memory or disk left",
-    "25006": "the database is open for reading only",
-    "42501": "the database user has no right to this: reading takes SELECT, writing INSERT, push='counts' TEMPORARY",
-    "42P01": "there is no such table, or view, in the database",
-    "42703": "the query names a column that the table does not have",
-    "42601": "the query is not valid SQL for this database",
+    "57": "the database ended the connection or the query: try again",
+    "53": "the database has no free connection, memory or disk: try again later",
+    "25006": "the database is open for reading only: open it for writing",
+    "42501": "the database user lacks a right: grant SELECT for reading, INSERT for writing, TEMPORARY for push='counts'",
+    "42P01": "the database has no such table or view: correct the name",
+    "42703": "the query names a column that the table does not have: correct the query",
+    "42601": "the query is not valid SQL for this database: correct the query",
 }
 """The meaning of SQLSTATE error codes, by their first characters."""
 
@@ -142,8 +142,8 @@ def connecting(where: str) -> AbstractContextManager[None]:
         words = str(error).lower()
         for told, sentence in _SAID_AT_THE_DOOR:
             if told in words:
-                return DataError(f"{sentence}: {where}")
-        return DataError(f"the database cannot be reached: {where}")
+                return DataError(f"{where}: {sentence}")
+        return DataError(f"{where}: the database cannot be reached: check the address, and that the server runs")
 
     return instead_of(Exception, say=say)
 

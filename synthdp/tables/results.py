@@ -13,7 +13,7 @@ class AnswerTable(pd.DataFrame):
 
     def __float__(self) -> float:
         if len(self) != 1:
-            raise TypeError(f"float() needs exactly one answer, not {len(self)} answers")
+            raise TypeError(f"float() needs a result of exactly one answer, not of {len(self)} answers")
         return float(self["estimate"].iloc[0])
 
 

@@ -82,7 +82,12 @@ def writing_tables(folder: Path, files: Mapping[str, str]) -> Iterator[Callable[
     """
     writers: dict[str, Any] = {}
     with (
-        instead_of(OSError, say=lambda error: FormatError(f"'{folder}' cannot be written: {_why(error)}")),
+        instead_of(
+            OSError,
+            say=lambda error: FormatError(
+                f"'{folder}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
+            ),
+        ),
         replacing_folder(folder) as scratch,
     ):
 
@@ -112,7 +117,12 @@ def _write_arrow(path: Path, blocks: Iterable[Any]) -> None:
     """Write Arrow tables to a file, whole or not at all."""
     opened = _opener(path)
     with (
-        instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
+        instead_of(
+            OSError,
+            say=lambda error: FormatError(
+                f"'{path}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
+            ),
+        ),
         replacing(path) as beside,
     ):
         writer = None

@@ -54,7 +54,7 @@ def test_what_would_write_over_a_file_of_the_same_command_is_refused_before_anyt
     with contextlib.chdir(folder):
         result = CliRunner(catch_exceptions=False).invoke(main, arguments)
     assert result.exit_code == 2
-    assert "by the same command" in result.stderr
+    assert "by this command" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert contents(folder) == before
 

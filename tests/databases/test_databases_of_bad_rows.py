@@ -94,7 +94,7 @@ def test_rows_that_nobody_expects_are_values_like_any_others(case: str) -> None:
 
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     "no key column": ({"visits": VISITS.drop(columns="pid")}, "'pid'"),
-    "keys of other types": ({"visits": VISITS.assign(pid=VISITS["pid"].astype("string"))}, "no rows would join"),
+    "keys of other types": ({"visits": VISITS.assign(pid=VISITS["pid"].astype("string"))}, "no rows would match"),
     "a column twice": ({"visits": pd.concat([VISITS, VISITS[["cost"]]], axis=1)}, "table 'visits'.*more than once"),
     "no table": ({"visits": [1, 2]}, "table 'visits'.*dataframe"),
     "columns of tuples": ({"kids": pd.concat({"a": TABLES["kids"]}, axis=1)}, "table 'kids'.*texts"),

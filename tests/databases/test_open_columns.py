@@ -137,7 +137,7 @@ def test_what_orders_rows_or_is_in_a_rule_must_be_declared():
     tables = {"people": sd.Schema({"born": sd.Integer()}), "visits": sd.Schema({"year": sd.Integer()})}
     frames_ = {"people": CLINIC["people"], "visits": CLINIC["visits"].assign(year=2015)}
     ordered = sd.DatabaseSchema(tables, [sd.Relation("people", "visits", key="pid", at_most=3, order="year")])
-    with pytest.raises(SchemaError, match=r"'year'.*declared"):
+    with pytest.raises(SchemaError, match=r"'year'.*declare its bounds"):
         sd.DatabaseRelease(schema=ordered).fit(frames_)
     with pytest.raises(SchemaError, match=r"'people.born'.*declare"):
         sd.DatabaseSchema(tables, RELATIONS[:1], [sd.LessEqual("people.born", "visits.year")])
@@ -223,7 +223,7 @@ def test_a_plan_foresees_what_noise_hides_and_what_is_left_for_the_tables(neighb
     really = {call.kwargs["table"]: call.args[0].least for call in warned.call_args_list}
     assert really == pytest.approx(high.discovered, rel=0.5)
     ordered = [sd.Relation("people", "visits", key="pid", at_most=4, order="cost")]
-    with pytest.raises(SchemaError, match=r"'cost'.*orders rows"):
+    with pytest.raises(SchemaError, match=r"'cost'.*orders the rows"):
         sd.DatabaseRelease(schema=sd.DatabaseSchema(tables, ordered)).plan()
     with pytest.raises(SchemaError, match=r"'sex'.*delta"):
         sd.DatabaseRelease(schema=schema, delta=0.0).plan()

@@ -234,10 +234,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "no table": (sd.LessEqual("born", "visits.year"), "table.column"),
     "an unknown column": (sd.LessEqual("persons.birth", "visits.year"), "'birth'"),
     "three columns": (sd.Forbidden({"persons.sex": "m", "persons.born": 1950, "visits.code": "p"}), "two columns"),
-    "other kinds": (sd.LessEqual("persons.born", "visits.cost"), "same kind"),
+    "other kinds": (sd.LessEqual("persons.born", "visits.cost"), "of the same type"),
     "an unknown value": (sd.Forbidden({"persons.sex": "x", "visits.code": "p"}), "'x'"),
     "no rule": ("born <= year", "rule objects"),
-    "from below": (sd.Derived("persons.born", "visits.year + 0"), "does not lie above"),
+    "from below": (sd.Derived("persons.born", "visits.year + 0"), "only from its own table and the parents"),
     "a real number": (sd.Derived("visits.cost", "1.5 * persons.born"), "real number"),
 }
 
@@ -253,5 +253,5 @@ def test_a_rule_that_cannot_be_kept_is_refused_in_a_sentence(case: str) -> None:
 def test_tables_side_by_side_have_no_rule_between_their_rows() -> None:
     tables = {name: sd.Schema({"t": sd.Integer(0, 9)}) for name in ("root", "a", "b")}
     relations = [sd.Relation("root", name, key="id", at_most=2) for name in "ab"]
-    with pytest.raises(SchemaError, match="neither table lies above"):
+    with pytest.raises(SchemaError, match="neither table is an ancestor"):
         sd.DatabaseSchema(tables, relations, rules=[sd.LessEqual("a.t", "b.t")])

@@ -225,8 +225,8 @@ NESTED = {
 @pytest.mark.parametrize("door", NESTED)
 def test_a_column_that_cannot_hold_what_is_declared_is_named(door: str, tmp_path: Path) -> None:
     said = refused(NESTED[door](), tmp_path, DataError, schema=sd.Schema({"x0": sd.Integer(0, 9)}))
-    assert "column 'x0' of type" in said
-    assert "cannot be released as declared, Integer" in said
+    assert "column 'x0' is of type" in said
+    assert "does not suit its declaration, Integer" in said
 
 
 @pytest.mark.sampled
@@ -266,7 +266,7 @@ def test_a_path_is_refused_and_told_what_to_give(path: Any, tmp_path: Path) -> N
 
 
 def test_rows_of_different_lengths_are_refused(tmp_path: Path) -> None:
-    assert "rows have different lengths" in refused([[1, CANARY], [2]], tmp_path, DataError)
+    assert "rows of X have different lengths" in refused([[1, CANARY], [2]], tmp_path, DataError)
 
 
 @pytest.mark.sampled

@@ -137,7 +137,7 @@ def values_of(column: Column, raw: RawColumn, name: str) -> Any:
     """Return raw values as an Arrow array of the named type; raise FormatError if the type cannot hold them."""
     kind = type_named(name)
     unfit = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
-    with instead_of(*unfit, say=FormatError(f"values of {kind} are not of the kind that the schema declares")):
+    with instead_of(*unfit, say=FormatError(f"{kind} cannot hold the values that the schema declares")):
         if pa.types.is_dictionary(kind):
             return _dictionary(column, raw, kind)
         if isinstance(raw, Labels):
@@ -286,7 +286,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> Any:
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
         exact = casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)
         return pa.array(exact, kind)
-    raise FormatError(f"{kind} holds none of the declared levels")
+    raise FormatError(f"{kind} can hold none of the declared levels")
 
 
 def _dictionary(column: Column, raw: RawColumn, kind: Any) -> Any:
@@ -326,14 +326,14 @@ def _numeric(column: Column, raw: Numbers, kind: Any) -> Any:
         return pa.array(casting.texts(column, raw), kind)
     if types.is_temporal(kind):
         return _times(column, raw, kind)
-    raise FormatError(f"values of {kind} are not of the kind that the schema declares")
+    raise FormatError(f"{kind} cannot hold the values that the schema declares")
 
 
 def _times(column: Column, raw: Numbers, kind: Any) -> Any:
     """Return microseconds as an Arrow array of a time type; raise FormatError if it is for another kind of time."""
     held = "length" if pa.types.is_duration(kind) else "clock" if pa.types.is_time(kind) else "moment"
     if held != column.quantity or kind == pa.month_day_nano_interval():
-        raise FormatError(f"values of {kind} are not of the kind that the schema declares")
+        raise FormatError(f"{kind} cannot hold the values that the schema declares")
     resolution = "D" if pa.types.is_date(kind) else kind.unit
     ticks, missing = casting.ticks(column, raw, resolution), casting.nulls(raw)
     if pa.types.is_date64(kind):

@@ -52,7 +52,7 @@ def levels_as_whole(levels: Sequence[Level], *, first: int, last: int) -> list[i
     numbers = [_number(level) for level in levels]
     if any(number != int(number) or not first <= number <= last for number in numbers):
         raise FormatError(
-            f"the type holds whole numbers from {first} to {last} alone, and a declared level is not one of them"
+            f"this type holds whole numbers from {first} to {last} only, and a declared level is not one of them"
         )
     return [int(number) for number in numbers]
 
@@ -86,7 +86,7 @@ def _number(level: Level) -> float | int:
     words = {"true": 1, "false": 0}
     if level.casefold() in words:
         return words[level.casefold()]
-    with instead_of(ValueError, say=FormatError("the type holds numbers alone, and a declared level is not a number")):
+    with instead_of(ValueError, say=FormatError("this type holds numbers only, and a declared level is not a number")):
         return int(level) if level.strip().lstrip("+-").isdigit() else float(level)
 
 
@@ -160,7 +160,7 @@ def ticks(column: Column, raw: Numbers, resolution: str) -> IntArray:
         If the column is neither a Datetime nor a Duration.
     """
     if not column.temporal:
-        raise FormatError("the type holds dates or times alone, and the schema declares another kind of column")
+        raise FormatError("this type holds dates or times only, and the schema declares neither")
     first, last = CALENDAR if column.quantity == "moment" else (-LARGEST_WHOLE, LARGEST_WHOLE)
     if resolution == "ns":
         first, last = max(first, -LARGEST_NANO), min(last, LARGEST_NANO)
@@ -250,8 +250,8 @@ def _digits(column: Column, raw: Numbers, last: int) -> list[str | None]:
     found = texts(column, raw)
     if not all(text is None or (text.isascii() and text.isdigit() and 10 ** len(text) <= last) for text in found):
         raise FormatError(
-            "the type holds whole numbers alone, and the declared format of the dates writes other "
-            "characters than digits, or too many digits"
+            "this type holds whole numbers only, but the declared format of the dates has other characters than "
+            "digits, or too many digits"
         )
     return found
 
@@ -272,4 +272,4 @@ def _special(column: Column | None) -> tuple[float, ...]:
 def _check_numbers(column: Column | None) -> None:
     """Raise FormatError if the column holds times, which a type of numbers cannot show."""
     if column is not None and column.temporal:
-        raise FormatError("the type holds numbers alone, and the schema declares dates or times")
+        raise FormatError("this type holds numbers only, and the schema declares dates or times")

@@ -60,7 +60,7 @@ def array(column: Column, raw: RawColumn, name: str) -> tuple[Any, str]:
     """Return raw values as an Arrow array, and the DuckDB type that it is to be cast to."""
     if name == "ENUM":
         if not isinstance(raw, Labels):
-            raise FormatError("ENUM holds levels alone, and the schema declares no levels for this column")
+            raise FormatError("ENUM holds levels only, and the schema declares no levels for this column")
         levels = ", ".join(_quoted(level, "'") for level in casting.levels_as_text(raw.levels, column))
         return arrow_columns.values_of(column, raw, "string"), f"ENUM({levels})"
     found = _DECIMAL.fullmatch(name)

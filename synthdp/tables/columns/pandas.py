@@ -259,7 +259,7 @@ def _levels(column: Column, levels: list[Any], dtype: Any) -> Any:
             return pd.array(casting.levels_as_float(levels), dtype=dtype)
         case "b" if not isinstance(dtype, pd.SparseDtype):
             return pd.array(casting.levels_as_bool(levels), dtype=dtype)
-    raise FormatError(f"{dtype} holds none of the declared levels")
+    raise FormatError(f"{dtype} can hold none of the declared levels")
 
 
 def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
@@ -274,7 +274,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
         plain = casting.objects(column, raw) if column.cells is None else casting.texts(column, raw)
         return np.fromiter((np.nan if one is None else one for one in plain), dtype=object, count=len(plain))
     if isinstance(dtype, pd.SparseDtype):
-        raise FormatError("a column with a sparse type cannot be made: make it dense, with column.sparse.to_dense()")
+        raise FormatError("a sparse column is not supported: make it dense with column.sparse.to_dense()")
     masked = not isinstance(dtype, np.dtype)
     match dtype.kind:
         case "i" | "u":
@@ -292,7 +292,7 @@ def _numeric(column: Column, raw: Numbers, dtype: Any) -> Any:
             return moments.dt.tz_localize("UTC").astype(dtype).array
         case "M" | "m":
             return _times(column, raw, dtype.name)
-    raise FormatError(f"values of {dtype} are not of the kind that the schema declares")
+    raise FormatError(f"{dtype} cannot hold the values that the schema declares")
 
 
 def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
@@ -300,7 +300,7 @@ def _times(column: Column, raw: Numbers, name: str) -> AnyArray:
     dtype = np.dtype(name)
     resolution = np.datetime_data(dtype)[0]
     if resolution == "generic" or (dtype.kind == "M") != (column.quantity == "moment"):
-        raise FormatError(f"values of {dtype} are not of the kind that the schema declares")
+        raise FormatError(f"{dtype} cannot hold the values that the schema declares")
     values = casting.ticks(column, raw, resolution)
     times = values.view(dtype)
     times[casting.nulls(raw)] = np.array("NaT", dtype)

@@ -112,7 +112,7 @@ def array(column: Column, raw: RawColumn, name: str) -> pl.Series:
     """Return raw values as a polars Series of the named type; raise FormatError if the type cannot hold them."""
     kind = type_named(name, casting.levels_as_text(raw.levels, column) if isinstance(raw, Labels) else [])
     with instead_of(
-        pl.exceptions.PolarsError, say=FormatError(f"values of {kind} are not of the kind that the schema declares")
+        pl.exceptions.PolarsError, say=FormatError(f"{kind} cannot hold the values that the schema declares")
     ):
         if isinstance(raw, Labels):
             return _levels(column, raw.levels, kind).gather(
@@ -213,7 +213,7 @@ def _levels(column: Column, levels: list[Any], kind: Any) -> pl.Series:
         numbers = Numbers(np.array(casting.levels_as_float(levels)))
         values = [*casting.decimals(None, numbers, precision=kind.precision, scale=kind.scale)]
     else:
-        raise FormatError(f"{kind} holds none of the declared levels")
+        raise FormatError(f"{kind} can hold none of the declared levels")
     return pl.Series([*values, None], dtype=kind)
 
 
@@ -246,7 +246,7 @@ def _times(column: Column, raw: Numbers, kind: Any) -> pl.Series:
     """Return microseconds as a series of a time type; raise FormatError if it is for another kind of time."""
     held = _HELD.get(kind.base_type())
     if held is None or held != column.quantity:
-        raise FormatError(f"values of {kind} are not of the kind that the schema declares")
+        raise FormatError(f"{kind} cannot hold the values that the schema declares")
     resolution: Any = "ns" if held == "clock" else getattr(kind, "time_unit", "D")
     ticks = pl.Series(casting.ticks(column, raw, resolution))
     if resolution == "D":

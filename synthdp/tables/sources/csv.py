@@ -189,7 +189,9 @@ class CsvSource:
     def _header(self, record: list[str] | None) -> tuple[str, ...]:
         """Return the column names of the header line, "" for a column without one; raise an error if there is no header."""
         if record is None:
-            raise DataError(f"CSV file '{self.path}' is empty: its first line must name the columns")
+            raise DataError(
+                f"CSV file '{self.path}' is empty: write the column names in the first line, and the rows below"
+            )
         names = tuple(_unescaped(name) if self._escaped else name for name in record)
         if any(isinstance(text_or_opaque(name), Opaque) for name in names):
             raise self._no_text()
@@ -216,8 +218,11 @@ class CsvSource:
             if isinstance(error, UnicodeError):
                 return self._no_text()
             if isinstance(error, OSError):
-                return FormatError(f"{where} cannot be read: {error.strerror or 'it is not valid gzip'}")
-            return FormatError(f"{where} ends in the middle of its compressed data")
+                return FormatError(
+                    f"{where} cannot be read ({error.strerror or 'it is not valid gzip'}): give the path of a "
+                    "readable file"
+                )
+            return FormatError(f"{where} ends in the middle of its compressed data: give a complete copy")
 
         return instead_of(UnicodeError, EOFError, zlib.error, OSError, say=say)
 
@@ -268,7 +273,12 @@ def write_csv_blocks(tables: Iterable[object], path: str | PathLike[str], *, esc
     )
     with (
         instead_of(UnicodeError, say=no_text),
-        instead_of(OSError, say=lambda error: FormatError(f"'{path}' cannot be written: {_why(error)}")),
+        instead_of(
+            OSError,
+            say=lambda error: FormatError(
+                f"'{path}' cannot be written ({_why(error)}): give a path in a writable folder with free space"
+            ),
+        ),
         replacing(path) as beside,
         opener(beside, "wt", encoding="utf-8", newline="") as file,
     ):

@@ -212,10 +212,12 @@ def header_names(fields: Sequence[str], where: str) -> tuple[str, ...]:
     """
     names = tuple(field if field.strip() else "" for field in fields)
     if not any(names):
-        raise DataError(f"the header of {where} names no column")
+        raise DataError(f"the header of {where} names no column: write the column names in the first line")
     for place, name in enumerate(names):
         if name and name in names[:place]:
-            raise DataError(f"columns {names.index(name) + 1} and {place + 1} of {where} have the same name")
+            raise DataError(
+                f"columns {names.index(name) + 1} and {place + 1} of {where} have the same name: rename one of the two"
+            )
     return names
 
 
@@ -279,7 +281,7 @@ def _first_line(path: Path) -> bytes:
 
     def say(error: BaseException) -> FormatError:
         reason = getattr(error, "strerror", None) or "it is not valid gzip"
-        return FormatError(f"CSV file '{path}' cannot be read: {reason}")
+        return FormatError(f"CSV file '{path}' cannot be read ({reason}): give the path of a readable file")
 
     opener = gzip.open if path.name.endswith(".gz") else open
     with instead_of(EOFError, OSError, zlib.error, say=say), opener(path, "rb") as file:

@@ -218,7 +218,7 @@ def _check_names(names: list[object]) -> None:
         raise DataError("column names must be texts: rename the columns, for example with table.columns.astype(str)")
     repeated = sorted({str(name) for name in names if names.count(name) > 1})
     if repeated:
-        raise DataError(f"column {repeated[0]!r} occurs more than once")
+        raise DataError(f"column {repeated[0]!r} occurs more than once: rename or drop the other columns of this name")
 
 
 def _collected(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:

@@ -77,7 +77,7 @@ class DuckDBSource:
         self._relation = _opened(table, name) if isinstance(table, (str, PathLike)) else table
         if not isinstance(self._relation, duckdb.DuckDBPyRelation):
             raise DataError(
-                f"the table must be a DuckDB relation or the path of a database, not {type(table).__name__}"
+                f"the table must be a DuckDB relation, or the path of a DuckDB file, not {type(table).__name__}"
             )
         self._push_down = push_down
 
@@ -267,14 +267,14 @@ def _cell_of(axis: Axis, index: int) -> int:
 def _opened(path: str | PathLike[str], name: str | None) -> Any:
     """Return a table of a DuckDB file, opened for reading; raise DataError if the file has no such table."""
     if not Path(path).is_file():
-        raise DataError(f"there is no file '{path}'")
+        raise DataError(f"there is no file '{path}': correct the path")
     with _asking():
         connection = duckdb.connect(str(path), read_only=True)
         tables = [row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()]
         if name is None and len(tables) == 1:
             name = str(tables[0])
         if name is None or name not in tables:
-            raise DataError(f"name ({name!r}) must be a table of '{path}': {', '.join(sorted(tables))}")
+            raise DataError(f"name ({name!r}) must be one of the tables in '{path}': {', '.join(sorted(tables))}")
         return connection.table(_quoted(name))
 
 

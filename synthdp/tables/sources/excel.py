@@ -55,7 +55,7 @@ class ExcelSource:
         self._spelled = self._missing
         self.sheets, self._lines = _read(self.path, sheet)
         if not self._lines[0]:
-            raise DataError(f"Excel file '{self.path}' has no first line, which must name the columns")
+            raise DataError(f"Excel file '{self.path}' has an empty first line: write the column names in it")
         self._header = header_names(self._lines[0], f"Excel file '{self.path}'")
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str
         if isinstance(error, ImportError):
             return ParameterError("an Excel file needs openpyxl: pip install 'synthdp[excel]'")
         reason = getattr(error, "strerror", None) or "it is damaged, locked by a password, or no Excel file"
-        return FormatError(f"Excel file '{path}' cannot be read: {reason}")
+        return FormatError(f"Excel file '{path}' cannot be read ({reason}): give a readable Excel file")
 
     with instead_of(Exception, say=say), warnings.catch_warnings():  # a warning of openpyxl may quote a cell
         warnings.simplefilter("ignore")
@@ -121,7 +121,9 @@ def _read(path: Path, sheet: str | None) -> tuple[tuple[str, ...], list[list[str
             worksheets = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False).worksheets
             names = tuple(one.title for one in worksheets)
             if sheet is not None and sheet not in names:
-                raise ParameterError(f"sheet ({sheet!r}) must be one of the file's: {', '.join(map(repr, names))}")
+                raise ParameterError(
+                    f"sheet ({sheet!r}) must be one of the sheets of the file: {', '.join(map(repr, names))}"
+                )
             table = worksheets[0 if sheet is None else names.index(sheet)]
             table.reset_dimensions()  # a file may say a wrong size
             lines = ([*map(_text, line)] for line in table.iter_rows())

@@ -56,9 +56,7 @@ def source_at(path: str | PathLike[str], *, csv: CsvFormat = UNKNOWN, sheet: str
         If it needs a package that is not installed, has no such sheet, or has no sheets.
     """
     if sheet is not None and not is_excel(path):
-        raise ParameterError(
-            f"sheet ({sheet!r}) is for Excel files, and '{path}' is not an Excel file: leave sheet out"
-        )
+        raise ParameterError(f"'{path}' is not an Excel file, which alone has sheets: leave sheet out")
     if _is_extension(path):
         kind = extension(SOURCES, str(ending_of(Path(path).name)))
         source: Source = kind(path)
@@ -96,7 +94,10 @@ def document_text(path: Path, source: str, encoding: str = "utf-8-sig") -> str:
     """
     with (
         instead_of(
-            OSError, say=lambda error: FormatError(f"{source} cannot be read: {getattr(error, 'strerror', None)}")
+            OSError,
+            say=lambda error: FormatError(
+                f"{source} cannot be read ({getattr(error, 'strerror', None)}): give the path of a readable file"
+            ),
         ),
         instead_of(
             UnicodeError,

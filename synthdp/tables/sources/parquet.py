@@ -116,14 +116,17 @@ class ParquetSource:
                     "partition columns"
                 )
             if not _same(_schema(file), schema):
-                raise DataError(f"'{_shown(file)}' has other columns or types than '{_shown(first)}'")
+                raise DataError(
+                    f"'{_shown(file)}' has other columns or types than '{_shown(first)}': give files with the same "
+                    "columns and types"
+                )
         if len(set(schema.names)) < len(schema.names):
             raise DataError(f"'{_shown(first)}' has several columns of the same name: rename them")
         for name in partition:
             if name in schema.names:
                 raise DataError(
-                    f"column {name!r} is stored in '{_shown(first)}' and is also named by a partition folder: remove "
-                    "one of the two"
+                    f"column {name!r} is stored in '{_shown(first)}' and is also the name of a partition folder: "
+                    "remove or rename one of the two"
                 )
             schema = schema.append(pa.field(name, pa.string()))
         return schema
@@ -143,7 +146,9 @@ def _found(paths: Paths) -> list[tuple[Path, dict[str, str | None]]]:
             files += [(file, _partition(file.relative_to(match).parts[:-1])) for file in inside]
     if not files:
         where = ", ".join(f"'{_shown(Path(place))}'" for place in places)
-        raise DataError(f"no file that ends in {', '.join(FORMATS)} is at {where or 'an empty list of paths'}")
+        raise DataError(
+            f"there is no file at {where or 'an empty list of paths'}: give files that end in {', '.join(FORMATS)}"
+        )
     for file, _ in files:
         _format(file)
     return files
@@ -166,7 +171,9 @@ def _format(file: Path) -> str:
     name = Path(file.stem) if file.suffix in COMPRESSED else file
     found = FORMATS.get(name.suffix)
     if found is None or (file.suffix in COMPRESSED and found != "stream"):
-        raise DataError(f"'{_shown(file)}' must end in {', '.join(FORMATS)} (or .arrows.gz and the like)")
+        raise DataError(
+            f"'{_shown(file)}' must end in {', '.join(FORMATS)}, or be a compressed stream such as .arrows.gz"
+        )
     return found
 
 
@@ -202,7 +209,9 @@ def _batches(file: Path, names: Sequence[str], expected: Any) -> Iterator[Any]:
     with _reading(file):
         found = _schema(file)
         if not _same(found, pa.schema([expected.field(name) for name in found.names if name in expected.names])):
-            raise DataError(f"'{_shown(file)}' has changed its columns or types since the source was made")
+            raise DataError(
+                f"'{_shown(file)}' has changed its columns or types since it was opened: open the files again"
+            )
         match _format(file):
             case "stream":
                 with pa.input_stream(str(file)) as stream, ipc.open_stream(stream) as reader:
@@ -235,9 +244,11 @@ def _reading(file: Path) -> AbstractContextManager[None]:
 
     def say(error: BaseException) -> DataError | None:
         if isinstance(error, FileNotFoundError):
-            return DataError(f"there is no file '{_shown(file)}'")
+            return DataError(f"there is no file '{_shown(file)}': correct the path")
         if isinstance(error, MemoryError):
             return None
-        return DataError(f"'{_shown(file)}' cannot be read: it is cut short, damaged or of another format")
+        return DataError(
+            f"'{_shown(file)}' cannot be read: it is cut short, damaged or of another format, so give another copy"
+        )
 
     return instead_of(OSError, pa.ArrowException, EOFError, say=say)

@@ -61,7 +61,7 @@ def infer_schema(source: Source, *, without: str | None = None) -> Schema:
         If the source has no types of its own, such as a CSV file.
     """
     if not isinstance(source, FrameSource):
-        raise SchemaError("a schema must be given for a table that is not a dataframe")
+        raise SchemaError("this table is not a dataframe: give its schema")
     return Schema({name: _sourced(_kind(source, name)) for name in source.names if name != without})
 
 

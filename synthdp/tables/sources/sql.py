@@ -79,7 +79,7 @@ class SqlSource:
         self, database: Any, *, table: str | None = None, query: str | None = None, push: str = "rows"
     ) -> None:
         if (table is None) == (query is None):
-            raise ParameterError("give either a table or a query, not both")
+            raise ParameterError("give either table or query, not both")
         check_one_of("push", push, ("rows", "codes", "counts", "auto"))
         self._open, self._table, self._query, self._push = opener_of(database), table, query, push
         self._place = address_of(database)
@@ -112,7 +112,7 @@ class SqlSource:
 
     def __reduce__(self) -> str:
         raise ParameterError(
-            "a table of a database holds a connection and cannot be pickled or copied: open the table again instead"
+            "a SqlSource holds a connection, so it cannot be pickled or copied: make a new SqlSource instead"
         )
 
     @property
@@ -156,8 +156,8 @@ class SqlSource:
         """
         if self._push == "counts":
             raise DataError(
-                "push='counts' keeps every row in the database, but this step reads values: use push='codes' or "
-                "push='rows'"
+                "push='counts' leaves all rows in the database, but their values are needed here: use push='codes' "
+                "or push='rows'"
             )
 
     def check(self, schema: Schema, *, unit: str | None) -> None:
@@ -173,11 +173,12 @@ class SqlSource:
         if unit is not None and self._digest(unit) is None:
             raise ParameterError(
                 f"the database cannot compare values of privacy_unit {unit!r}, of type {self._columns[unit].kind}, "
-                "exactly: cast the column to text or to a whole number in a query, or use push='codes'"
+                "exactly: cast the column to text or a whole number in a query, or use push='codes'"
             )
         if schema.undeclared:
             raise ParameterError(
-                f"push='counts' needs declared columns: declare the bounds or levels of column {schema.undeclared[0]!r}"
+                "push='counts' needs all columns declared: declare the bounds or levels of column "
+                f"{schema.undeclared[0]!r}"
             )
         left = [name for name in schema if name not in self._stages(schema)]
         if left:
@@ -317,7 +318,7 @@ class SqlSource:
             If this is a query.
         """
         if self._table is None:
-            raise ParameterError("rows are written to a table, not to a query: give table=")
+            raise ParameterError("rows cannot be written to a query: give table= instead of query=")
         self.forget()
         with inserting():
             link = self._open("write")
@@ -330,12 +331,12 @@ class SqlSource:
     def insert(self, link: Link, frames: Iterable[Any]) -> None:
         """Append pyarrow tables over an open connection, within its transaction."""
         if self._table is None:
-            raise ParameterError("rows are written to a table, not to a query: give table=")
+            raise ParameterError("rows cannot be written to a query: give table= instead of query=")
         tables = iter(frames)
         first = next(tables)
         lacking = [name for name in first.column_names if name not in self.names]
         if lacking:
-            raise DataError(f"the table has no column {lacking[0]!r} to write to")
+            raise DataError(f"the table in the database has no column {lacking[0]!r}: add this column to it")
         batches = (batch for one in itertools.chain([first], tables) for batch in one.to_batches())
         reader = pa.RecordBatchReader.from_batches(first.schema, batches)
         link.ingest(quoted_table(self._table, link.dialect), reader)
@@ -390,7 +391,7 @@ def _checked(columns: list[SelectedColumn]) -> list[SelectedColumn]:
     """Return the columns of a query; raise DataError if two have the same name."""
     for name, times in Counter(asked.name for asked in columns).items():
         if times > 1:
-            raise DataError(f"the query returns {times} columns with the name {name!r}: give each a name of its own")
+            raise DataError(f"the query returns {times} columns with the name {name!r}: give each another name")
     return columns
 
 

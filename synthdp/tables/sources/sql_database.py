@@ -114,14 +114,14 @@ class SqlDatabase(Mapping[str, SqlSource]):
         lacking = [one.child for one in keys if one.child not in at_most]
         if lacking:
             raise ParameterError(
-                f"at_most must give the largest number of rows of {lacking[0]!r} per parent row: a public bound "
-                "that you choose, not one that is read off the tables"
+                f"at_most has no entry for {lacking[0]!r}: give the largest number of rows per parent row, a public "
+                "bound that is not read off the tables"
             )
         unknown = [name for name in {**at_most, **(order or {})} if name not in {one.child for one in keys}]
         if unknown:
             raise ParameterError(
-                f"at_most or order names table {unknown[0]!r}, which has no foreign key to another of the tables: "
-                "leave it out"
+                f"at_most or order names table {unknown[0]!r}, which has no foreign key to another table here: "
+                "remove this entry"
             )
         for one in keys:
             if one.columns != one.parent_columns:
@@ -155,7 +155,8 @@ class SqlDatabase(Mapping[str, SqlSource]):
                     for name, rows in block.items():
                         if name not in self._sources:
                             raise ParameterError(
-                                f"the database has no table {name!r} to write to; it has: {', '.join(self)}"
+                                f"the SqlDatabase has no table {name!r} to write to: add it to tables, beside "
+                                f"{', '.join(self)}"
                             )
                         self._sources[name].insert(link, [rows])
                 link.commit()

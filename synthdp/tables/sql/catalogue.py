@@ -76,8 +76,8 @@ def foreign_keys(link: Link, tables: Mapping[str, str]) -> list[ForeignKey]:
     """
     if link.dialect not in _OF_DIALECTS:
         raise DataError(
-            f"foreign keys can be read from PostgreSQL, MySQL, SQLite and DuckDB, not from {link.dialect}: "
-            "give relations"
+            f"foreign keys can be read from PostgreSQL, MySQL, SQLite and DuckDB only, not from {link.dialect}: "
+            "give relations instead"
         )
     parts = [SelectedColumn(f"c{i}", "text", arrives=pa.string()) for i in range(5)]
     named = {_shown(table, link, parts[:1]): name for name, table in tables.items()}

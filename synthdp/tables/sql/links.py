@@ -77,8 +77,8 @@ class AdbcLink:
         if self.dialect == "sqlite":
             self.close()
             raise ParameterError(
-                "the ADBC driver of SQLite guesses column types from the first rows: give the file's URL, "
-                "sqlite:///path, or a connection of Python's sqlite3"
+                "the ADBC driver of SQLite guesses column types from the first rows: give sqlite:///path, the URL "
+                "of the file, instead"
             )
         if self.dialect == "postgres":
             self.run(f"SET TRANSACTION {REPEATABLE_READ}{', READ ONLY' * (mode == 'read')}")

@@ -96,8 +96,7 @@ def opener_of(database: Any) -> Opener:
         dialect = NAMES.get(module, module)
         return lambda mode: DbapiLink(database, dialect, mode=mode)
     raise DataError(
-        "the database must be a URL, an ADBC or DBAPI connection or an SQLAlchemy engine, not "
-        f"{type(database).__name__}"
+        f"database must be a URL, an ADBC or DBAPI connection or an SQLAlchemy engine, not {type(database).__name__}"
     )
 
 
@@ -148,7 +147,7 @@ def _opener_of_url(url: str) -> Opener:
 def _of_engine(engine: Any, mode: Mode, place: str | None = None) -> Link:
     """Return a connection from an SQLAlchemy engine's pool."""
     if getattr(engine.dialect, "is_async", False):
-        raise DataError("the engine must not be an asynchronous one: make it with sqlalchemy.create_engine")
+        raise DataError("the engine must not be asynchronous: make it with sqlalchemy.create_engine")
     with connecting(place or f"{engine.url.get_backend_name()}://{engine.url.host or ''}/{engine.url.database or ''}"):
         pooled = engine.raw_connection()
     connection = pooled.driver_connection

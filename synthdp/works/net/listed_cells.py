@@ -106,7 +106,7 @@ def fitting_total(account: Curator, domain: Domain, *, share: float) -> FittingT
     rest = account.remaining
     if rest is None:
         raise ParameterError(
-            "the budget share of out-of-domain values must be below 1: part of the budget must be left for other steps"
+            "the budget share of out-of-domain values must be below 1, because other steps need a part of the budget"
         )
     measurements = (*total.measurements, misfits, fits)
     return FittingTotal(

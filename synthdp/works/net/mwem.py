@@ -60,7 +60,7 @@ class QueryDistances(Score):
         object.__setattr__(self, "resolution", whole("resolution", self.resolution, least=1, most=LARGEST_DENOMINATOR))
         object.__setattr__(self, "expected", expectations("expected", self.expected))
         if self.expected.shape != (self.queries.k,):
-            raise ParameterError("expected must have one whole number per query")
+            raise ParameterError("expected must hold one whole number per query")
         check_overflow(self)
 
     @property
@@ -245,5 +245,5 @@ def mwem_bound(k: int, *, cells: int, rows: int, rounds: int, epsilon: float) ->
     average of all rounds' tables (Hardt, Ligett, McSherry 2012, Theorem 2.2).
     """
     if min(k, cells, rows, rounds) < 1 or not epsilon > 0:
-        raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon above 0")
+        raise ParameterError("k, cells, rows and rounds must be at least 1, and epsilon must be above 0")
     return 2 * rows * math.sqrt(math.log(cells) / rounds) + 10 * rounds * math.log(k) / epsilon

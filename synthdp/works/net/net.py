@@ -95,7 +95,10 @@ class NetScores(Score):
         candidates = np.asarray(self.candidates, np.int64)
         counts = candidates.ndim == 2 and candidates.shape[1] == len(self.cells) and candidates.min(initial=0) >= 0
         if not counts or len(np.unique(candidates.sum(1))) != 1:
-            raise ParameterError("candidates must hold counts of the cells, all with the same sum")
+            raise ParameterError(
+                "candidates must be an array of tables, one per row, each with one count per cell and all with the "
+                "same sum"
+            )
         object.__setattr__(self, "candidates", frozen(candidates.view()))
         rows = min(whole("rows", self.rows, least=1), (LARGEST_WHOLE - 1) // max(1, self.bounds.one.linf))
         object.__setattr__(self, "rows", rows)
@@ -207,7 +210,7 @@ class NetMechanism(HasPrivacyCost):
         if self.size is not None:
             check_whole("size", self.size)
             if self.alpha is not None:
-                raise ParameterError("give either size or alpha, not both: alpha determines size")
+                raise ParameterError("size and alpha are both given: keep one of the two")
         if self.alpha is not None:
             check_number("alpha", self.alpha, above=0, most=1)
         if self.selection is not None:
@@ -227,7 +230,7 @@ class NetMechanism(HasPrivacyCost):
         if self.alpha is None:
             return DEFAULT_SIZE if self.size is None else self.size
         if queries.bounds.one.linf > queries.denominator or queries.bounds.swap.linf > queries.denominator:
-            raise ParameterError("alpha needs queries with values in [0, 1]: give size instead")
+            raise ParameterError("alpha needs queries with values in [0, 1], which these are not: give size instead")
         return required_size(queries.k, alpha=self.alpha)
 
     def output_schema(self, schema: Schema) -> Schema:
@@ -291,9 +294,8 @@ def check_candidates(cells: int, size: int) -> int:
     count = multiset_count(cells, size)
     if count > MAX_CANDIDATES or count * cells > MAX_COUNTS:
         raise ParameterError(
-            f"the net has {count} candidates (multisets of size {size} among {cells} cells), and at most "
-            f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer or coarser columns, or MWEM or "
-            "FourierMarginals, which list only the cells"
+            f"there are {count} candidate tables (multisets of {size} rows among {cells} cells), and at most "
+            f"{MAX_CANDIDATES} can be listed: use a smaller size, fewer columns or the mechanism MWEM"
         )
     return count
 

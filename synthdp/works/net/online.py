@@ -160,7 +160,7 @@ class OnlineSession:
         if not isinstance(queries, LinearQueries):
             queries = marginals_on(queries, part_of(self.curator.schema, self.domain.names), self.domain)
         if queries.domain.names != self.domain.names or queries.domain.shape != self.domain.shape:
-            raise ParameterError("queries must have the columns and cells of the session")
+            raise ParameterError("queries must have the same columns and cells as the session")
         with self.watch.turn():
             return [self._ask(Subset(queries, np.array([i]))) for i in range(queries.k)]
 
@@ -321,7 +321,9 @@ def online_bound(
     as ``alarms`` supposes.
     """
     if not (epsilon > 0 and 0 < beta < 1 and queries >= 1 and rows >= 1):
-        raise ParameterError("epsilon must be above 0, beta between 0 and 1, queries and rows at least 1")
+        raise ParameterError(
+            "epsilon must be above 0, beta must lie between 0 and 1, and queries and rows must be at least 1"
+        )
     best = OnlineBound(math.inf, queries, math.inf)
     for gap in np.geomspace(1e-3, 1.0, 200) * rows:
         count = min(alarms(float(gap)), queries)
@@ -383,7 +385,7 @@ class InteractiveMechanism(HasPrivacyCost):
         check_share("alarm_share", self.alarm_share)
         check_guesses(None, self.queries)
         if self.alpha is None and self.max_updates is None:
-            raise ParameterError("give alpha or max_updates: alpha determines the number of updates")
+            raise ParameterError("alpha and max_updates are both missing: give one of the two")
         if self.alpha is not None:
             check_number("alpha", self.alpha, above=0, most=1)
         if self.max_updates is not None:
@@ -419,7 +421,7 @@ class InteractiveMechanism(HasPrivacyCost):
         bound = self.construction(universe(domain), 1).update_bound(self.alpha or 1.0)
         if not bound <= MOST_UPDATES:
             raise ParameterError(
-                f"alpha ({self.alpha}) needs {bound} updates, and at most {MOST_UPDATES} are supported: raise "
-                "alpha, or give max_updates"
+                f"alpha ({self.alpha}) needs {bound} updates, and at most {MOST_UPDATES} are supported: give a "
+                "larger alpha, or max_updates"
             )
         return max(1, math.floor(bound))

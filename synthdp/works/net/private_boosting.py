@@ -283,7 +283,7 @@ def boosting_rounds(k: int, *, margin: float) -> int:
     This is the argument of Dwork, Rothblum, Vadhan 2010, Theorem 4.1.
     """
     if k < 1 or not 0 < margin <= 1:
-        raise ParameterError("k must be at least 1 and margin above 0 and at most 1")
+        raise ParameterError("k must be at least 1, and margin must be above 0 and at most 1")
     return math.floor(2 * math.log(k) / margin**2) + 1
 
 

@@ -174,7 +174,7 @@ def update_limit(cells: int, *, alpha: float) -> int:
     128. It is at most ln|X| at the start, so c <= (128 / 31) ln|X| / alpha^2 (the argument of Hardt, Rothblum 2010).
     """
     if cells < 1 or not 0 < alpha <= 1:
-        raise ParameterError("cells must be at least 1 and alpha above 0 and at most 1")
+        raise ParameterError("cells must be at least 1, and alpha must be above 0 and at most 1")
     return math.ceil(128 / 31 * math.log(cells) / alpha**2)
 
 

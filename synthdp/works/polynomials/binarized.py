@@ -157,7 +157,7 @@ class Binarized:
         found = [self._literal(name, value) for name, value in query.literals]
         bits = np.array([bit for bit, _ in found], np.int64)
         if len(set(bits.tolist())) < len(bits):
-            raise ParameterError("two literals of a query must not be about the same bit")
+            raise ParameterError("a query has two literals about the same binary column: remove one of the two")
         return bits, np.array([1.0 if wanted else -1.0 for _, wanted in found])
 
     def _literal(self, name: str, value: Level | None) -> LiteralBit:
@@ -207,7 +207,7 @@ def binarize(
         if name not in schema:
             raise ParameterError(f"there is no column {name!r}; the schema has: {', '.join(schema)}")
     if not chosen:
-        raise ParameterError("no column has two or more levels: give thresholds for ordered columns")
+        raise ParameterError("no column has two or more levels: give thresholds for numeric columns")
     axes: list[Axis] = []
     bits: list[Bit] = []
     literals: _Known = {}
@@ -251,7 +251,10 @@ def _by_levels(name: str, column: Column) -> tuple[Axis, _Named, _Known]:
     """
     levels, axis, grid = _levels(column), finest_axis(name, column), grid_of(column)
     if not levels:
-        raise ParameterError(f"column {name!r} must have 2 to {MAX_LEVELS} levels, or thresholds")
+        raise ParameterError(
+            f"column {name!r} has no declared levels, or not 2 to {MAX_LEVELS} of them: give thresholds for this "
+            "column, or leave it out"
+        )
     cells = np.arange(grid.size)
     if len(levels) == 2 and grid.null is None:
         known: _Known = {(name, 0): (0, False), (name, 1): (0, True)}
@@ -271,17 +274,19 @@ def _by_thresholds(name: str, column: Column, thresholds: Sequence[float]) -> tu
     """
     grid = grid_of(column)
     if column.quantity != "number":
-        raise ParameterError(f"column {name!r} must be a column of numbers to have thresholds")
+        raise ParameterError(
+            f"thresholds are for columns of numbers only, and column {name!r} is none: remove its thresholds"
+        )
     cuts = np.array(sorted(set(thresholds)), np.float64)
     if not cuts.size:
-        raise ParameterError(f"thresholds of column {name!r} must be at least one number")
+        raise ParameterError(f"thresholds of column {name!r} must hold at least one number")
     lower, upper = bounds_of(column)
     inside = (cuts > lower) & (cuts <= upper)
     indices = encode(column, Numbers(cuts)).astype(np.int64)
     if not inside.all() or (indices >= grid.regular).any() or len({0, *indices.tolist()}) <= len(cuts):
         raise ParameterError(
-            f"thresholds of column {name!r} must lie inside its bounds, above its lowest value, and at "
-            "different grid points"
+            f"thresholds of column {name!r} must lie above its lower bound and within its upper bound, and must not "
+            "be too close together"
         )
     starts = np.concatenate([[0], indices, np.arange(grid.regular, grid.size)])
     axis = Axis(name, column, starts, np.arange(len(starts)))
@@ -313,7 +318,8 @@ def symmetric_query(query: object) -> SymmetricQuery:
     """
     if not isinstance(query, SymmetricQuery):
         raise ParameterError(
-            f"this release answers conjunction, disjunction, r_of_k, exactly_r and symmetric, not {type(query).__name__}"
+            "this release answers queries made by conjunction, disjunction, r_of_k, exactly_r and symmetric only, "
+            f"not a {type(query).__name__}"
         )
     return query
 
@@ -342,7 +348,7 @@ def marginal_estimate(
         If a column was not released, or has thresholds only.
     """
     if asked.bins:
-        raise ParameterError("leave bins out of a marginal of this release, whose cells are fixed")
+        raise ParameterError("the cells of a marginal of this release are fixed: leave bins out")
     levels = [_levels_of(bits, name) for name in asked.columns]
     if math.prod(map(len, levels)) > MOST_CELLS:
         raise ParameterError(f"a marginal of this release must have at most {MOST_CELLS} cells: name fewer columns")
@@ -378,7 +384,7 @@ def _levels_of(bits: Binarized, name: str) -> list[Level | None]:
     if not found:
         made = [one for one in bits.domain.names if one.startswith((f"{name}>=", f"{name}="))]
         raise ParameterError(
-            f"column {name!r} was released as yes-or-no columns only: name one of these in the marginal: "
+            f"column {name!r} was released as binary columns only: name one of these in the marginal instead: "
             f"{', '.join(made) or _named(bits)}"
         )
     return list(found.values())

@@ -42,9 +42,11 @@ class SymmetricQuery:
         object.__setattr__(self, "values", tuple(float(value) for value in self.values))
         names = [name for name, _ in self.literals]
         if not 1 <= self.k <= MAX_LITERALS or len(set(names)) < self.k:
-            raise ParameterError(f"literals ({self.k}) must be on 1 to {MAX_LITERALS} different columns")
+            raise ParameterError(f"literals ({self.k}) must name 1 to {MAX_LITERALS} different columns")
         if len(self.values) != self.k + 1 or not all(math.isfinite(value) for value in self.values):
-            raise ParameterError(f"values must be {self.k + 1} finite numbers, for 0 to {self.k} true literals")
+            raise ParameterError(
+                f"values must be {self.k + 1} finite numbers, one for each number of true literals from 0 to {self.k}"
+            )
 
     @property
     def k(self) -> int:

@@ -293,8 +293,8 @@ class DecisionListSummary:
         several = [inputs] if isinstance(inputs, Mapping) else inputs
         if not (isinstance(several, (list, tuple)) and several and all(isinstance(one, Mapping) for one in several)):
             raise ParameterError(
-                "a release of decision lists answers inputs only: give a value for every variable as a mapping, "
-                f"or a list of mappings, not {type(inputs).__name__}"
+                "a release of decision lists answers inputs only: give a mapping with a value for every variable, "
+                f"or a list of such mappings, not {type(inputs).__name__}"
             )
         scales = self.scales
         coefficients = self.measured.answers[: len(scales)] / scales
@@ -322,7 +322,7 @@ class DecisionListSummary:
         """
         missing = [name for name in self.variables if name not in one]
         if missing:
-            raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")
+            raise ParameterError(f"the input has no value for variable {missing[0]!r}: give a value for every variable")
         signs = np.array([-1.0 if one[name] else 1.0 for name in self.variables])
         levels = [signs[subsets_of(len(signs), size)].prod(axis=1) for size in range(self.statistic.order + 1)]
         return np.concatenate(levels)
@@ -405,7 +405,10 @@ class DecisionListRelease(HasPrivacyCost):
         orders = range(1, min(self.length, m) + 1) if self.order is None else [min(self.order, m)]
         feasible = [order for order in orders if sum(level_sizes(m, order)) <= MAX_COEFFICIENTS]
         if not feasible:
-            raise ParameterError(f"{m} variables have more than {MAX_COEFFICIENTS} coefficients: lower order")
+            raise ParameterError(
+                f"{m} variables need more than {MAX_COEFFICIENTS} coefficients: give a smaller order, or fewer "
+                "variables"
+            )
         make = plan_at if self.length <= SHORT else plan_prefixes
         plans = [make(variables, self.length, order, adjacency, loss) for order in feasible]
         return min(plans, key=lambda plan: plan.error + 2 * plan.stddev / n)

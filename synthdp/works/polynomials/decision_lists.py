@@ -89,10 +89,11 @@ class DecisionList:
         for i, (part, rule) in enumerate(zip(parts, rules, strict=True)):
             if rule is None or rule["word"] != ("elif" if i else "if"):
                 raise ParameterError(
-                    f"part {i + 1} ({part!r}) must be '{'elif' if i else 'if'} [not] variable: yes|no'"
+                    f"part {i + 1} ({part!r}) of the decision list must have the form '{'elif' if i else 'if'} "
+                    "[not] variable: yes|no'"
                 )
         if ending is None or (parts and not last.startswith(ELSE)):
-            raise ParameterError(f"the last part ({last!r}) must be 'else yes' or 'else no'")
+            raise ParameterError(f"the last part ({last!r}) of the decision list must be 'else yes' or 'else no'")
         return cls(
             tuple(Rule(r["variable"], r["negated"] is None, r["output"] == "yes") for r in rules if r is not None),
             ending["output"] == "yes",
@@ -129,11 +130,12 @@ def possible_rules(variables: Sequence[str]) -> tuple[Rule, ...]:
     """
     names = list(variables)
     if not names or len(set(names)) < len(names):
-        raise ParameterError("variables must be one or more different names")
+        raise ParameterError("variables must hold at least one name, and each name once")
     for name in names:
         if not name.strip() or name != name.strip() or set(name) & set(":;") or name.startswith("not "):
             raise ParameterError(
-                f"variable ({name!r}) must be a name without ':' and ';' that does not begin with 'not '"
+                f"variable ({name!r}) must be a name without ':', ';' and spaces at its ends, which does not begin "
+                "with 'not '"
             )
     return tuple(Rule(name, value, output) for name in names for value in (False, True) for output in (False, True))
 
@@ -170,7 +172,7 @@ def decision_list_columns(lists: Iterable[DecisionList | str], *, length: int) -
     """
     parsed = [DecisionList.parse(one) if isinstance(one, str) else one for one in lists]
     if any(len(one.rules) > length for one in parsed):
-        raise ParameterError(f"every decision list must have at most {length} rules")
+        raise ParameterError(f"each of lists must have at most {length} rules")
     columns: dict[str, list[str]] = {f"rule {i}": [] for i in range(1, length + 1)}
     for one in parsed:
         rules = [str(rule) for rule in one.rules]

@@ -71,10 +71,12 @@ class CellParities(LinearFamily):
     def __post_init__(self) -> None:
         masks = whole_numbers("masks", self.masks)
         if self.bits > 62:
-            raise ParameterError(f"the cells need {self.bits} bits, more than 62: use fewer columns")
+            raise ParameterError(
+                f"the cells need {self.bits} bits, more than 62: use fewer columns, or columns with fewer cells"
+            )
         if not masks.size or masks.min() < 0 or masks.max() >> self.bits or len(np.unique(masks)) < len(masks):
             raise ParameterError(
-                f"masks must hold at least one subset of the {self.bits} bits of the domain, each subset once"
+                f"masks must hold at least one whole number from 0 to 2**{self.bits} - 1, each number once"
             )
         object.__setattr__(self, "masks", masks)
 
@@ -285,7 +287,7 @@ class FourierTable:
             masks = masks_below(self.table.domain, clique).tolist()
             if not all(mask in known for mask in masks):
                 raise ParameterError(
-                    "the columns of each marginal must all be in one marginal of the released workload"
+                    "the columns of each marginal of workload must all be in one marginal that was released"
                 )
             tables.append(table_of(self.table.domain, clique, np.array([known[mask] for mask in masks])))
         return np.concatenate(tables)
@@ -313,7 +315,7 @@ class FourierTable:
         """Return the masks of the measured parities, (k,); raise ParameterError for other measurements."""
         queries = self.parities.queries
         if not isinstance(queries, CellParities):
-            raise ParameterError("the measurements must hold parities only")
+            raise ParameterError("the measurements must be of parities only")
         return queries.masks
 
     def _by_mask(self) -> dict[int, float]:
@@ -356,7 +358,7 @@ class FourierMarginals(HasPrivacyCost):
     def __post_init__(self) -> None:
         if isinstance(self.workload, (str, LinearQueries)) and not isinstance(self.workload, Marginals):
             raise ParameterError(
-                "workload must be Marginals, or marginals by name, because other queries need too many parities"
+                "workload must be Marginals, or marginals by name, because other queries would need too many parities"
             )
         if isinstance(self.workload, Marginals):
             _check_size(self.workload)
@@ -376,7 +378,7 @@ class FourierMarginals(HasPrivacyCost):
         """Return the tables to release, and the schema of the output; raise ParameterError if they are too large."""
         workload = tables_of(self.workload, schema)
         if not isinstance(workload, Marginals):
-            raise ParameterError("workload must be Marginals, because other queries need too many parities")
+            raise ParameterError("workload must be Marginals, because other queries would need too many parities")
         output = check_listed(workload, schema)
         _check_size(workload)
         return workload, output
@@ -499,11 +501,11 @@ def _check_size(workload: Marginals) -> None:
     """Raise ParameterError unless there is a parity to measure, and the linear program's matrix is not too large."""
     cells, parities = check_size(workload.domain), len(closure(workload.domain, workload.cliques))
     if parities < 2:
-        raise ParameterError("workload must have a marginal of two or more cells: there is nothing to measure")
+        raise ParameterError("workload must have at least one marginal with two or more cells")
     if cells * parities > MAX_ENTRIES:
         raise ParameterError(
             f"{parities} parities of {cells} cells exceed the limit of {MAX_ENTRIES} entries: use fewer columns, "
-            "smaller tables, or ParityRelease, which needs no table"
+            "smaller marginals, or ParityRelease"
         )
 
 
@@ -555,7 +557,7 @@ def l1_program_bound(workload: Marginals, *, epsilon: float, beta: float, public
 def _paper_noise(workload: Marginals, *, epsilon: float, beta: float, public_rows: bool) -> tuple[CellParities, float]:
     """Return the parities of some tables, and the scale of the paper's Laplace noise on them."""
     if not (epsilon > 0 and 0 < beta < 1):
-        raise ParameterError("epsilon must be above 0 and beta between 0 and 1")
+        raise ParameterError("epsilon must be above 0, and beta must lie between 0 and 1")
     masks = closure(workload.domain, workload.cliques)
     queries = CellParities(workload.domain, masks[1:] if public_rows else masks)
     norms = queries.bounds.swap if public_rows else queries.bounds.one

@@ -157,7 +157,10 @@ class ListCoefficients(ListStatistic):
         if len(scales) != self.order + 1:
             raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1")
         if any(table.shape != (2 ** (r + 1), 2**r) for r, table in enumerate(self.tables)):
-            raise ParameterError("each array of tables must hold one row of coefficients per pattern of outputs")
+            raise ParameterError(
+                "each of tables must have one row of coefficients per pattern of outputs, so that array r has "
+                "shape (2**(r + 1), 2**r)"
+            )
         if len(self.tables) != self.length + 1 or self.domain.shape[0] < 4 * self.m:
             raise ParameterError(
                 f"tables must hold {self.length + 1} arrays, and the first column of the domain must have at least "
@@ -278,7 +281,9 @@ class PrefixCoefficients(ListStatistic):
         object.__setattr__(self, "row_scale", whole("row_scale", self.row_scale))
         check_whole("the number of rules", self.length, most=MAX_RULES)
         if len(self.scales) != self.order + 1 or self.scales[0] % 2:
-            raise ParameterError(f"scales must be {self.order + 1} whole numbers of at least 1, and the first even")
+            raise ParameterError(
+                f"scales must be {self.order + 1} whole numbers of at least 1, of which the first is even"
+            )
         if self.prefixes.shape != (self.length, self.order + 1) or self.domain.shape[0] < 4 * self.m:
             raise ParameterError(
                 f"prefixes must have shape ({self.length}, {self.order + 1}), and the first column of the domain "
@@ -287,7 +292,7 @@ class PrefixCoefficients(ListStatistic):
         rounded = np.rint(self.prefixes * np.array(self.scales))
         largest = int(np.abs(rounded).sum(axis=0).max()) + self.scales[0]
         if largest**2 * 2**self.length >= LARGEST_WHOLE:
-            raise ParameterError("scales must be smaller: the squares of the coefficients would not fit in 64 bits")
+            raise ParameterError("scales must be smaller, so that the squares of the coefficients fit in 64 bits")
         object.__setattr__(self, "whole", frozen(rounded.astype(np.int64)))
         object.__setattr__(self, "_bounds", self._exact_bounds())
         check_overflow(self)

@@ -297,7 +297,10 @@ class MonomialRelease(HasPrivacyCost):
         bits = binarize(curator.schema, columns=self.columns, thresholds=self.thresholds)
         count = sum(level_sizes(bits.d, self.order))
         if count > MAX_MONOMIALS:
-            raise ParameterError(f"order ({self.order}) asks for {count} counts; at most {MAX_MONOMIALS} are allowed")
+            raise ParameterError(
+                f"order ({self.order}) needs {count} counts, and at most {MAX_MONOMIALS} are allowed: give a "
+                "smaller order, or fewer columns"
+            )
         measured = curator.measure(Monomials(bits, self.order), spend=loss, step="monomials", law=self.law)
         known = curator.rows if curator.adjacency.rows_are_public else None
         return Release(

@@ -262,7 +262,9 @@ class Parities(LinearFamily):
         object.__setattr__(self, "scales", tuple(whole("scales", scale) for scale in self.scales))
         check_whole("order", self.order, most=self.bits.d)
         if not any(self.scales[1:]):
-            raise ParameterError("scales must be whole numbers of at least 0, and one after the first must be above 0")
+            raise ParameterError(
+                "scales must be whole numbers of at least 0, of which at least one after the first is above 0"
+            )
         check_overflow(self)
 
     @property

@@ -169,10 +169,13 @@ class ParityRelease(HasPrivacyCost):
     def _check_size(self, bits: Binarized) -> None:
         """Raise ParameterError unless the order is at most the number of bits and there are few enough parities."""
         if self.order > bits.d:
-            raise ParameterError(f"order ({self.order}) must be at most the number of bits ({bits.d})")
+            raise ParameterError(f"order ({self.order}) must be at most {bits.d}, the number of binary columns")
         count = sum(level_sizes(bits.d, self.order))
         if count > MAX_PARITIES:
-            raise ParameterError(f"order ({self.order}) asks for {count} parities; at most {MAX_PARITIES} are allowed")
+            raise ParameterError(
+                f"order ({self.order}) needs {count} parities, and at most {MAX_PARITIES} are allowed: give a "
+                "smaller order, or fewer columns"
+            )
 
 
 @dataclass(frozen=True, slots=True)

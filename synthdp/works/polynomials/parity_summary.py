@@ -321,7 +321,7 @@ class ParitySummary:
             return self._marginal(query, evaluator)
         if isinstance(query, SubmodularQuery):
             if evaluator != "polynomial":
-                raise ParameterError(f"evaluator ({evaluator!r}) of a submodular query must be 'polynomial'")
+                raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial' for a submodular query")
             return submodular_average(self, query)
         query = symmetric_query(query)
         match evaluator:
@@ -357,7 +357,7 @@ class ParitySummary:
         """Return the counts of a marginal's cells, by polynomials or by maximum entropy."""
         ways = {"polynomial": self.by_polynomial, "max_entropy": self.by_max_entropy}
         if evaluator not in ways:
-            raise ParameterError(f"evaluator ({evaluator!r}) of a marginal must be 'polynomial' or 'max_entropy'")
+            raise ParameterError(f"evaluator ({evaluator!r}) must be 'polynomial' or 'max_entropy' for a marginal")
         return marginal_estimate(query, self.bits, rows=self.rows, answer=ways[evaluator])
 
     def by_polynomial(self, query: SymmetricQuery) -> Estimate:

@@ -257,7 +257,10 @@ class TabulatedFamily(_Family):
         check_number("denominator", self.denominator, least=1, most=2**24)
         functions = np.array(self.functions, np.float64)
         if functions.shape != (self.domain.cells, 2**m):
-            raise ParameterError(f"functions must be an array of shape ({self.domain.cells}, {2**m})")
+            raise ParameterError(
+                f"functions must be an array of shape ({self.domain.cells}, {2**m}), one row per cell and one "
+                "column per assignment of variables"
+            )
         if not ((functions >= 0) & (functions <= 1)).all():
             raise ParameterError("functions must have values from 0 to 1")
         object.__setattr__(self, "functions", frozen(functions))
@@ -324,8 +327,8 @@ class SymmetricFamily(_Family):
         query = symmetric_query(query)
         if query.k > self.width:
             raise ParameterError(
-                f"the query has {query.k} literals, and this release answers at most {self.width}: ask with fewer "
-                "literals"
+                f"the query has {query.k} literals, and this release answers queries of at most {self.width}: give "
+                "fewer literals"
             )
         bits, signs = self.bits.find(query)
         levels = [np.zeros(size) for size in level_sizes(self.bits.d, self.order)]
@@ -364,7 +367,7 @@ class ListFamily(_Family):
         object.__setattr__(self, "variables", tuple(self.variables))
         if self.statistic.row_scale or self.statistic.m != len(self.variables):
             raise ParameterError(
-                f"statistic must be planned for the {len(self.variables)} variables, without the number of rows"
+                f"statistic must have m={len(self.variables)}, the number of variables, and row_scale=0"
             )
 
     @property
@@ -418,7 +421,7 @@ class AverageFamily(_Family):
         query = symmetric_query(query)
         bits, signs = self.bits.find(query)
         if query.values != (0.0,) * query.k + (1.0,) or (signs < 0).any():
-            raise ParameterError("this release answers conjunctions only, in which every bit is 1")
+            raise ParameterError("this release answers conjunctions only, in which every literal has the value 1")
         chance = self.statistic.chance
         inside = np.isin(np.arange(self.bits.d), bits)
         phi = np.where(inside, 1.0 - chance, -chance) / math.sqrt(chance * (1 - chance))
@@ -434,10 +437,13 @@ def input_parities(query: Inputs, variables: Sequence[str], order: int) -> Float
         If the query is no mapping, or a variable is missing.
     """
     if not isinstance(query, Mapping):
-        raise ParameterError(f"this release answers inputs: a value for every variable, not {type(query).__name__}")
+        raise ParameterError(
+            "this release answers inputs only: give a mapping with a value for every variable, not "
+            f"{type(query).__name__}"
+        )
     missing = [name for name in variables if name not in query]
     if missing:
-        raise ParameterError(f"an input must have a value for every variable; {missing[0]!r} is missing")
+        raise ParameterError(f"the input has no value for variable {missing[0]!r}: give a value for every variable")
     return _products(np.array([-1.0 if query[name] else 1.0 for name in variables]), order)
 
 

@@ -61,8 +61,8 @@ class PolynomialSummary:
             return Estimate(estimate=self.rows, stderr=self.rows_stddev, range=(0.0, math.inf)).answers()
         if isinstance(question, Question):
             raise ParameterError(
-                f"a release of a {type(self.family).__name__} answers the queries of its family, and sd.count() without a "
-                "condition: for other questions, release a synthetic table"
+                f"a release of a {type(self.family).__name__} answers only queries of this family, and sd.count() "
+                "without a condition: for other questions, release a synthetic table"
             )
         found = self.answer(question)
         several = len(np.atleast_1d(found.estimate)) > 1
@@ -133,9 +133,11 @@ class PolynomialRelease(HasPrivacyCost):
     def __post_init__(self) -> None:
         check_share("total_share", self.total_share)
         if not isinstance(self.family, PolynomialFamily):
-            raise ParameterError(f"family must be a polynomial family, not {type(self.family).__name__}")
+            raise ParameterError(
+                f"family must be a polynomial family, such as TabulatedFamily, not {type(self.family).__name__}"
+            )
         if self.family.statistic.k > MAX_COEFFICIENTS:
-            raise ParameterError(f"the family has more than {MAX_COEFFICIENTS} coefficients: lower its order")
+            raise ParameterError(f"family has more than {MAX_COEFFICIENTS} coefficients: give it a smaller order")
 
     def release(self, curator: Curator, *, random_state: RandomState = None) -> Release[PolynomialSummary]:  # noqa: ARG002
         """Measure the sums of coefficients and return them as a summary with the number of rows.
@@ -188,7 +190,8 @@ def provable_rows(
     """
     if not (0 <= bias < error and epsilon > 0 and 0 < beta < 1 and terms >= 1 and largest > 0):
         raise ParameterError(
-            "bias must be below error, epsilon above 0, beta between 0 and 1, terms and largest positive"
+            "bias must be at least 0 and below error, epsilon above 0, beta between 0 and 1, terms at least 1, and "
+            "largest above 0"
         )
     return 2 * largest * terms**2 * math.log(terms / beta) / (epsilon * (error - bias))
 

@@ -67,7 +67,7 @@ def best_coefficients(K: FloatArray, f: FloatArray, *, noise: FloatArray | None 
     )
     if found is None:
         raise SolverFailedError(
-            "no approximating polynomial could be computed in double precision: ask for a lower order or fewer inputs",
+            "no approximating polynomial could be computed in double precision: give a smaller order or fewer inputs",
             status="infeasible",
         )
     b = found.x[:p] / size

@@ -59,16 +59,16 @@ class SubmodularQuery:
         object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
         if not self.blocks or len(self.weights) != len(self.blocks):
             raise ParameterError(
-                f"weights must hold one number for each of the {len(self.blocks)} blocks, not {len(self.weights)}"
+                f"weights must hold one number for each of the {len(self.blocks)} sets, not {len(self.weights)} numbers"
             )
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
-            raise ParameterError("weights must be finite and not negative")
+            raise ParameterError("weights must be finite numbers of at least 0")
         wanted: dict[str, Level | None] = {}
         for block in self.blocks:
             _check_concave(block.values)
             for name, value in block.literals:
                 if wanted.setdefault(name, value) != value:
-                    raise ParameterError(f"column {name!r} must have the same wanted value in all blocks")
+                    raise ParameterError(f"column {name!r} must have the same value in all of sets")
 
     @property
     def width(self) -> int:
@@ -143,7 +143,7 @@ def _check_concave(values: Sequence[float]) -> None:
     steps = [b - a for a, b in pairwise(values)]
     if any(after > before + _SLACK * max(map(abs, steps)) for before, after in pairwise(steps)):
         raise ParameterError(
-            "the values of a block must be concave: each true literal adds no more than the one before"
+            "function must be concave: each further true literal of a set must add no more than the one before"
         )
 
 

@@ -237,16 +237,16 @@ class ChebyshevTensor(LinearFamily):
         )
         if self.t ** len(self.domain) > MAX_TERMS:
             raise ParameterError(
-                f"t ({self.t}) over {len(self.domain)} columns gives {self.t ** len(self.domain)} terms; "
-                f"at most {MAX_TERMS} are possible: ask fewer columns, or use SmoothSynthesis"
+                f"t ({self.t}) over {len(self.domain)} columns gives {self.t ** len(self.domain)} terms, and at "
+                f"most {MAX_TERMS} are possible: name fewer columns, or use SmoothSynthesis"
             )
         for axis in self.domain.axes:
             if not axis.grid.ordered:
-                raise ParameterError(f"column {axis.name!r} has no order, so it has no cosine basis")
+                raise ParameterError(f"column {axis.name!r} has no order, which cosines need: use ordered columns only")
         check_number("growth", self.growth, least=0)
         points = tuple(axis.points for axis in self.domain.axes) if self.points is None else self.points
         if [p.shape for p in points] != [(axis.size,) for axis in self.domain.axes]:
-            raise ParameterError("points must hold one array per column, with one point per cell")
+            raise ParameterError("points must hold one array per column, with one number per cell")
         object.__setattr__(self, "_points", tuple(frozen(p) for p in points))
         check_overflow(self)
 
@@ -390,7 +390,7 @@ class AverageMoment(LinearFamily):
             self, "denominator", whole("denominator", self.denominator, least=1, most=LARGEST_DENOMINATOR)
         )
         if not all(axis.grid.ordered for axis in self.domain.axes):
-            raise ParameterError("an average moment needs ordered columns")
+            raise ParameterError("domain must have ordered columns only, because averages need an order")
         check_overflow(self)
 
     @property

@@ -77,8 +77,8 @@ class Sizes:
         t = self.degrees or 2
         if t > most_degrees(d):
             raise ParameterError(
-                f"variant 'exact' needs {t}^{d} averages; at most {MAX_AVERAGES} are possible: "
-                "name fewer columns, set fewer degrees, or use 'practical' or 'product'"
+                f"variant 'exact' needs {t}^{d} averages, and at most {MAX_AVERAGES} are possible: name fewer "
+                "columns, give fewer degrees, or use variant 'practical' or 'product'"
             )
 
 

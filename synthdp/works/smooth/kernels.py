@@ -78,7 +78,10 @@ class GaussianKernels:
     def __post_init__(self) -> None:
         centers, weights = np.array(self.centers, np.float64), np.array(self.weights, np.float64)
         if centers.ndim != 3 or 0 in centers.shape or weights.shape != centers.shape[:2]:
-            raise ParameterError(f"centers {centers.shape} must be (k, J, d), and weights {weights.shape} (k, J)")
+            raise ParameterError(
+                f"centers must have a shape (k, J, d), not {centers.shape}, and weights must have the shape (k, J), "
+                f"not {weights.shape}"
+            )
         if not (np.isfinite(centers).all() and np.isfinite(weights).all()):
             raise ParameterError("centers and weights must be finite")
         check_number("sigma", self.sigma, least=1e-100, most=1e100)

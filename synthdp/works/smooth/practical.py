@@ -71,12 +71,13 @@ class Practical:
         asked = min(FUNCTIONS, there) if self.functions is None else self.functions
         if asked * self.candidates > MAX_FEATURES:
             raise ParameterError(
-                f"candidates ({self.candidates}) times functions ({asked}) must be at most {MAX_FEATURES}: lower one of them"
+                f"candidates ({self.candidates}) times functions ({asked}) must be at most {MAX_FEATURES}: lower "
+                "candidates or functions"
             )
         if asked > there:
             raise ParameterError(
-                f"functions ({self.functions}) must be at most {there}, because {d} columns have no more with "
-                f"degrees={self.degrees} and order={self.order}: lower functions, or raise degrees or order"
+                f"functions ({self.functions}) must be at most {there}, the number of functions of {d} columns with "
+                f"degrees={self.degrees} and order={self.order}"
             )
         return asked
 

@@ -89,7 +89,7 @@ class TrigonometricSummary:
         averages = np.array(self.averages, np.float64)
         if averages.shape != (averages.shape[:1] * len(self.names)) or not averages.size or averages.flat[0] != 1:
             raise ParameterError(
-                "averages must have one axis per column name, all axes of one length, and the value 1 at degree 0"
+                "averages must have one axis per name in names, all of the same length, and must begin with the value 1"
             )
         object.__setattr__(self, "averages", frozen(averages))
 
@@ -142,7 +142,7 @@ class TrigonometricSummary:
             check_number("bound", bound, least=0)
         if isinstance(query, SeparableQueries):
             if degrees == "auto":
-                raise ParameterError("degrees must be a number for separable queries, not 'auto'")
+                raise ParameterError("degrees must be a number, not 'auto', for separable queries")
             count = max(4 * t, _SEPARABLE_NODES) if nodes is None else nodes
             return self._separable(query, t=t, nodes=self._checked_nodes(count, t, columns=1), bound=bound)
         count = self._checked_nodes(nodes, t, columns=self.d)
@@ -183,8 +183,8 @@ class TrigonometricSummary:
             if isinstance(question, Mean | Sum | Variance):
                 return self._moment(question).answers()
         raise ParameterError(
-            "a summary of smooth queries answers sd.smooth, and sd.count, sd.mean, sd.sum and sd.variance of all rows: for "
-            "conditions, groups and tables, release a synthetic table"
+            "a summary of smooth queries answers sd.smooth, and sd.count, sd.mean, sd.sum and sd.variance of all "
+            "rows only: for other questions, release a synthetic table"
         )
 
     def _moment(self, question: Mean | Sum | Variance) -> Estimate:
@@ -213,15 +213,17 @@ class TrigonometricSummary:
     def _numbers(self, name: str) -> tuple[int, float, float]:
         """Return a column's position and bounds; raise ParameterError if the summary has no mean of it."""
         if name not in self.names:
-            raise ParameterError(f"column {name!r} is not in this summary, which has: {', '.join(self.names)}")
+            raise ParameterError(f"column {name!r} must be a column of this summary: {', '.join(self.names)}")
         column = None if self.schema is None else self.schema[name]
         if column is None:
             raise ParameterError(
-                "this summary was saved by an older version, without the bounds of its columns: ask sd.smooth instead"
+                "this summary was saved by an older version, without the bounds of its columns: query it with "
+                "sd.smooth instead"
             )
         if column.quantity != "number" or grid_of(column).releasable > grid_of(column).regular:
             raise ParameterError(
-                f"column {name!r} must hold numbers, without missing or special values, to have a mean in this summary"
+                f"column {name!r} has no mean in this summary: name a numeric column that is not nullable and has "
+                "no special values"
             )
         lower, upper = bounds_of(column)
         return self.names.index(name), float(lower), float(upper)
@@ -235,15 +237,13 @@ class TrigonometricSummary:
             names, function = query.columns or self.names, query.function
             missing = [name for name in names if name not in self.names]
             if missing:
-                raise ParameterError(
-                    f"column {missing[0]!r} is not in this summary, which has: {', '.join(self.names)}"
-                )
+                raise ParameterError(f"column {missing[0]!r} must be a column of this summary: {', '.join(self.names)}")
             places = [self.names.index(name) for name in names]
             return lambda points: function(points[:, places])
         if not callable(query):
             raise ParameterError(
-                f"a summary of smooth queries answers functions of points of [-1, 1]^{self.d} and GaussianKernels, "
-                f"not a {type(query).__name__}: release a synthetic table for other queries"
+                f"a summary of smooth queries answers functions of points in [-1, 1]^{self.d} and GaussianKernels "
+                f"only, not a {type(query).__name__}: for other queries, release a synthetic table"
             )
         return query
 
@@ -272,7 +272,7 @@ class TrigonometricSummary:
     def _separable(self, queries: SeparableQueries, *, t: int, nodes: int, bound: float | None) -> Estimate:
         """Return the answers to queries that are products of functions of one column, in blocks of bounded memory."""
         if queries.d != self.d:
-            raise ParameterError(f"the queries ({queries.d} columns) must have the summary's {self.d} columns")
+            raise ParameterError(f"queries must be about {self.d} columns, those of the summary, not {queries.d}")
         terms = queries.weights.shape[1]
         widest = max(nodes, t ** max(1, self.d - 1), terms)
         step = max(1, _NUMBERS_AT_ONCE // (terms * widest))
@@ -359,18 +359,19 @@ class TrigonometricSummary:
         if degrees is None or degrees == "auto":
             return self.degrees
         if isinstance(degrees, str) or not 1 <= whole("degrees", degrees) <= self.degrees:
-            raise ParameterError(f"degrees ({degrees!r}) must be 'auto' or from 1 to {self.degrees}")
+            raise ParameterError(f"degrees ({degrees!r}) must be 'auto' or a whole number from 1 to {self.degrees}")
         return degrees
 
     def _checked_nodes(self, nodes: int | None, t: int, *, columns: int) -> int:
         """Return the number of nodes per column; raise ParameterError for too few, or too many over all columns."""
         count = max(2 * t, round(_LEAST_NODES ** (1 / columns))) if nodes is None else whole("nodes", nodes)
         if count < 2 * t:
-            raise ParameterError(f"nodes ({count}) must be at least twice the degrees ({t})")
+            raise ParameterError(f"nodes ({count}) must be at least {2 * t}, twice the number of degrees")
         if count**columns > MAX_NODES:
+            fewer = "degrees" if nodes is None else "nodes"
             raise ParameterError(
-                f"nodes ({count}) over {columns} columns are more than {MAX_NODES} points: "
-                "use fewer degrees, or separable queries"
+                f"nodes ({count}) over {columns} columns give more than {MAX_NODES} points: "
+                f"give fewer {fewer}, or SeparableQueries"
             )
         return count
 
@@ -395,7 +396,9 @@ def on_nodes(query: Query, *, d: int, nodes: int) -> FloatArray:
         points = np.stack([axis[index] for index in np.unravel_index(flat, shape)], axis=1)
         found = np.asarray(query(points), np.float64)
         if found.shape != (flat.size,) or not np.isfinite(found).all():
-            raise ParameterError(f"a query must map (m, {d}) points of [-1, 1]^{d} to (m,) finite values")
+            raise ParameterError(
+                f"the query must return an (m,) array of finite numbers for an (m, {d}) array of points in [-1, 1]^{d}"
+            )
         values[flat] = found
     return values.reshape(shape)
 

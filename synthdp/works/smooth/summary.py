@@ -101,7 +101,7 @@ class SmoothSummary(HasPrivacyCost):
         check_whole("smoothness", self.smoothness)
         check_one_of("weighting", self.weighting, ("equal", "degree"))
         if self.weighting == "degree" and self.sigma is not None:
-            raise ParameterError("sigma does not apply to weighting 'degree', which takes smoothness")
+            raise ParameterError("sigma cannot be used with weighting 'degree': give smoothness instead")
         if self.sigma is not None:
             check_width(self.sigma)
         if isinstance(self.degrees, str) and self.degrees not in RULES:
@@ -167,7 +167,7 @@ class SmoothSummary(HasPrivacyCost):
         least = 2 if isinstance(self.degrees, str) else self.degrees
         if least**d > MAX_TERMS:
             raise ParameterError(
-                f"{least} degrees over {d} columns give {least}^{d} terms; at most {MAX_TERMS} are possible: "
+                f"{least} degrees over {d} columns give {least}^{d} terms, and at most {MAX_TERMS} are possible: "
                 "name fewer columns, or use SmoothSynthesis"
             )
 

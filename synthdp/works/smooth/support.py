@@ -43,9 +43,11 @@ def ordered_columns(schema: Schema, columns: Sequence[str] | None) -> tuple[str,
     chosen = ordered if named is None else tuple(dict.fromkeys(named))
     wrong = [name for name in chosen if name not in ordered]
     if wrong:
-        raise ParameterError(f"column {wrong[0]!r} must be an ordered column of the schema: {', '.join(ordered)}")
+        raise ParameterError(
+            f"column {wrong[0]!r} must be one of the ordered columns of the schema: {', '.join(ordered)}"
+        )
     if not chosen:
-        raise ParameterError("the schema has no numeric or ordinal column: smooth queries need one")
+        raise ParameterError("smooth queries need a numeric or ordinal column, and the schema has none: declare one")
     return chosen
 
 

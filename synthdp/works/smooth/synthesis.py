@@ -153,7 +153,10 @@ class SmoothSynthesis(HasPrivacyCost):
                 check_whole(name, getattr(self, name), least=least, most=MOST.get(name))
         for name, variants in ONLY_OF.items():
             if getattr(self, name) is not None and self.variant not in variants:
-                raise ParameterError(f"{name} applies to variant {' and '.join(map(repr, variants))} only")
+                raise ParameterError(
+                    f"{name} cannot be used with variant {self.variant!r}, only with "
+                    f"{' and '.join(map(repr, variants))}: leave {name} out"
+                )
         object.__setattr__(self, "law", law_named(self.law))
         check_share("total_share", self.total_share)
 
@@ -224,8 +227,7 @@ class SmoothSynthesis(HasPrivacyCost):
         names = ordered_columns(schema, self.columns)
         if self.variant == "product" and self.solver != AUTO and len(names) == 1:
             raise ParameterError(
-                f"solver {self.solver!r} fits pairs of columns, and {names[0]!r} is the only one with an order: "
-                "leave solver out"
+                f"solver {self.solver!r} needs two ordered columns, and {names[0]!r} is the only one: leave solver out"
             )
         if self.variant == "exact":
             self._sizes.check(len(names))

@@ -59,7 +59,7 @@ def check_law(law: NoiseLaw | None, loss: PrivacyLoss) -> None:
     pure = isinstance(loss, PureDP) or (isinstance(loss, ApproxDP) and loss.delta == 0)
     if law is not None and (law is NoiseLaw.GAUSSIAN) == pure:
         suits = "laplace or linf" if pure else "gaussian"
-        raise ParameterError(f"law ({law.name.casefold()}) cannot be used with a loss of {loss}: use {suits}")
+        raise ParameterError(f"law ({law.name.casefold()}) cannot be used with a budget of {loss}: use {suits}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,8 +266,8 @@ class SparseConstruction:
         """
         if int((self.table.places(query) < 0).sum()) > self.table.untouched:
             raise MechanismFailure(
-                f"the query has more new keys than are left of the {self.table.slots} slots: open a session with more "
-                "slots"
+                f"the query has more new keys than are left of the {self.table.slots} slots: open a new session "
+                "with more slots"
             )
 
     def update(self, query: Support, answer: float, *, stddev: float) -> None:  # noqa: ARG002

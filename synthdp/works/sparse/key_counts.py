@@ -93,7 +93,7 @@ class Deviations:
     def __post_init__(self) -> None:
         object.__setattr__(self, "guesses", expectations("guesses", self.guesses))
         if self.guesses.shape != (self.queries.k,):
-            raise ParameterError("guesses must be one whole number per query")
+            raise ParameterError("guesses must hold one whole number per query")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def common_columns(queries: Sequence[SparseQuery]) -> tuple[str, ...]:
         raise ParameterError("queries must hold at least one sparse query")
     columns = queries[0].columns
     if any(query.columns != columns for query in queries):
-        raise ParameterError("all sparse queries must be about the same columns, in the same order")
+        raise ParameterError("all sparse queries must have the same columns, in the same order")
     return columns
 
 

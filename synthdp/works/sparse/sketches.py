@@ -315,7 +315,7 @@ def check_dimension(dimension: int) -> int:
     dimension = whole("dimension", dimension, least=1)
     if dimension > MAX_DIMENSION:
         raise ParameterError(
-            f"dimension ({dimension:.3g}, {8 * dimension / 2**30:.3g} GiB) must be at most {MAX_DIMENSION}: "
-            "give a smaller one, such as 100000"
+            f"dimension ({dimension:.3g}, which takes {8 * dimension / 2**30:.3g} GiB) must be at most "
+            f"{MAX_DIMENSION}: give a smaller dimension, such as 100000"
         )
     return dimension

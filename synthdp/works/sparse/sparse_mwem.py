@@ -89,7 +89,7 @@ class SparseMWEM(HasPrivacyCost):
         slots = self.slots or math.ceil(1.1 * max(1, len(counts.keys)))
         if slots < len(counts.keys):
             raise MechanismFailure(
-                f"the queries are about {len(counts.keys)} records, more than slots ({slots}): raise slots"
+                f"the queries have {len(counts.keys)} different keys, more than slots ({slots}): give more slots"
             )
         loss = curator.cost(self.spend)
         curator.check(counts)

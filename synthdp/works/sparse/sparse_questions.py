@@ -76,10 +76,10 @@ def answered(
         return _counted(question.by, question.where, answer, schema, columns)
     if isinstance(question, Marginal):
         if question.bins:
-            raise ParameterError("a marginal of this release must have no bins: its cells are declared values")
+            raise ParameterError("the cells of a marginal of this release are the declared values: leave bins out")
         return _counted(question.columns, None, answer, schema, columns)
     raise ParameterError(
-        "this release answers sparse queries, as sparse_conjunction and overlap make them, sd.count and sd.marginal, not "
+        "this release answers only sd.count, sd.marginal, and queries made by sparse_conjunction and overlap, not "
         f"{type(question).__name__}"
     )
 
@@ -114,18 +114,19 @@ def _counted(
     """Return a count by groups: one sparse query for each combination of the group columns' levels."""
     if schema is None:
         raise ParameterError(
-            "this release was saved by an older version, without its schema: ask sparse queries instead"
+            "this release was saved by an older version, without its schema: give queries made by "
+            "sparse_conjunction or overlap"
         )
     asked = tuple(dict.fromkeys([*by, *sorted(columns_of(where) if where else ())]))
     for name in asked:
         if name not in columns:
-            raise ParameterError(f"column {name!r} is not in this release, whose records have: {', '.join(columns)}")
+            raise ParameterError(f"column {name!r} must be a column of this release: {', '.join(columns)}")
     values = {name: _values(schema, name) for name in columns}
     size = math.prod(len(parts) for parts, _ in values.values())
     if size > MAX_SUPPORT:
         raise ParameterError(
-            f"the question is about {size} records, and at most {MAX_SUPPORT} can be listed: ask a "
-            "sparse_conjunction with literals"
+            f"the question is about {size} possible records, and at most {MAX_SUPPORT} can be listed: ask a "
+            "sparse_conjunction that fixes more columns in literals"
         )
     shape = [len(values[name][0]) for name in asked]
     holds = np.ones(shape, np.bool_) if where is None else _holds(where, schema, asked, shape)
@@ -173,6 +174,9 @@ def _values(schema: Schema, name: str) -> tuple[tuple[str, ...], tuple[Any, ...]
     """
     column = schema[name]
     if not (has_labels(column) and is_complete(column)):
-        raise ParameterError(f"column {name!r} has no declared levels: ask a sparse_conjunction with a literal for it")
+        raise ParameterError(
+            f"column {name!r} has no declared levels, so its values cannot be listed: ask a sparse_conjunction that "
+            "fixes its value in literals"
+        )
     _, levels = by_level(column)
     return tuple(part_of(level) for level in levels), levels

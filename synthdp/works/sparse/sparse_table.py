@@ -100,7 +100,7 @@ class SparseTable:
         check_whole("slots", self.slots)
         known = len(self.place)
         if known > min(self.slots, len(self.weights)) or not all(0 <= i < known for i in self.place.values()):
-            raise ParameterError("each touched key must have one slot and one weight")
+            raise ParameterError("each key in place must have a slot number of its own and a weight, within slots")
         self._total = self._sum()
 
     def __repr__(self) -> str:
@@ -154,8 +154,8 @@ class SparseTable:
         needed = int((places < 0).sum())
         if needed > self.untouched:
             raise MechanismFailure(
-                f"the query needs {needed} new slots and only {self.untouched} of {self.slots} are left: raise slots, "
-                "or ask queries with smaller supports"
+                f"the query needs {needed} new slots, but only {self.untouched} of {self.slots} are left: give more "
+                "slots, or ask queries with fewer keys"
             )
         if len(self.place) + needed > len(self.weights):
             grown = np.zeros(max(2 * len(self.weights), len(self.place) + needed))
@@ -301,11 +301,11 @@ def check_query(query: SparseQuery, columns: tuple[str, ...]) -> None:
     """Raise ParameterError for anything but a sparse query, or for a query about other columns than these."""
     if not isinstance(query, SparseQuery):
         raise ParameterError(
-            f"this release answers sparse queries, as sparse_conjunction and overlap make them, not {type(query).__name__}"
+            f"this release answers only queries made by sparse_conjunction and overlap, not {type(query).__name__}"
         )
     if query.columns != columns:
         raise ParameterError(
-            f"the query has the columns {', '.join(query.columns)}, but must have {', '.join(columns)}, in this order"
+            f"the query must have the columns {', '.join(columns)}, in this order, not {', '.join(query.columns)}"
         )
 
 

@@ -74,7 +74,9 @@ def learned(document: Mapping[str, Any], arrays: bytes) -> tuple[SparseTable, li
                 file[name] for name in ("weights", "sizes", "targets", "place", "values")
             )
     except NO_ARRAYS:
-        raise FormatError("the saved session is damaged, and its arrays cannot be read: open a new session") from None
+        raise FormatError(
+            "the saved session is damaged, because its arrays cannot be read: open a new session"
+        ) from None
     table = SparseTable(
         int(document["slots"]),
         {str(key): i for i, key in enumerate(document["keys"])},
@@ -288,8 +290,8 @@ class SparseSession:
         check_query(query, self.columns)
         if query.sparsity > self.settings.sparsity:
             raise ParameterError(
-                f"the query's support has {query.sparsity} keys, more than sparsity ({self.settings.sparsity}): "
-                "open a session with a larger sparsity"
+                f"the query has {query.sparsity} keys, more than sparsity ({self.settings.sparsity}): open a "
+                "session with a larger sparsity"
             )
         with self.watch.turn():
             return self._ask(query.support())
@@ -401,4 +403,4 @@ def resume_session(path: str | PathLike[str], curator: Curator) -> SparseSession
         except SynthDPError:
             raise
         except (*NO_ARRAYS, TypeError):
-            raise FormatError(f"'{path}' is not a saved session") from None
+            raise FormatError(f"'{path}' is not a saved session: give the folder of a saved session") from None

@@ -37,7 +37,7 @@ def test_the_last_cell_does_not_overflow_at_the_edge_of_a_type(k):
 
 
 def test_a_table_too_large_to_number_is_refused():
-    with pytest.raises(ParameterError, match=r"clique \(\(0, 1\)\) must have at most 2\*\*62 cells"):
+    with pytest.raises(ParameterError, match=r"clique \(\(0, 1\)\) has more than 2\*\*62 cells"):
         cell_index(np.zeros((1, 2), int), (2**40, 2**40), (0, 1))
 
 
@@ -102,8 +102,11 @@ def test_a_noisy_table_keeps_its_own_read_only_copy():
     [
         ({"clique": (1, 0)}, r"clique \(\(1, 0\)\) must hold strictly increasing column indices"),
         ({"clique": (-1,)}, "strictly increasing column indices"),
-        ({"counts": np.array([1.0, np.nan])}, r"counts of clique \(0,\) must be a flat array of finite numbers"),
-        ({"counts": np.zeros((2, 2))}, "must be a flat array"),
+        (
+            {"counts": np.array([1.0, np.nan])},
+            r"counts of clique \(0,\) must be a one-dimensional array of finite numbers",
+        ),
+        ({"counts": np.zeros((2, 2))}, "must be a one-dimensional array"),
         ({"stddev": 0.0}, r"stddev \(0.0\) must be"),
         ({"stddev": np.inf}, r"stddev \(inf\) must be"),
     ],
@@ -114,7 +117,8 @@ def test_a_noisy_table_that_makes_no_sense_is_refused(settings, message):
 
 
 @pytest.mark.parametrize(
-    ("clique", "message"), [((0, 2), "must lie within the 2 columns"), ((0, 1), r"\(length 2\) must have length 6")]
+    ("clique", "message"),
+    [((0, 2), "must hold column indices from 0 to 1"), ((0, 1), r"\(length 2\) must have length 6")],
 )
 def test_a_table_that_does_not_fit_the_shape_is_refused(clique, message):
     with pytest.raises(ParameterError, match=message):

@@ -65,7 +65,7 @@ def test_bounds_of_any_size_have_a_grid(data, column):
 
 
 def test_bounds_too_far_apart_are_refused():
-    with pytest.raises(SchemaError, match=r"^column 'x': upper - lower must be a finite number$"):
+    with pytest.raises(SchemaError, match=r"^column 'x': upper minus lower must be a finite number$"):
         check_column("x", Continuous(-1e308, 1e308))
 
 

@@ -142,7 +142,7 @@ def test_the_number_of_updates_follows_from_the_bound():
 
 
 def test_a_session_needs_an_accuracy_or_a_number_of_updates():
-    with pytest.raises(ParameterError, match="give alpha"):
+    with pytest.raises(ParameterError, match="alpha and max_updates are both missing"):
         opened()
 
 

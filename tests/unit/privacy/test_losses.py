@@ -51,7 +51,7 @@ def test_two_shares_add_up_to_the_whole(loss, share):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.001, math.nan])
 def test_a_share_outside_the_whole_is_refused(loss, share):
-    with pytest.raises(ParameterError, match=r"a share .* must be above 0 and at most 1"):
+    with pytest.raises(ParameterError, match=r"share of a budget .* must be above 0 and at most 1"):
         loss.fraction(share)
 
 
@@ -61,7 +61,7 @@ def test_a_share_of_all_up_to_rounding_is_all(loss):
 
 
 def test_losses_of_different_currencies_do_not_add_up():
-    with pytest.raises(ParameterError, match="different kinds"):
+    with pytest.raises(ParameterError, match="of the same kind"):
         combined([PureDP(1.0), ZCDP(1.0)])
 
 

@@ -166,7 +166,7 @@ def test_a_release_that_is_no_table_has_no_report(tmp_path: Path) -> None:
     schema = sd.Schema({"x": sd.Continuous(0, 1)})
     curator = sd.Curator(pd.DataFrame({"x": [0.5] * 9}), schema=schema, budget=sd.PureDP(1.0), neighbors="replace_one")
     summary = sd.SmoothSummary(smoothness=2).release(curator)
-    with pytest.raises(ParameterError, match="not a synthetic table"):
+    with pytest.raises(ParameterError, match="holds no synthetic table"):
         report_page(summary, fingerprint="")
 
 

@@ -74,7 +74,7 @@ def test_a_failure_half_way_leaves_nothing_behind_and_keeps_the_old_file(name, t
         return next(drawn, None) or _disk_full()
 
     monkeypatch.setattr(type(model), "sample_indices", one_block_only)
-    with pytest.raises(FormatError, match=r"cannot be written: No space left on device"):
+    with pytest.raises(FormatError, match=r"cannot be written \(No space left on device\)"):
         model.sample_to(tmp_path / name, rows=30, random_state=0, block_rows=10)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "old"

@@ -46,13 +46,13 @@ def test_a_schema_comes_back_from_its_file(name: str, tmp_path: Path) -> None:
         ),
         (
             lambda: sd.DatabaseSchema({**TABLES, "x": LEAVES}, [related(), related(parent="rows", child="x")]),
-            "persons' key",
+            "identifies a person",
         ),
         (
             lambda: sd.DatabaseSchema(
                 {**TABLES, "x": LEAVES}, [related(key=("id", "area")), related(parent="rows", child="x", key=("area", "id"))]
             ),
-            "persons' key",
+            "identifies a person",
         ),
         (
             lambda: sd.DatabaseSchema(

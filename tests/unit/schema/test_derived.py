@@ -106,6 +106,19 @@ def _rules(rule):
     return made if isinstance(made, list) else [made]
 
 
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("a source that is not there", "from 'nothing', which the schema does not have"),
+        ("itself", "from 'whole', which is this column itself"),
+        ("what is derived later", "from 'whole', whose own rule comes later: list the rule of 'whole' first"),
+    ],
+)
+def test_why_a_source_cannot_be_used_is_said(rule, words):
+    with pytest.raises(SchemaError, match=words):
+        Schema(COLUMNS, constraints=_rules(REFUSED[rule]))
+
+
 @pytest.mark.parametrize("rule", REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_derived_is_refused_in_one_sentence_when_it_is_declared(rule):
     with pytest.raises(SchemaError) as refused:

@@ -23,6 +23,7 @@ from synthdp.schema.columns import (
     Identifier,
     Integer,
     Ordinal,
+    Time,
     is_complete,
 )
 from synthdp.schema.schema import Schema
@@ -114,7 +115,7 @@ def test_lengths_are_steps_of_the_resolution():
 
 BAD = {
     "no column": (lambda: Schema({}), "a schema needs at least one column"),
-    "no mapping": (lambda: Schema([("a", Boolean())]), "columns must map names to columns, not be of type list"),
+    "no mapping": (lambda: Schema([("a", Boolean())]), "columns must be a dict of columns by name, not of type list"),
     "name": (lambda: Schema({1: Boolean()}), "column names must be texts, not int"),
     "class": (lambda: Schema({"a": Boolean}),
               f"column 'a': the type must be one of {', '.join(TYPES)}, such as Integer(0, 120)"),
@@ -126,7 +127,7 @@ BAD = {
     "nan": (lambda: Schema({"a": Continuous(float("nan"), 1)}), "column 'a': bounds and special values must be finite"),
     "inf": (lambda: Schema({"a": Continuous(0, float("inf"))}), "column 'a': bounds and special values must be finite"),
     "huge": (lambda: Schema({"a": Continuous(0, 10**400)}), "column 'a': bounds and special values must be finite"),
-    "wide": (lambda: Schema({"a": Continuous(-1e308, 1e308)}), "column 'a': upper - lower must be a finite number"),
+    "wide": (lambda: Schema({"a": Continuous(-1e308, 1e308)}), "column 'a': upper minus lower must be a finite number"),
     "fraction": (lambda: Schema({"a": Integer(0.5, 2)}),
                  "column 'a': bounds and special values of an Integer must be whole numbers"),
     "too large": (lambda: Schema({"a": Integer(0, 2**63)}),
@@ -151,17 +152,25 @@ BAD = {
     "list level": (lambda: Schema({"a": Categorical([["x"]])}),
                    "column 'a': levels must be texts, numbers or booleans, not missing values or lists"),
     "nan level": (lambda: Schema({"a": Categorical([float("nan")])}),
-                  "column 'a': levels must be finite; declare missing values by nullable=True"),
+                  "column 'a': levels must not hold NaN or infinity: declare missing values by nullable=True instead"),
     "other": (lambda: Schema({"a": Categorical(["x"], other=3)}), "column 'a': other must be a text label"),
     "other number": (lambda: Schema({"a": Categorical([1, 2], other="1")}),
-                     "column 'a': other ('1') must not read like a level that is a number or a boolean"),
+                     "column 'a': other ('1') must differ from every level, also from levels that are numbers or booleans"),
     "no date": (lambda: Datetime("soon", "later"), "'soon' is not a date or time in ISO 8601, such as 2026-01-31T12:00"),
-    "number date": (lambda: Datetime(5, 6), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
-    "nat": (lambda: Datetime(pd.NaT, "2020-01-01"), "bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
+    "number date": (lambda: Datetime(5, 6),
+                    "bounds of a Datetime must be dates, datetimes or texts in ISO 8601, such as 2026-01-31T12:00"),
+    "nat": (lambda: Datetime(pd.NaT, "2020-01-01"),
+                    "bounds of a Datetime must be dates, datetimes or texts in ISO 8601, such as 2026-01-31T12:00"),
     "far": (lambda: Datetime(np.datetime64("90000-01-01"), np.datetime64("90001-01-01")),
             "bounds of a Datetime must lie in the years 1 to 9999"),
     "same day": (lambda: Schema({"a": Datetime("2020-01-01T01:00", "2020-01-01T02:00", resolution="D")}),
-                 "column 'a': lower (2020-01-01T01:00:00.000000) must be below upper (2020-01-01T02:00:00.000000)"),
+                 ("column 'a': lower (2020-01-01T01:00:00.000000) and upper (2020-01-01T02:00:00.000000) are the same "
+                  "time at resolution 'D': give a finer resolution, or bounds further apart")),
+    "same minute": (lambda: Schema({"a": Time("10:00:01", "10:00:59", resolution="min")}),
+                    ("column 'a': lower (10:00:01) and upper (10:00:59) are the same time at resolution 'min': "
+                     "give a finer resolution, or bounds further apart")),
+    "falling": (lambda: Schema({"a": Datetime("2020-01-01T02:00", "2020-01-01T01:00", resolution="D")}),
+                "column 'a': lower (2020-01-01T02:00:00.000000) must be below upper (2020-01-01T01:00:00.000000)"),
     "resolution": (lambda: Schema({"a": Datetime("2020-01-01", "2021-01-01", resolution="week")}),
                    "column 'a': resolution ('week') must be one of D, h, min, s, ms, us"),
     "odd resolution": (lambda: Schema({"a": Duration(0, 1, resolution=["s"])}),
@@ -181,7 +190,7 @@ BAD = {
                        "column 'a': groups must be finite"),
     "prefix": (lambda: Schema({"a": Identifier(3)}), "column 'a': prefix must be a text"),
     "null identifier": (lambda: Identifier(nullable=True),
-                        "an Identifier is never missing in the output: leave nullable out"),
+                        "an Identifier is never missing in the output: remove nullable=True"),
 }  # fmt: skip
 
 
@@ -197,24 +206,25 @@ def document(**column):
 
 
 BAD_JSON = {
-    "broken": ("[1", FormatError, "the schema is not valid JSON (line 1)"),
-    "deep": ("[" * 100_000, FormatError, "the schema is not valid JSON (line ?)"),
-    "list": ("[]", FormatError, "the schema is not a synthdp schema: it has no 'synthdp_schema' version"),
+    "broken": ("[1", FormatError, "the schema is not valid JSON (line 1): correct the file"),
+    "deep": ("[" * 100_000, FormatError, "the schema is not valid JSON (line ?): correct the file"),
+    "list": ("[]", FormatError, "the schema is not a synthdp schema: its JSON must have the key 'synthdp_schema'"),
     "version": ('{"synthdp_schema": 99}', FormatError,
-                ("the schema has schema version 99; this synthdp reads 1 to 5: "
-                 "install a newer one")),
-    "no columns": ('{"synthdp_schema": 1}', FormatError, "the schema must list its columns under 'columns'"),
-    "no name": ('{"synthdp_schema": 1, "columns": [{}]}', FormatError, "the schema has a column without a 'name'"),
+                ("the schema has schema version 99, but this synthdp reads 1 to 5 only: "
+                 "install a newer synthdp")),
+    "no columns": ('{"synthdp_schema": 1}', FormatError, "the schema must have 'columns', a list of JSON objects"),
+    "no name": ('{"synthdp_schema": 1, "columns": [{}]}', FormatError,
+                "every column of the schema must have a 'name' that is a text"),
     "twice": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}, {"name": "a", "type": "boolean"}]}',
-              SchemaError, "the schema declares column 'a' twice"),
+              SchemaError, "the schema declares column 'a' twice: remove one of the two"),
     "type": (document(type="text"), SchemaError,
-             f"column 'a' of the schema must have a type among {', '.join(TYPES).lower()}"),
+             f"column 'a' of the schema must have one of these types: {', '.join(TYPES).lower()}"),
     "draft": (document(type="boolean", reviewed=False), SchemaError,
               ("column 'a' of the schema is a draft taken from the table: check it against public knowledge, then set "
               '"reviewed" to true, or go through the columns with `synthdp schema review`')),
     "setting": (document(type="integer", maximum=5), SchemaError,
-                "column 'a' of the schema has an unknown setting 'maximum'"),
-    "levels": (document(type="ordinal"), SchemaError, "column 'a' of the schema needs 'levels'"),
+                "column 'a' of the schema has an unknown setting 'maximum': remove it or correct its name"),
+    "levels": (document(type="ordinal"), SchemaError, "column 'a' of the schema needs 'levels': add this setting"),
     "levels text": (document(type="ordinal", levels="abc"), SchemaError,
                     "levels must be a list for column 'a' of the schema"),
     "groups text": (document(type="categorical", levels=["a"], groups="p"), SchemaError,
@@ -224,13 +234,14 @@ BAD_JSON = {
     "nullable": (document(type="boolean", nullable="yes"), SchemaError,
                  "nullable must be true or false for column 'a' of the schema"),
     "date": (document(type="datetime", lower=3, upper=5), SchemaError,
-             "column 'a' of the schema: bounds of a Datetime must be dates, datetimes or ISO 8601 texts"),
+             ("column 'a' of the schema: bounds of a Datetime must be dates, "
+              "datetimes or texts in ISO 8601, such as 2026-01-31T12:00")),
     "bounds": (document(type="integer", lower="x", upper="y"), SchemaError,
                "column 'a': bounds and special values must be numbers"),
     "infinite": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "integer", "lower": 0, "upper": 1e400}]}',
                  SchemaError, "column 'a': bounds and special values must be finite"),
     "rules": ('{"synthdp_schema": 1, "columns": [{"name": "a", "type": "boolean"}], "constraints": 5}',
-              FormatError, "the schema must list its rules under 'constraints'"),
+              FormatError, "the schema must have 'constraints' that is a list of rules"),
 }  # fmt: skip
 
 
@@ -268,7 +279,7 @@ def reads_back_or_names_the_column(text):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"cannot be read: No such file or directory$"):
+    with pytest.raises(FormatError, match=r"cannot be read \(No such file or directory\): give the path"):
         Schema.read(tmp_path / "none.json")
 
 

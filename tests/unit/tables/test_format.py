@@ -136,7 +136,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize(("table", "column"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_made_is_refused_beforehand_with_the_column(table, column):
     with pytest.raises(
-        DataError, match=r"^column 'a' of type .* cannot be released as declared, [A-Z][a-z]+: .*; declare"
+        DataError, match=r"^column 'a' is of type .*, which does not suit its declaration, [A-Z][a-z]+ \(.*\): convert"
     ):
         TableFormat.of(FrameSource(table), Schema({"a": column}))
 
@@ -162,7 +162,7 @@ def test_a_document_of_another_shape_is_refused(document):
 def test_a_type_that_does_not_exist_is_refused_with_the_column(library, dtype):
     schema = Schema({"a": Integer(0, 1)})
     form = TableFormat(library=library, dtypes=(("a", dtype),))
-    with pytest.raises(FormatError, match=r"^column 'a' cannot be made of type "):
+    with pytest.raises(FormatError, match=r"^column 'a' cannot be given its type in the table, "):
         built(form, schema, {"a": np.arange(2)})
 
 

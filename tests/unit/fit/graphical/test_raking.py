@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_refused(model):
     with pytest.raises(ParameterError, match="total"):
         Particles(size=10).fit(model, [], total=float("nan"), rng=rng)
     table = NoisyTable(clique=(3,), counts=np.zeros(2), stddev=1.0)
-    with pytest.raises(ParameterError, match="must lie within the 3 columns"):
+    with pytest.raises(ParameterError, match="must hold column indices from 0 to 2"):
         Particles(size=10).fit(model, [table], total=10.0, rng=rng)
 
 

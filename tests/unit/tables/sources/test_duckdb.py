@@ -132,7 +132,7 @@ def test_more_tables_than_one_query_counts_are_counted_in_several(database, monk
     ("path", "name", "message"),
     [
         ("none.duckdb", "people", "there is no file"),
-        ("t.duckdb", "persons", r"name \('persons'\) must be a table of '.*t.duckdb': people"),
+        ("t.duckdb", "persons", r"name \('persons'\) must be one of the tables in '.*t.duckdb': people"),
     ],
 )
 def test_a_missing_file_or_table_is_one_clear_error(database, path, name, message):
@@ -144,7 +144,7 @@ def test_a_database_of_one_table_needs_no_name(database):
     assert DuckDBSource(database).names == DuckDBSource(database, name="people").names
     with duckdb.connect(str(database)) as connection:
         connection.execute("CREATE TABLE cities (name VARCHAR)")
-    with pytest.raises(DataError, match=r"name \(None\) must be a table of '.*': cities, people"):
+    with pytest.raises(DataError, match=r"name \(None\) must be one of the tables in '.*': cities, people"):
         DuckDBSource(database)
 
 

@@ -177,7 +177,7 @@ def test_kinds_come_from_types_alone():
 
 def test_a_file_has_no_types_of_its_own(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
-    with pytest.raises(SchemaError, match=r"^a schema must be given for a table that is not a dataframe$"):
+    with pytest.raises(SchemaError, match=r"^this table is not a dataframe: give its schema$"):
         infer_schema(CsvSource(tmp_path / "t.csv"))
 
 
@@ -301,8 +301,14 @@ def test_numbers_are_read_without_a_copy():
             pd.DataFrame([[1]]),
             "column names must be texts: rename the columns, for example with table.columns.astype(str)",
         ),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' occurs more than once"),
-        (pa.table([[1], [2]], names=["a", "a"]), "column 'a' occurs more than once"),
+        (
+            pd.DataFrame([[1, 2]], columns=["a", "a"]),
+            "column 'a' occurs more than once: rename or drop the other columns of this name",
+        ),
+        (
+            pa.table([[1], [2]], names=["a", "a"]),
+            "column 'a' occurs more than once: rename or drop the other columns of this name",
+        ),
         (
             pl.LazyFrame({"x": ["canary"]}).select(pl.col("x").cast(pl.Int64)),
             "the lazy table could not be collected: collect it first to see why",

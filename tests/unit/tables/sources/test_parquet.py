@@ -167,7 +167,7 @@ def test_files_of_different_columns_or_types_are_refused_before_any_row_is_read(
 def test_a_file_that_changes_after_the_source_was_made_is_refused(tmp_path):
     source = ParquetSource(write_folder(table_of(), tmp_path))
     table_of().astype({"age": float}).to_parquet(tmp_path / "part-2.parquet")
-    with pytest.raises(DataError, match=r"part-2.parquet' has changed its columns or types since the source was made"):
+    with pytest.raises(DataError, match=r"part-2.parquet' has changed its columns or types since it was opened"):
         sums_of(source)
 
 
@@ -180,7 +180,7 @@ def test_folders_of_different_partitions_are_refused(tmp_path):
 
 @pytest.mark.parametrize("path", ["nothing-*.parquet", "."])
 def test_nothing_found_is_an_error(path, tmp_path):
-    with pytest.raises(DataError, match="no file that ends in"):
+    with pytest.raises(DataError, match="there is no file at"):
         ParquetSource(tmp_path / path)
 
 

@@ -466,9 +466,9 @@ def test_what_cannot_be_read_is_said_when_the_source_is_made(postgres: Server, p
         "CREATE VIEW hidden AS SELECT 4711 / a AS a FROM secret",
     )
     as_reader = postgres.url(user="reader")
-    assert "no right" in refused(lambda: SqlSource(as_reader, table="hidden"))
+    assert "lacks a right" in refused(lambda: SqlSource(as_reader, table="hidden"))
     assert "no such table" in refused(lambda: SqlSource(postgres.url(), table="nothing"))
-    assert "no database of that name" in refused(lambda: SqlSource(postgres.url(database="nothing"), table="t"))
+    assert "no database of this name" in refused(lambda: SqlSource(postgres.url(database="nothing"), table="t"))
     assert "not valid SQL" in refused(lambda: SqlSource(postgres.url(), query="SELECT SELECT"))
     assert "a column that the table does not have" in refused(
         lambda: SqlSource(postgres.url(), query=f"SELECT b FROM {people}")
@@ -489,7 +489,7 @@ def test_counting_where_no_table_may_be_made_is_refused_when_the_source_is_made(
 
 @pytest.mark.parametrize("given", [{}, {"table": "t", "query": "SELECT 1"}])
 def test_a_table_or_a_query_is_wanted(given: dict[str, str]) -> None:
-    with pytest.raises(ParameterError, match="either a table or a query"):
+    with pytest.raises(ParameterError, match="give either table or query"):
         SqlSource("sqlite:///x", **given)
 
 

@@ -107,6 +107,6 @@ def test_what_cannot_be_written_is_said() -> None:
     connection.execute("CREATE TABLE t (b INTEGER)")
     with pytest.raises(DataError, match="no column 'age'"):
         model.sample_to(SqlSource(connection, table="t"), rows=3)
-    with pytest.raises(ParameterError, match="written to a table, not to a query"):
+    with pytest.raises(ParameterError, match="cannot be written to a query"):
         model.sample_to(SqlSource(connection, query="SELECT 1 AS age"), rows=3)
     connection.close()

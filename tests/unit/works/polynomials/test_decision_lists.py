@@ -67,11 +67,11 @@ def test_the_first_rule_that_applies_decides():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("elif a: no; else yes", r"part 1 \('elif a: no'\) must be 'if"),
-        ("if a: no; if b: yes; else yes", r"part 2 \('if b: yes'\) must be 'elif"),
+        ("elif a: no; else yes", r"part 1 \('elif a: no'\) of the decision list must have the form 'if"),
+        ("if a: no; if b: yes; else yes", r"part 2 \('if b: yes'\) of the decision list must have the form 'elif"),
         ("if a: maybe; else yes", "part 1"),
-        ("if a: yes", r"the last part \('if a: yes'\) must be"),
-        ("if a: yes; no", r"the last part \('no'\) must be"),
+        ("if a: yes", r"the last part \('if a: yes'\) of the decision list must be"),
+        ("if a: yes; no", r"the last part \('no'\) of the decision list must be"),
         ("", "the last part"),
     ],
 )

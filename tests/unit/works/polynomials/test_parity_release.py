@@ -269,7 +269,7 @@ def test_settings_out_of_range_are_refused():
         MonomialRelease(0)
     many = Schema({f"b{j}": Boolean() for j in range(200)})
     frame = pd.DataFrame(np.zeros((2, 200), bool), columns=list(many))
-    with pytest.raises(ParameterError, match="asks for 66018451 parities"):
+    with pytest.raises(ParameterError, match="needs 66018451 parities"):
         ParityRelease(4).release(Curator(frame, schema=many, budget=PureDP(1.0)))
     release = ParityRelease(1).release(curator(table(10)))
     with pytest.raises(ParameterError, match="evaluator"):

@@ -183,7 +183,7 @@ def test_the_rows_of_the_paper_are_the_provable_ones_at_half_the_error_for_the_b
         (lambda: TabulatedFamily(COLOR_DOMAIN, ("p", "q", "r"), FUNCTIONS + 1, 1), "from 0 to 1"),
         (lambda: AverageFamily(BITS, 2, 4.0), "width"),
         (lambda: SymmetricFamily(BITS, 2, 5), "width"),
-        (lambda: AverageFamily(BITS, 2, 1.0).monomials(conjunction({"a": 0})), "every bit is 1"),
+        (lambda: AverageFamily(BITS, 2, 1.0).monomials(conjunction({"a": 0})), "every literal has the value 1"),
         (lambda: SymmetricFamily(BITS, 2, 1).monomials(conjunction({"a": 0, "b": 1})), "at most 1"),
     ],
 )

@@ -57,7 +57,7 @@ def test_kernels_at_points_have_height_one_there():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ParameterError, match=r"must be \(k, J, d\)"):
+    with pytest.raises(ParameterError, match=r"must have a shape \(k, J, d\)"):
         GaussianKernels(centers=np.zeros((2, 3)), weights=np.zeros(2), sigma=1.0)
     with pytest.raises(ParameterError, match="sigma"):
         GaussianKernels(centers=np.zeros((1, 1, 2)), weights=np.ones((1, 1)), sigma=0)

@@ -140,19 +140,19 @@ def test_many_separable_queries_are_answered_in_blocks(monkeypatch):
 
 def test_what_does_not_fit_is_refused():
     summary = summary_of(points(2), 4)
-    with pytest.raises(ParameterError, match=r"must map \(m, 2\) points"):
+    with pytest.raises(ParameterError, match=r"for an \(m, 2\) array of points"):
         summary.answer(lambda p: p)
-    with pytest.raises(ParameterError, match="finite values"):
+    with pytest.raises(ParameterError, match="finite numbers"):
         summary.answer(lambda p: np.full(len(p), np.nan))
     with pytest.raises(ParameterError, match="degrees"):
         summary.answer(lambda p: p[:, 0], degrees=5)
     with pytest.raises(ParameterError, match="nodes"):
         summary.answer(lambda p: p[:, 0], nodes=5)
-    with pytest.raises(ParameterError, match="use fewer degrees, or separable queries"):
+    with pytest.raises(ParameterError, match="give fewer nodes, or SeparableQueries"):
         summary.answer(lambda p: p[:, 0], nodes=10_000)
     with pytest.raises(ParameterError, match="queries"):
         summary.answer(GaussianKernels.random(1, d=3, sigma=1, rng=np.random.default_rng(0)))
-    with pytest.raises(ParameterError, match="must be a number for separable"):
+    with pytest.raises(ParameterError, match="must be a number, not 'auto', for separable"):
         summary.answer(GaussianKernels.random(1, d=2, sigma=1, rng=np.random.default_rng(0)), degrees="auto")
 
 

@@ -137,7 +137,7 @@ def test_what_cannot_be_released_is_refused_before_anything_is_spent():
         SmoothSummary(columns=("c",)).release(asked)
     assert asked.remaining == PureDP(1.0)
     nominal = Curator(pd.DataFrame({"c": ["a"]}), schema=Schema({"c": Categorical(["a", "b"])}), budget=PureDP(1.0))
-    with pytest.raises(ParameterError, match="no numeric or ordinal column"):
+    with pytest.raises(ParameterError, match="a numeric or ordinal column, and the schema has none"):
         SmoothSummary().release(nominal)
     wide = Schema({f"x{j}": Integer(0, 9) for j in range(21)})
     many = Curator(pd.DataFrame(0, index=[0], columns=list(wide)), schema=wide, budget=PureDP(1.0))

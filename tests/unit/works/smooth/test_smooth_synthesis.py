@@ -390,13 +390,13 @@ def test_settings_out_of_range_are_refused():
         with pytest.raises(ParameterError, match=rf"{name} \({value}\) must be"):
             SmoothSynthesis(**{name: value})
     for name, value in (("degrees", 3), ("order", 2), ("lattice", 9), ("law", "laplace")):
-        with pytest.raises(ParameterError, match=f"{name} applies to variant"):
+        with pytest.raises(ParameterError, match=f"{name} cannot be used with variant"):
             SmoothSynthesis(**{name: value})
     with pytest.raises(ParameterError, match="law"):
         SmoothSynthesis(variant="exact", law="normal")
     table, schema = wide(15, 10)
     asked = curator(table, schema=schema)
-    with pytest.raises(ParameterError, match=r"needs 2\^15 averages; at most 20000"):
+    with pytest.raises(ParameterError, match=r"needs 2\^15 averages, and at most 20000"):
         SmoothSynthesis(variant="exact").release(asked)
     with pytest.raises(ParameterError, match=r"needs 200\^2 averages"):
         SmoothSynthesis(variant="exact", degrees=200).release(curator(frame(10)))

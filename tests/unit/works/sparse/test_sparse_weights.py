@@ -99,7 +99,7 @@ def test_failure_says_to_raise_slots_and_asks_nothing_of_the_table(monkeypatch):
     _, session = opened(slots=250, accuracy=0.01)
     assert session.ask(study(0, 200)).origin is Origin.MEASURED
     reads = private_table(session.watch).reads
-    with pytest.raises(MechanismFailure, match="open a session with more slots"):
+    with pytest.raises(MechanismFailure, match="open a new session with more slots"):
         session.ask(study(200, 400))
     assert private_table(session.watch).reads == reads
     assert session.ask(study(0, 200)).origin is Origin.WEIGHTS
@@ -109,7 +109,7 @@ def test_queries_that_do_not_fit_are_refused():
     _, session = opened()
     with pytest.raises(ParameterError, match="larger sparsity"):
         session.ask(study(0, 401))
-    with pytest.raises(ParameterError, match="but must have person"):
+    with pytest.raises(ParameterError, match="must have the columns person"):
         session.ask(KeyList.of(("other",), ["a"]))
     session.close()
     with pytest.raises(PrivacyError, match="closed"):
