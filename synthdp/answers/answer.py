@@ -216,8 +216,8 @@ class AnswerEngine:
             case Smooth():
                 return self._smooth(question)
         raise ParameterError(
-            "a question must be made by marginal, count, share, sum, mean, variance, correlation, regression, quantile or "
-            "smooth"
+            "a question must be made by a function of synthdp, such as count('age >= 40'): marginal, count, share, sum, "
+            "mean, variance, correlation, regression, quantile or smooth"
         )
 
     @cached_property
@@ -551,7 +551,9 @@ class AnswerEngine:
         numeric = [name for name, column in self.model.schema.items() if column.quantity == "number"]
         names = list(question.columns or numeric)
         if not names:
-            raise ParameterError("a smooth question needs columns of numbers, and the release has none")
+            raise ParameterError(
+                "a smooth question needs a column of numbers, but the release has none: ask another question"
+            )
         columns = []
         for name in names:
             j, column = modelled_column(self.model, name)
