@@ -479,13 +479,16 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
 def _check_names(schema: DatabaseSchema, X: object) -> None:
     """Raise DataError unless the tables are a dict with the schema's names."""
     if not isinstance(X, Mapping):
-        raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
+        raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
     missing = [name for name in schema.tables if name not in X]
     if missing:
-        raise DataError(f"table {missing[0]!r} is missing; the schema has: {', '.join(schema.tables)}")
+        raise DataError(
+            f"table {missing[0]!r} is missing: add it to the tables; the schema has: {', '.join(schema.tables)}"
+        )
     if set(X) - set(schema.tables):
         raise DataError(
-            f"the tables include one that the schema does not have; the schema has: {', '.join(schema.tables)}"
+            f"the tables include one that the schema does not have: leave this table out; the schema has: "
+            f"{', '.join(schema.tables)}"
         )
 
 
@@ -501,14 +504,14 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
         raise ParameterError("schema must be a DatabaseSchema, the path of its file, or a list of Relation")
     if not isinstance(X, Mapping):
         if X is not None:
-            raise DataError(f"the tables must be a dict by name, not {type(X).__name__}")
+            raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
         raise ParameterError("schema must be a DatabaseSchema here, since relations alone do not name the columns")
     children = {one.child for one in relations}
     person = [one.key for one in relations if one.parent not in children]
     tables = {}
     for name in dict.fromkeys(name for one in relations for name in (one.parent, one.child)):
         if name not in X:
-            raise DataError(f"table {name!r} is missing; the relations name it")
+            raise DataError(f"table {name!r} is missing: add it to the tables, because the relations name it")
         keys = {*person, *(one.key for one in relations if name in (one.parent, one.child))}
         known = _of_table(name, infer_schema, _of_table(name, source_of, X[name], None))
         tables[name] = known.part([column for column in known if column not in keys])
@@ -530,7 +533,9 @@ def _formats(schema: DatabaseSchema, sources: Mapping[str, Source]) -> tuple[dic
         outer = outer_schema(schema, name)
         lacking = [column for column in outer if column not in source.names and column not in schema.computed_in(name)]
         if lacking:
-            raise DataError(f"column {lacking[0]!r} is missing in table {name!r}; the schema has: {', '.join(outer)}")
+            raise DataError(
+                f"column {lacking[0]!r} is missing from table {name!r}: add it; the schema has: {', '.join(outer)}"
+            )
         formats[name] = _of_table(name, TableFormat.of, source, outer)
         tables[name] = formats[name].without_impossible_nulls(schema.tables[name])
     return formats, schema.with_columns(tables)

@@ -329,7 +329,9 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     """Refuse levels that are left open where there is no delta to discover them with."""
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
-        raise SchemaError(f"the levels of column {labelled[0]!r} must be declared, or discovered with a delta above 0")
+        raise SchemaError(
+            f"levels are discovered only with a delta above 0: give delta, or declare the levels of column {labelled[0]!r}"
+        )
 
 
 def check_noise(loss: PrivacyLoss, rows_per_unit: int) -> None:

@@ -487,7 +487,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = input_source(self, X, reset=False)
         missing = [name for name in self.schema_ if name not in source.names]
         if missing:
-            raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(self.schema_)}")
+            raise DataError(
+                f"column {missing[0]!r} is missing from the table: add it; the schema has: {', '.join(self.schema_)}"
+            )
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
             raise DataError("transform() needs a dataframe that is held in memory")

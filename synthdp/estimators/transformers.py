@@ -192,4 +192,7 @@ def _check_present(source: FrameSource, schema: Schema) -> None:
     missing = [name for name in schema if name not in source.names]
     if missing:
         # The table's own names are not quoted: in a file without a header they are its first row.
-        raise DataError(f"column {missing[0]!r} is missing; the schema has: {', '.join(schema)}")
+        raise DataError(
+            f"column {missing[0]!r} is missing from the table: add it, or leave it out of the schema, which has: "
+            f"{', '.join(schema)}"
+        )
