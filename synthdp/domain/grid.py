@@ -152,7 +152,7 @@ def grid_of(column: Column) -> Grid:
     """
     if not column.is_complete:
         raise SchemaError(
-            "the bounds or levels of a column must be declared or discovered before its values can be encoded"
+            f"this column of type {type(column).__name__} has no bounds or levels yet: declare or discover them first"
         )
     match column.support():
         case Interval() as interval:

@@ -465,11 +465,11 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             check_whole("n_rows", self.n_rows)
             check_enough_keys(outer_schema(schema, schema.root), self.n_rows)
         if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function of one Progress")
+            raise ParameterError("on_progress must be a function that takes one Progress")
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
-                "receipt says how well an attacker may guess: take a smaller epsilon",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, as the "
+                "receipt_ of the release explains: take a smaller epsilon",
                 UserWarning,
                 stacklevel=4,
             )
@@ -505,7 +505,9 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
     if not isinstance(X, Mapping):
         if X is not None:
             raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
-        raise ParameterError("schema must be a DatabaseSchema here, since relations alone do not name the columns")
+        raise ParameterError(
+            "schema must be a DatabaseSchema if no tables are given, because relations do not name the columns"
+        )
     children = {one.child for one in relations}
     person = [one.key for one in relations if one.parent not in children]
     tables = {}

@@ -220,8 +220,8 @@ def warn_of_unusual(found: Sequence[Unusual], *, stacklevel: int) -> None:
     clear = [f"about {_about(one)} {one.words}" for one in found if one.is_clear(len(found))]
     if clear:
         warnings.warn(
-            f"{'; '.join(clear)}: a row is not used if it has no parent row of the same person, is "
-            "one more than at_most, or repeats the row of a person; correct the tables, or raise at_most",
+            f"{'; '.join(clear)}: correct the tables, or raise at_most. A row is not used if it has no parent row of the "
+            "same person, exceeds at_most, or repeats the row of a person",
             MisfitWarning,
             stacklevel=stacklevel + 1,
         )
@@ -319,7 +319,8 @@ def say_what_is_left_out(mechanism: TableMechanism, missing: Sequence[str], *, l
         raise ParameterError(f"{name} does not release column {label!r}, which is the label: choose another mechanism")
     if missing:
         warnings.warn(
-            f"{name} leaves out these columns, which the synthetic table will not have: {', '.join(missing)}",
+            f"{name} leaves out these columns, so the synthetic table will not have them: {', '.join(missing)}; to keep "
+            "them, choose another mechanism",
             UserWarning,
             stacklevel=5,
         )

@@ -69,12 +69,14 @@ def read_public(public: Any, schema: Schema, *, weight: float = WHOLE) -> Public
     source = source_of(source_at(public) if isinstance(public, (str, PathLike)) else public, schema)
     shared = {name: column for name, column in schema.items() if name in source.names and not column.names_rows}
     if not shared:
-        raise DataError(f"the public table shares no column with the schema, which has: {', '.join(schema)}")
+        raise DataError(
+            f"the public table has no column of the schema: give a table with at least one of: {', '.join(schema)}"
+        )
     blocks = list(source.blocks(shared))
     columns = {name: together([block[name] for block in blocks]) for name in shared if blocks}
     rows = _rows(next(iter(columns.values()))) if columns else 0
     if not rows:
-        raise DataError("the public table has no rows")
+        raise DataError("the public table has no rows: give a table with rows, or leave public out")
     place = getattr(source, "path", None)
     name = UNNAMED if place is None else Path(place).name
     return PublicRows(name=name, columns=columns, rows=rows, weight=float(weight))
@@ -104,17 +106,19 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
         contradict each other.
     """
     if not isinstance(totals, Mapping):
-        raise ParameterError('public_totals must map columns to totals, as in {("region",): series}')
+        raise ParameterError(
+            'public_totals must be a dict from columns to numbers of rows, such as {"region": {"north": 60, "south": 45}}'
+        )
     found = tuple(_totals(key, given, schema) for key, given in totals.items())
     if len({frozenset(one.names) for one in found}) < len(found):
-        raise ParameterError("public_totals names the same columns twice")
+        raise ParameterError("public_totals names the same columns twice: give their totals once")
     for one, other in itertools.combinations(found, 2):
         shared = [name for name in one.names if name in other.names]
         if _margin(one, shared) != _margin(other, shared):
             which = f"by {', '.join(shared)} " if shared else ""
             raise ParameterError(
                 f"public_totals of {one.names} and of {other.names} contradict each other: their numbers of rows "
-                f"{which}differ"
+                f"{which}differ, so correct one of the two"
             )
     return found
 
@@ -136,7 +140,7 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
     if not names or len(set(names)) < len(names):
         raise ParameterError("each key of public_totals must name one or more different columns")
     if not isinstance(given, Mapping) and not hasattr(given, "items"):
-        raise ParameterError(f"public_totals of {names} must map values to numbers of rows, as a Series does")
+        raise ParameterError(f"public_totals of {names} must be a dict or Series of numbers of rows by value")
     items = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     if not items or any(len(value) != len(names) for value, _ in items):
         raise ParameterError(
@@ -147,7 +151,7 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
         raise ParameterError(f"public_totals of {names} must be finite, at least 0 and not all 0")
     points = np.column_stack([_points(name, [value[i] for value, _ in items], schema) for i, name in enumerate(names)])
     if len(np.unique(points, axis=0)) < len(points):
-        raise ParameterError(f"public_totals of {names} lists a combination of values twice")
+        raise ParameterError(f"public_totals of {names} lists a combination of values twice: list each once")
     return PublicTotals(names=names, points=points, counts=counts)
 
 

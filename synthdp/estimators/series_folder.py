@@ -206,7 +206,7 @@ def read_document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise FormatError(f"'{path}' is not readable: restore the series' folder from a copy") from None
+        raise FormatError(f"'{path}' cannot be read: restore the series' folder from a copy") from None
     return dict(found)
 
 
@@ -216,7 +216,7 @@ def read_arrays(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except NO_ARRAYS:
-        raise FormatError(f"'{path}' is not readable: restore the series' folder from a copy") from None
+        raise FormatError(f"'{path}' cannot be read: restore the series' folder from a copy") from None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

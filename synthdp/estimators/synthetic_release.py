@@ -492,7 +492,9 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         blocks = list(source.blocks(self.schema_))
         if len(blocks) != 1:
-            raise DataError("transform() needs a dataframe that is held in memory")
+            raise DataError(
+                "transform() needs a dataframe in memory: read the file or the query result into a dataframe first"
+            )
         from synthdp.domain.encoder import conform
 
         raw = {
@@ -728,12 +730,12 @@ class SyntheticRelease(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.undiscovered not in UNDISCOVERED:
             raise ParameterError(f"undiscovered ({self.undiscovered!r}) must be one of: {', '.join(UNDISCOVERED)}")
         if self.on_progress is not None and not callable(self.on_progress):
-            raise ParameterError("on_progress must be a function of one Progress")
+            raise ParameterError("on_progress must be a function that takes one Progress")
         generator(self.random_state)
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, and the "
-                "receipt says how well an attacker may guess: take a smaller epsilon",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, as the "
+                "receipt_ of the release explains: take a smaller epsilon",
                 UserWarning,
                 stacklevel=5,
             )

@@ -143,11 +143,9 @@ class DomainDiscretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         check_is_fitted(self)
         codes = np.asarray(X, np.int64)
         if codes.ndim != 2 or codes.shape[1] != len(self.domain_):
-            raise DataError(f"codes must have {len(self.domain_)} columns")
+            raise DataError(f"X must be a 2-dimensional array of codes with {len(self.domain_)} columns")
         if (codes < 0).any() or (codes >= np.array(self.domain_.shape)).any():
-            raise DataError(
-                "every code must be the index of a cell of its column, at least 0 and below the number of cells"
-            )
+            raise DataError("every code in X must be at least 0 and below the number of cells of its column")
         rng = generator(self.random_state)
         table = {}
         for j, axis in enumerate(self.domain_.axes):

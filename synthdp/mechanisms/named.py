@@ -291,7 +291,9 @@ def mechanism_named(
         if setting == "solver":
             _check_solver(name, entry, value)
         elif setting not in entry.takes:
-            raise ParameterError(f"{setting} does not apply to {name}; it takes: {_taken(entry)}")
+            raise ParameterError(
+                f"{setting} does not apply to {name}: leave {setting} out; {name} takes: {_taken(entry)}"
+            )
         if setting in entry.takes:
             arguments |= entry.takes[setting](value)
     if options is not None and options != {}:
@@ -391,7 +393,7 @@ def resolved(name: object, solver: object) -> str:
         raise ParameterError(f"mechanism ({name!r}) must be one of {', '.join(named())}")
     if not isinstance(solver, str) or (solver not in (AUTO, MAXENT) and solver not in fitters()):
         solvers = ", ".join((AUTO, *fitters(), MAXENT))
-        raise SolverUnavailableError(f"solver {solver!r} is not installed; available: {solvers}")
+        raise SolverUnavailableError(f"solver {solver!r} is not available: use one of {solvers}")
     return BY_SOLVER.get(solver, name) if name == AUTO else name
 
 

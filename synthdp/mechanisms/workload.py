@@ -206,7 +206,10 @@ def marginals_on(wish: WorkloadSpec, schema: Schema, domain: Domain | None = Non
     for one in asked:
         for name, count in one.bins if isinstance(one, Marginal) else ():
             if not isinstance(count, int):
-                raise ParameterError(f"bins of column {name!r} must be a number of bins of equal width here")
+                raise ParameterError(
+                    f"bins of column {name!r} must be a number of bins, not bin edges, because this mechanism uses bins of "
+                    "equal width"
+                )
             if bins.setdefault(name, count) != count:
                 raise ParameterError(f"column {name!r} must have the same bins in all marginals of a workload")
     cliques = [_names(one) for one in asked]
@@ -303,7 +306,9 @@ def _listed(wish: Any) -> list[Any]:
     if isinstance(wish, (Marginal, str)):
         return [wish]
     if not isinstance(wish, Iterable):
-        raise ParameterError("a workload must be marginals or sets of column names")
+        raise ParameterError(
+            "a workload must be a list of marginals or of sets of column names, such as [('age', 'sex')]"
+        )
     return list(wish)
 
 
@@ -313,7 +318,9 @@ def _names(one: object) -> tuple[str, ...]:
         return one.columns
     names = (one,) if isinstance(one, str) else tuple(one) if isinstance(one, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise ParameterError("a workload must be marginals or sets of column names")
+        raise ParameterError(
+            "a workload must be a list of marginals or of sets of column names, such as [('age', 'sex')]"
+        )
     return tuple(dict.fromkeys(names))
 
 

@@ -116,7 +116,9 @@ def draft(
         relations = table.relations(at_most or {}, order=order)
     several = isinstance(table, Mapping) and not isinstance(table, Source)
     if several != (relations is not None):
-        raise ParameterError("relations and a dict of several tables must be given together")
+        raise ParameterError(
+            "several tables need relations, and one table takes none: give both a dict of tables and relations, or neither"
+        )
     warnings.warn(WARNING, DraftWarning, stacklevel=2)
     if not isinstance(table, Mapping) or relations is None:
         return _drafted(table, without=without, missing=missing)
@@ -134,10 +136,10 @@ def _tables_in(folder: Path) -> dict[str, Path]:
     for path in sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")):
         name = path.name.partition(".")[0]
         if name in found:
-            raise ParameterError(f"'{folder}' has two files of table {name!r}")
+            raise ParameterError(f"'{folder}' has two files of table {name!r}: move one of them to another folder")
         found[name] = path
     if not found:
-        raise ParameterError(f"'{folder}' has no files")
+        raise ParameterError(f"'{folder}' has no files: give a folder with one file per table")
     return found
 
 

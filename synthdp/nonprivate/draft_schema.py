@@ -221,10 +221,14 @@ def draft_schema(
     """
     strange = [name for name in without if name not in source.names]
     if strange:
-        raise ParameterError(f"the table has no column {strange[0]!r} to leave out")
+        raise ParameterError(
+            f"the table has no column {strange[0]!r} to leave out: give the name of a column of the table"
+        )
     names = [name for name in source.names if name not in without]
     if not names:
-        raise DataError("no column is left to describe")
+        raise DataError(
+            "all columns of the table are left out, so that none remains to describe: leave out fewer columns"
+        )
     if getattr(source, "is_empty", False):
         raise DataError("the table has no rows: there is nothing to draft from")
     csv = csv_of(source, missing)

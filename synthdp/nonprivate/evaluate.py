@@ -262,14 +262,16 @@ def as_pandas(table: Any, schema: Schema, who: str) -> pd.DataFrame:
         source = source_of(table, schema)
     missing = [name for name in schema if name not in source.names]
     if missing:  # the table's own names are not quoted: in a file without a header they are its first row
-        raise DataError(f"column {missing[0]!r} is missing from the {who} table; the schema has: {', '.join(schema)}")
+        raise DataError(
+            f"column {missing[0]!r} is missing from the {who} table: add it; the schema has: {', '.join(schema)}"
+        )
     blocks = [
         pd.DataFrame({name: _values(column, conform(column, block[name])) for name, column in schema.items()})
         for block in source.blocks(schema)
     ]
     frame = pd.concat(blocks, ignore_index=True)
     if not len(frame):
-        raise DataError(f"the {who} table has no rows")
+        raise DataError(f"the {who} table has no rows: give a table with rows")
     return frame
 
 

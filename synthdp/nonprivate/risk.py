@@ -274,7 +274,8 @@ def nonprivate_risk(
     for name, given in (("keys", keys), ("target", targets)):
         if unknown := [column for column in given if column not in tables.names]:
             raise ParameterError(
-                f"{name}: column {unknown[0]!r} must be in all three tables; at least one of them lacks it"
+                f"{name}: column {unknown[0]!r} must be in the train, the synthetic and the holdout table: add it, or name "
+                "another column"
             )
     if not keys:
         raise ParameterError("keys must name at least one column that an attacker knows")

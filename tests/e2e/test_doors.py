@@ -133,7 +133,7 @@ SETTINGS = [
     ({"epsilon": float("nan")}, ParameterError, "epsilon (nan) must be"),
     ({"delta": 1.0}, ParameterError, "delta (1.0) must be"),
     ({"delta": -0.1}, ParameterError, "delta (-0.1) must be"),
-    ({"solver": "mosek"}, SolverUnavailableError, "solver 'mosek' is not installed; available:"),
+    ({"solver": "mosek"}, SolverUnavailableError, "solver 'mosek' is not available: use one of"),
     ({"privacy_unit": "nobody"}, ParameterError, "privacy_unit ('nobody') must be a column"),
     ({"target": "nobody"}, SynthDPError, "'nobody'"),
 ]
