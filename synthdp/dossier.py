@@ -113,7 +113,9 @@ def publish_folder(
             random_state=settings.random_state, saved=kept, on_progress=on_progress,
         )  # fmt: skip
     except DataError as error:
-        raise DataError(f"{error}; the release is paid for and kept in '{kept}': publish it from there") from None
+        raise DataError(
+            f"{error}; the release is paid for and kept in '{kept}': publish the release from there"
+        ) from None
     shutil.rmtree(kept, ignore_errors=True)
     return count
 

@@ -268,7 +268,7 @@ class _Token(NamedTuple):
     @property
     def shown(self) -> str:
         """The token as error messages quote it."""
-        return "the end" if self.kind == "end" else repr(self.value)
+        return "the end of the text" if self.kind == "end" else repr(self.value)
 
 
 class _Parser:
@@ -285,7 +285,7 @@ class _Parser:
         node = self.either()
         if self.next.kind != "end":
             hint = f" ({SPACES})" if self.next.kind == "column" else ""
-            raise self.expected(f"'and', 'or' or the end{hint}")
+            raise self.expected(f"'and', 'or' or the end of the text{hint}")
         return node
 
     @property
@@ -349,13 +349,13 @@ class _Parser:
         if self.take("keyword", "is"):
             inverted = self.take("keyword", "not") is not None
             if not self.take("keyword", "null", "none"):
-                raise self.expected("'null'")
+                raise self.expected("'null' (compare with a value by == or !=)")
             return _maybe_not(Comparison(name.value, "is null", (), name.position), inverted=inverted)
         inverted = self.take("keyword", "not") is not None
         if self.take("keyword", "in"):
             return _maybe_not(Comparison(name.value, "in", self.listed(), name.position), inverted=inverted)
         if inverted:
-            raise self.expected("'in'")
+            raise self.expected("'in' (compare with a single value by !=)")
         if sign := self.compare_sign():
             return Comparison(name.value, sign, (self.literal(),), name.position)
         return Comparison(name.value, "==", (True,), name.position)

@@ -68,7 +68,7 @@ def parse_formula(text: str) -> Formula:
             raise _wrong(text, position, f"expected {expected}, found {sign or name!r}")
         names += [name] if name else []
     if len(pieces) < 3 or len(pieces) % 2 == 0:
-        raise _wrong(text, end, "expected the name of a column after the last sign, found the end")
+        raise _wrong(text, end, "expected the name of a column after the last sign, found the end of the text")
     if len(set(names)) < len(names):
         raise ParameterError("a formula must name each column only once")
     if len(names) > 1 + MOST_TERMS:

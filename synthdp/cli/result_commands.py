@@ -80,7 +80,9 @@ def answer(folder: Path, columns: tuple[str, ...], of: str | None, as_json: bool
         raise ParameterError(f"names of columns may follow --marginal only: leave {columns[0]!r} out")
     for name, kinds in TAKEN_BY.items():
         if told[name] not in (None, ()) and kind not in kinds:
-            raise ParameterError(f"--{name} works with --{', --'.join(kinds)} only, not with --{kind}")
+            raise ParameterError(
+                f"--{name} works with --{', --'.join(kinds)} only, not with --{kind}: leave --{name} out"
+            )
     question = _question(kind, told, columns)
     from synthdp.sampling.database_model import DatabaseModel
 

@@ -257,7 +257,7 @@ class SparseVector:
             If another process took the folder first; nothing is answered then.
         """
         state = self._state
-        self._exchange(state, state._replace(ended="not continued yet"))
+        self._exchange(state, state._replace(ended="not continued yet: wait until resume_session() returns"))
         yield
         saved.claim()
         self._state = state

@@ -104,10 +104,14 @@ def _undiscovered(found: Discovered) -> str | None:
 
 def _coarse(found: Discovered) -> str:
     """Return what a note says where noise hides most values."""
-    held = f"only about {found.rows:,.0f} rows hold values that were found" if found.rows >= 1 else "nothing was found"
+    held = (
+        f"the values that were found occur in only about {found.rows:,.0f} rows"
+        if found.rows >= 1
+        else "nothing was found"
+    )
     return (
-        f"noise hides values that fewer than about {found.least:,.0f} rows hold, and {held}: declare bounds and levels, "
-        "or use more rows or a larger budget"
+        f"noise hides values that occur in fewer than about {found.least:,.0f} rows, and {held}: declare bounds and "
+        "levels, or use more rows or a larger budget"
     )
 
 

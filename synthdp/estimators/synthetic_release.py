@@ -84,13 +84,13 @@ PAIRED = (
 """What a receipt says where labels were passed."""
 
 UNPAIRED = (
-    "fit_transform() returns synthetic rows and leaves y as it is, so that a pipeline trains on REAL labels of other rows, "
-    "which are not protected: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows "
-    "and labels together"
+    "fit_transform() returns synthetic rows but leaves y unchanged, so that a pipeline trains on REAL, unprotected labels "
+    "of other rows: use TrainOnSynthetic, fit_resample() or imbalanced-learn's pipeline, which release rows and labels "
+    "together"
 )
 """What a warning says where labels were passed to ``fit_transform``."""
 
-RESTATED = "; the length of y makes the number of rows public, so that the promise is for tables of as many rows"
+RESTATED = ". The length of y also makes the number of rows public, so the guarantee is for neighbors='replace_one'"
 """What it adds where the number of rows becomes public."""
 
 UNCOUNTABLE = (

@@ -335,8 +335,8 @@ def _no_table(kind: type[Any]) -> str:
     """Return the error message for a mechanism that yields no table."""
     tables = ", ".join(name for name in named() if yields_tables(name))
     return (
-        f"{kind.__name__} yields no table (it has no output_schema): release it on a Curator, or by "
-        f"`synthdp release --save` without --out, or take one of {tables}"
+        f"{kind.__name__} makes no synthetic table (it has no output_schema): call its release() with a Curator, run "
+        f"`synthdp release --save` without --out, or choose one of {tables}"
     )
 
 
@@ -356,7 +356,8 @@ def mechanism_given(mechanism: object, *, options: object = None, **settings: An
         raise ParameterError(_no_table(kind))
     if not isinstance(mechanism.spend, Remaining):
         raise ParameterError(
-            f"epsilon and delta of the release set the budget of {kind.__name__}: make it without spend="
+            f"epsilon and delta of the release set the budget of {kind.__name__}: make {kind.__name__}(...) without "
+            "spend="
         )
     given = [setting for setting, value in settings.items() if _is_set(setting, value)]
     given += ["mechanism_options"] if options else []

@@ -39,8 +39,8 @@ READ_OFF = ("type", "nullable", "decimals", "step", "special", "resolution", "zo
 """What a draft reads off the rows besides bounds and levels; the type only where a table has none of its own."""
 
 WARNING = (
-    "the schema is READ OFF THE TABLE, without noise: it is as private as the table. Releases refuse it until each column "
-    "has been reviewed."
+    "the schema is READ OFF THE TABLE, without noise, so it is as private as the table: review each column before you "
+    "release the table."
 )
 """What a draft says to whoever shows it."""
 
@@ -473,7 +473,8 @@ class ColumnReview:
         entry = self._draft._entry(self.name).get("instead")  # noqa: SLF001
         if entry is None:
             raise SchemaError(
-                f"the draft proposes no other declaration of column {self.name!r}: accept it, or change its settings"
+                f"the draft proposes no other declaration of column {self.name!r}: accept the proposed declaration, or "
+                "change its settings"
             )
         self._draft._replace(self.name, entry | {"reviewed": False})
         return self.accept(by=by)
@@ -522,7 +523,9 @@ class ColumnReview:
         unknown = sorted(set(settings) - {field.name for field in fields(column or old)})
         if unknown:
             kind = type(column or old).__name__
-            raise SchemaError(f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}")
+            raise SchemaError(
+                f"column {self.name!r} is of type {kind}, which has no setting {unknown[0]!r}: leave this setting out"
+            )
         new = replace(column or old, **(settings if column else _on_the_steps(old, settings)))
         if column is None and "source" not in settings and _has_new_bounds(old, new):
             new = replace(new, source=DECLARED)

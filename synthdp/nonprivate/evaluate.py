@@ -148,7 +148,7 @@ def _of_tables(
             n for n in schema.tables if tables is not None and (not isinstance(tables, Mapping) or n not in tables)
         ]
         if lacking:
-            raise DataError(f"table {lacking[0]!r} is missing among the {who} tables: give a dict by name")
+            raise DataError(f"table {lacking[0]!r} is missing from the {who} tables: add it to the dict of tables")
     table, _, column = (target or "").partition(".")
     if target is not None and column not in schema.tables.get(table, {}):
         raise ParameterError(f"target ({target!r}) must be written as table.column and name a column of the schema")

@@ -237,7 +237,10 @@ def _is_there(path: Path) -> bool:
 def _file(folder: Path, name: str) -> Path:
     """Return a file that was published."""
     if not _is_there(folder / name):
-        raise DataError(f"The folder '{folder.name}' has no file '{name}', because this release is not finished.")
+        raise DataError(
+            f"The folder '{folder.name}' has no file '{name}', because this release is not finished: "
+            "press 'Write them now' on the screen Publish."
+        )
     return folder / name
 
 

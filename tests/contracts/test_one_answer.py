@@ -147,7 +147,7 @@ def test_what_yields_no_table_is_refused_by_name_before_any_spend(name, tmp_path
     release = sd.SyntheticRelease(
         schema=SCHEMA, mechanism=name, mechanism_options=OPTIONS.get(name), ledger=ledger, dataset="d"
     )
-    with pytest.raises(ParameterError, match="yields no table"):
+    with pytest.raises(ParameterError, match="makes no synthetic table"):
         release.fit(TABLE)
     assert not ledger.exists()
 
