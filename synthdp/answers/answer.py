@@ -238,7 +238,8 @@ class AnswerEngine:
         shape = [len(grouping.labels) for grouping in groupings]
         if math.prod(shape) > MOST_CELLS:
             raise ParameterError(
-                f"this marginal has {math.prod(shape)} cells, more than {MOST_CELLS}: name fewer columns or bins"
+                f"this marginal has {math.prod(shape)} cells, more than {MOST_CELLS}: name fewer columns, or "
+                "ask for fewer bins"
             )
         cells = np.indices(shape).reshape(len(shape), -1)
         labels_of_cells = {

@@ -67,7 +67,9 @@ def parse_formula(text: str) -> Formula:
             expected = {None: "the name of a column", "~": "'~'", "+": "'+'"}[wanted]
             raise _wrong(text, position, f"expected {expected}, found {sign or name!r}")
         names += [name] if name else []
-    if len(pieces) < 3 or len(pieces) % 2 == 0:
+    if len(pieces) == 1:
+        raise _wrong(text, end, "expected '~', found the end of the text")
+    if len(pieces) % 2 == 0:
         raise _wrong(text, end, "expected the name of a column after the last sign, found the end of the text")
     if len(set(names)) < len(names):
         raise ParameterError("a formula must name each column only once")

@@ -394,7 +394,7 @@ class SeriesRoom:
                 "correction count in two periods of one unit"
             )
         if period < 1:
-            raise DataError("corrections concern earlier periods, and this is the first period: leave them out")
+            raise DataError("corrections concern earlier periods, and this is the first period: leave corrections out")
 
     def _encoded(
         self, tables: tuple[object, object], before: Sequence[dict[str, AnyArray]]

@@ -207,4 +207,6 @@ def _lock(handle: int) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise DataError("another process is adding a period to this series: wait until it has ended") from None
+        raise DataError(
+            "another process is adding a period to this series: wait until that process has ended"
+        ) from None

@@ -180,7 +180,9 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             return self._fit_one(schema, X)
         sources = {name: _of_table(name, source_of, X[name], one) for name, one in schema.tables.items()}
         if getattr(sources[schema.root], "is_empty", False):
-            raise DataError(f"table {schema.root!r} has no rows: there is nothing to release")
+            raise DataError(
+                f"table {schema.root!r} has no rows, so there is nothing to release: give a table with rows"
+            )
         formats, schema = _formats(schema, sources)
         check_key_types(schema, sources)
         for one in schema.tables.values():

@@ -344,7 +344,7 @@ def picture_of(
 
     if column is None:
         if by is not None:
-            raise ParameterError("by divides the picture of one column into groups: give that column, too")
+            raise ParameterError("by divides the picture of one column into groups: give column too")
         return picture_of_all(column_views(model, measurements))
     if by is None:
         view = column_view(model, measurements, column)
