@@ -508,7 +508,7 @@ def _of_types(relations: Sequence[Relation], X: object) -> DatabaseSchema:
         if X is not None:
             raise DataError(f"the tables must be a dict of tables by name, not {type(X).__name__}")
         raise ParameterError(
-            "schema must be a DatabaseSchema if no tables are given, because relations do not name the columns"
+            "schema must be a DatabaseSchema if no tables are given, because relations alone do not name the columns"
         )
     children = {one.child for one in relations}
     person = [one.key for one in relations if one.parent not in children]

@@ -42,7 +42,7 @@ def release(world: Any = MIXED, **settings: Any) -> sd.SyntheticRelease:
 
 def test_smooth_synthesis_of_a_mixed_table_gives_its_ordered_columns(ledger: Path) -> None:
     made = release(mechanism="smooth_synthesis", ledger=ledger)
-    with pytest.warns(UserWarning, match="synthetic table will not have: c, b"):
+    with pytest.warns(UserWarning, match="synthetic table will not have them: c, b"):
         table = made.fit_transform(MIXED.table)
     assert list(table.columns) == ["x", "k", "d"]
     assert table.dtypes.equals(MIXED.table[["x", "k", "d"]].dtypes)
