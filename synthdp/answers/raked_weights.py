@@ -91,7 +91,7 @@ def _group(table: Any, names: tuple[str, ...], given: Any) -> tuple[IntArray, Fl
     Raise ParameterError for a row without a total, or a total without rows.
     """
     if not hasattr(given, "items"):
-        raise ParameterError(f"totals of {_listed(names)} must be a dict or Series of numbers by value")
+        raise ParameterError(f"totals of {_listed(names)} must be a dict or Series from values to numbers")
     known = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     wanted = np.array([float(count) for _, count in known])
     if not np.isfinite(wanted).all() or (wanted < 0).any() or not wanted.sum() > 0:

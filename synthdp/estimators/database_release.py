@@ -470,8 +470,8 @@ class DatabaseRelease(BaseEstimator):  # type: ignore[misc]
             raise ParameterError("on_progress must be a function that takes one Progress")
         if self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}: the guarantee is weak, as the "
-                "receipt_ of the release explains: take a smaller epsilon",
+                f"epsilon ({self.epsilon}) is above {LARGE_EPSILON:g}, so the privacy guarantee is weak: "
+                "take a smaller epsilon",
                 UserWarning,
                 stacklevel=4,
             )

@@ -117,8 +117,8 @@ def read_totals(totals: Any, schema: Schema) -> tuple[PublicTotals, ...]:
         if _margin(one, shared) != _margin(other, shared):
             which = f"by {', '.join(shared)} " if shared else ""
             raise ParameterError(
-                f"public_totals of {one.names} and of {other.names} contradict each other: their numbers of rows "
-                f"{which}differ, so correct one of the two"
+                f"public_totals of {_listed(one.names)} and of {_listed(other.names)} contradict: their "
+                f"numbers of rows {which}differ, so correct one of the two"
             )
     return found
 
@@ -140,19 +140,26 @@ def _totals(key: Any, given: Any, schema: Schema) -> PublicTotals:
     if not names or len(set(names)) < len(names):
         raise ParameterError("each key of public_totals must name one or more different columns")
     if not isinstance(given, Mapping) and not hasattr(given, "items"):
-        raise ParameterError(f"public_totals of {names} must be a dict or Series of numbers of rows by value")
+        raise ParameterError(
+            f"public_totals of {_listed(names)} must be a dict or Series from values to numbers of rows"
+        )
     items = [(value if isinstance(value, tuple) else (value,), count) for value, count in given.items()]
     if not items or any(len(value) != len(names) for value, _ in items):
         raise ParameterError(
-            f"public_totals of {names} must have at least one entry, and in each entry one value per column"
+            f"public_totals of {_listed(names)} must have at least one entry, and in each entry one value per column"
         )
     counts = np.array([float(count) for _, count in items])
     if not np.isfinite(counts).all() or (counts < 0).any() or not counts.sum() > 0:
-        raise ParameterError(f"public_totals of {names} must be finite, at least 0 and not all 0")
+        raise ParameterError(f"public_totals of {_listed(names)} must be finite, at least 0 and not all 0")
     points = np.column_stack([_points(name, [value[i] for value, _ in items], schema) for i, name in enumerate(names)])
     if len(np.unique(points, axis=0)) < len(points):
-        raise ParameterError(f"public_totals of {names} lists a combination of values twice: list each once")
+        raise ParameterError(f"public_totals of {_listed(names)} has a combination of values twice: give it only once")
     return PublicTotals(names=names, points=points, counts=counts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names of columns as text."""
+    return ", ".join(map(repr, names))
 
 
 def _points(name: str, values: Sequence[Any], schema: Schema) -> IntArray:

@@ -408,7 +408,7 @@ def _check_solver(name: str, entry: Named, solver: str) -> None:
     """Raise ParameterError unless the mechanism can use this solver."""
     if solver not in entry.solvers:
         raise ParameterError(
-            f"solver {solver!r} does not apply to {name}; it takes: {', '.join((AUTO, *entry.solvers))}"
+            f"solver {solver!r} does not apply to {name}: use one of {', '.join((AUTO, *entry.solvers))}"
         )
 
 

@@ -193,7 +193,7 @@ SOLVERS_OF = {
 def test_a_solver_applies_or_the_refusal_names_those_that_do(name: str, solver: str, ledger: Path) -> None:
     outcome = attempt(NUMBERS, {"mechanism": name, "solver": solver}, ledger)
     assert spends(ledger) == (outcome.refusal is None) == (solver in SOLVERS_OF[name])
-    words = str(outcome.refusal).rpartition("it takes: ")[2].split(", ")
+    words = str(outcome.refusal).rpartition("use one of ")[2].split(", ")
     assert solver in SOLVERS_OF[name] or set(words) == SOLVERS_OF[name]
 
 
