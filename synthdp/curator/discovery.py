@@ -163,7 +163,8 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     labelled = _labelled(schema)
     if labelled and getattr(loss, "delta", 0.0) == 0:
         raise SchemaError(
-            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare the levels"
+            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare "
+            "the levels"
         )
 
 

@@ -335,7 +335,8 @@ def check_discoverable(schema: Schema, loss: PrivacyLoss) -> None:
     labelled = [name for name in schema.undeclared if isinstance(schema[name], Categorical)]
     if labelled and isinstance(loss, PureDP):
         raise SchemaError(
-            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare the levels"
+            f"the levels of column {labelled[0]!r} can be discovered only with a delta above 0: give delta, or declare "
+            "the levels"
         )
 
 
