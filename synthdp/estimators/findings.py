@@ -95,8 +95,11 @@ def _undiscovered(found: Discovered) -> str | None:
     """Return what to say of a discovery that found too little."""
     lost = [repr(name) for name in found.hidden if name not in found.schema]
     kept = [repr(name) for name in found.hidden if name in found.schema]
-    said = [f"left out, because noise hides the range or the levels: column {_some(lost)}"] * bool(lost)
-    said += [f"filled with values that mean nothing, because noise hides them: column {_some(kept)}"] * bool(kept)
+    them = "it" if len(lost) == 1 else "them"
+    said = [
+        f"noise hides the range or the levels of {_columns(lost)}, so a synthetic table must leave {them} out"
+    ] * bool(lost)
+    said += [f"noise hides the values of {_columns(kept)}, so the synthetic values there mean nothing"] * bool(kept)
     if said:
         return f"{'; '.join(said)}. Declare bounds or levels, or use more rows or a larger budget"
     return _coarse(found) if found.is_coarse else None
@@ -240,6 +243,11 @@ def _some(named: Sequence[str]) -> str:
     """Return the first few of some columns, and how many there are beside them."""
     more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return ", ".join(named[:SHOWN]) + more
+
+
+def _columns(named: Sequence[str]) -> str:
+    """Return the first few of some columns after the word for them."""
+    return f"{'column' if len(named) == 1 else 'columns'} {_some(named)}"
 
 
 def _percent(share: MisfitShare) -> str:
